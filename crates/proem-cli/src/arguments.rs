@@ -1,0 +1,156 @@
+//! The command line, as types.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  fine
+  1  the thing looked for was found (a lint, a drift)
+  2  the command line, the request, a profile or the configuration is wrong
+  3  all of that is right, and it did not work";
+
+/// Build the system prompt of an LLM agent, and know where every byte came from.
+#[derive(Debug, Parser)]
+#[command(name = "proem", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the prompt: exactly its bytes, nothing else
+    Build(Build),
+    /// List every variable with its value here, or why it has none
+    Vars(Vars),
+    /// List profiles, or show one with everything decided
+    #[command(subcommand)]
+    Profile(Profile),
+    /// Print the effective configuration and where each value comes from
+    Config(ConfigCommand),
+    /// Write a commented `.proem/proem.toml` and a template; never overwrites
+    Init(Init),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one page for each command
+    Man {
+        /// Folder to write the pages to
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    #[command(flatten)]
+    pub(crate) request: RequestFlags,
+    /// Template file for the base, in the profile's syntax; `-` is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) template: Option<PathBuf>,
+    /// Output: the prompt's bytes, or everything about it as JSON
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+    /// Do not print notes
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Vars {
+    #[command(flatten)]
+    pub(crate) request: RequestFlags,
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Profile {
+    /// List the profiles that a request can name
+    List {
+        #[command(flatten)]
+        place: Place,
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
+    },
+    /// Print a profile with everything that it extends, and which file decided each key
+    Show {
+        /// The profile's name
+        name: String,
+        #[command(flatten)]
+        place: Place,
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCommand {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// Where a command looks.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Working directory [default: the current one]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) cwd: Option<String>,
+}
+
+/// The request, field by field. A flag overrides the request file.
+#[derive(Debug, Args)]
+pub(crate) struct RequestFlags {
+    /// Profile: the recipe of the prompt
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Working directory [default: the current one]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) cwd: Option<String>,
+    /// Model of the conversation
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Give or override a variable, for example `git:branch=main`
+    #[arg(long = "var", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) variables: Vec<(String, String)>,
+    /// Say that a variable is absent
+    #[arg(long = "absent", value_name = "KEY")]
+    pub(crate) absent: Vec<String>,
+    /// The moment of the build, in RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+    /// Request file in JSON; `-` is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) request: Option<PathBuf>,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => {
+            Err("write KEY=VALUE, for example `git:branch=main`; to make one absent use `--absent KEY`"
+                .into())
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `proem build`: the prompt's bytes on standard output, notes on standard error.
+
+use proem::Caller;
+use proem::wire::BuildShape;
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+
+use super::request::request;
+use crate::arguments::{Build, Format};
+use crate::failure::Failure;
+use crate::input;
+use crate::notes::print_notes;
+use crate::terminal::{print_json, print_raw};
+
+pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
+    let mut request = request(&arguments.request)?;
+    if let Some(path) = &arguments.template {
+        request.template = Some(input::read(path, "template", TEMPLATE_BYTES_MAX)?);
+        // A flag overrides the request file, whichever way that file replaces the base.
+        request.system = None;
+        request.instruction = None;
+    }
+    let build = proem::build(&request, Caller::User)?;
+    match arguments.format {
+        Format::Json => print_json(&BuildShape::of(&build)),
+        Format::Text => {
+            if !arguments.quiet {
+                print_notes(build.frozen.notes());
+            }
+            print_raw(build.system().unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `proem config`: the effective configuration and where each value comes from.
+
+use anstyle::Style;
+use proem::config::{Config, Origin};
+use proem::{Host, HostPins, Workspace};
+use proem_core::limit;
+use serde_json::{Value, json};
+
+use crate::arguments::{ConfigCommand, Format};
+use crate::failure::Failure;
+use crate::notes::print_notes;
+use crate::table::{Cell, layout};
+use crate::terminal::{print, print_json, visible};
+
+pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
+    let host = Host::new(&HostPins::default())?;
+    let workspace = Workspace::open(arguments.place.cwd.as_deref())?;
+    let config = Config::load(&host, &workspace)?;
+    let user = host.config_dir().map(|folder| folder.display().to_string());
+    let folder = workspace.folder().display().to_string();
+    let settings = settings(&config);
+    match arguments.format {
+        Format::Json => print_json(&json!({
+            "config_dir": user,
+            "workspace_dir": folder,
+            "settings": settings.iter().map(|(key, value, origin)| json!({
+                "key": key, "value": value, "from": origin.describe(),
+            })).collect::<Vec<_>>(),
+            "limits": limit::table().iter().map(|row| (row.name, row.value)).collect::<std::collections::BTreeMap<_, _>>(),
+        })),
+        Format::Text => {
+            print_notes(&config.notes);
+            print(&text(user.as_deref(), &folder, &settings))
+        }
+    }
+}
+
+fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
+    let millis = u64::try_from(config.git_time_max.value.as_millis()).unwrap_or(u64::MAX);
+    vec![
+        ("profile", json!(config.profile.value), &config.profile.origin),
+        ("template", json!(config.template.value), &config.template.origin),
+        ("env.allow", json!(config.env_allow.value), &config.env_allow.origin),
+        ("files.allow", json!(config.files_allow.value), &config.files_allow.origin),
+        ("git.timeout_ms", json!(millis), &config.git_time_max.origin),
+    ]
+}
+
+fn text(user: Option<&str>, folder: &str, settings: &[(&str, Value, &Origin)]) -> String {
+    let dim = Style::new().dimmed();
+    let mut rows = vec![
+        vec![Cell::new("configuration directory", dim), Cell::plain(visible(user.unwrap_or("none")))],
+        vec![Cell::new("workspace directory", dim), Cell::plain(visible(folder))],
+        Vec::new(),
+    ];
+    rows.extend(settings.iter().map(|(key, value, origin)| {
+        let value = if value.is_null() { "none".to_owned() } else { value.to_string() };
+        vec![Cell::plain(*key), Cell::plain(visible(&value)), Cell::new(visible(&origin.describe()), dim)]
+    }));
+    rows.push(Vec::new());
+    rows.extend(limit::table().iter().map(|row| {
+        vec![Cell::new(row.name, dim), Cell::plain(row.value.to_string()), Cell::new(row.what, dim)]
+    }));
+    layout(&rows)
+}

@@ -1,0 +1,25 @@
+//! One module for each command.
+
+mod build;
+mod config;
+mod init;
+mod pages;
+mod profile;
+mod request;
+mod vars;
+
+use crate::arguments::Command;
+use crate::failure::Failure;
+
+/// Runs a command.
+pub(crate) fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Build(arguments) => build::run(arguments),
+        Command::Vars(arguments) => vars::run(arguments),
+        Command::Profile(command) => profile::run(command),
+        Command::Config(arguments) => config::run(arguments),
+        Command::Init(arguments) => init::run(arguments),
+        Command::Completions { shell } => pages::completions(*shell),
+        Command::Man { dir } => pages::manual(dir.as_deref()),
+    }
+}

@@ -1,0 +1,76 @@
+//! `proem vars`: every variable with its value here, or why it has none.
+
+use anstyle::{AnsiColor, Style};
+use proem::VariableReport;
+use proem_core::stability::Stability;
+use serde::Serialize;
+
+use super::request::request;
+use crate::arguments::{Format, Vars};
+use crate::failure::Failure;
+use crate::table::{Cell, layout, one_line};
+use crate::terminal::{print, print_json, visible};
+
+const VALUE_CHARACTERS_MAX: usize = 48;
+
+pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
+    let reports = proem::variables(&request(&arguments.request)?)?;
+    match arguments.format {
+        Format::Json => print_json(&Shape { variables: reports.iter().map(shape).collect() }),
+        Format::Text => print(&layout(&reports.iter().map(row).collect::<Vec<_>>())),
+    }
+}
+
+fn row(report: &VariableReport) -> Vec<Cell> {
+    let dim = Style::new().dimmed();
+    let value = match report.fact.as_ref().map(|fact| &fact.value) {
+        None => Cell::new("any name", dim),
+        Some(Err(why)) => Cell::new(format!("absent: {}", visible(&why.to_string())), dim),
+        Some(Ok(value)) if value.is_empty() => Cell::new("empty", dim),
+        Some(Ok(value)) => Cell::plain(one_line(&visible(value), VALUE_CHARACTERS_MAX)),
+    };
+    let stability = Cell::new(report.stability.word(), colour(report.stability));
+    vec![Cell::plain(visible(&report.key)), stability, value, Cell::new(&report.description, dim)]
+}
+
+/// The colours of stability: what stays is calm, what changes with every turn is red.
+fn colour(stability: Stability) -> Style {
+    match stability {
+        Stability::Turn => AnsiColor::Red.on_default(),
+        Stability::Day => AnsiColor::Yellow.on_default(),
+        _ => AnsiColor::Green.on_default(),
+    }
+}
+
+#[derive(Serialize)]
+struct Shape<'r> {
+    variables: Vec<VariableShape<'r>>,
+}
+
+#[derive(Serialize)]
+struct VariableShape<'r> {
+    r#type: &'r str,
+    name: &'r str,
+    description: &'r str,
+    stability: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dynamic: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    absent: Option<String>,
+}
+
+fn shape(report: &VariableReport) -> VariableShape<'_> {
+    let (kind, name) = proem_core::variable::split(&report.key);
+    let value = report.fact.as_ref().map(|fact| fact.value.as_ref());
+    VariableShape {
+        r#type: kind,
+        name,
+        description: &report.description,
+        stability: report.stability.word(),
+        dynamic: report.dynamic,
+        value: value.and_then(Result::ok).map(String::as_str),
+        absent: value.and_then(Result::err).map(ToString::to_string),
+    }
+}

@@ -1,0 +1,98 @@
+//! What a command does when it cannot do its work: a message, a hint, an exit code.
+
+use std::io;
+use std::process::ExitCode;
+
+use proem::{Error, Excerpt, Kind};
+
+use crate::notes::{print_error, print_hint};
+use crate::terminal::visible;
+
+/// Why a command did not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library says so.
+    Build(Error),
+    /// An input file could not be used.
+    Input { what: &'static str, path: String, why: String },
+    /// Standard output could not be written.
+    Output(io::Error),
+    /// A file could not be written.
+    Write { path: String, why: io::Error },
+}
+
+impl Failure {
+    /// Prints it and says with which code to exit.
+    pub(crate) fn report(&self) -> ExitCode {
+        if let Self::Output(error) = self
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            // The reader has enough: that is no failure.
+            return ExitCode::SUCCESS;
+        }
+        print_error(&visible(&self.message()));
+        if let Self::Build(error) = self {
+            for line in error.excerpt().iter().flat_map(excerpt_lines) {
+                print_hint(&line);
+            }
+        }
+        if let Some(hint) = self.hint() {
+            print_hint(&format!("hint: {}", visible(&hint)));
+        }
+        ExitCode::from(self.code())
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Build(error) => error.to_string(),
+            Self::Input { what, path, why } => format!("cannot read the {what} {path}: {why}"),
+            Self::Output(error) => format!("cannot write to standard output: {error}"),
+            Self::Write { path, why } => format!("cannot write {path}: {why}"),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Build(error) => error.hint(),
+            Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
+            Self::Output(_) | Self::Write { .. } => None,
+        }
+    }
+
+    const fn code(&self) -> u8 {
+        match self {
+            Self::Build(error) => match error.kind() {
+                Kind::Usage => 2,
+                Kind::Failed => 3,
+            },
+            Self::Input { .. } => 2,
+            Self::Output(_) | Self::Write { .. } => 3,
+        }
+    }
+}
+
+/// The wrong line with a caret under the place.
+fn excerpt_lines(excerpt: &Excerpt) -> Vec<String> {
+    const CHARACTERS_MAX: usize = 120;
+    let number = excerpt.place.line.to_string();
+    let margin = " ".repeat(number.len());
+    let first = excerpt.place.column.saturating_sub(CHARACTERS_MAX / 2).saturating_sub(1);
+    let shown: String = excerpt.line.chars().skip(first).take(CHARACTERS_MAX).map(as_one_column).collect();
+    let caret = " ".repeat(excerpt.place.column.saturating_sub(1).saturating_sub(first));
+    vec![format!("{margin} |"), format!("{number} | {shown}"), format!("{margin} | {caret}^")]
+}
+
+/// Keeps the caret under its character, and control characters away from the terminal.
+fn as_one_column(character: char) -> char {
+    match character {
+        '\t' => ' ',
+        control if control.is_control() => '\u{FFFD}',
+        other => other,
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Build(error)
+    }
+}

@@ -1,0 +1,23 @@
+//! The `proem` command.
+
+mod arguments;
+mod commands;
+mod failure;
+mod input;
+mod notes;
+mod table;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::Arguments;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match commands::run(&arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

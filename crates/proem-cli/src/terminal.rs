@@ -1,0 +1,62 @@
+//! Text from files, made harmless for terminals.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::failure::Failure;
+
+/// Replaces control characters by visible escapes; line breaks and tabs stay.
+///
+/// A file must not be able to move the cursor, change the title or hide what it says.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
+        if is_dangerous(character) {
+            shown.push_str(&format!("<U+{:04X}>", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+        shown
+    })
+}
+
+fn is_dangerous(character: char) -> bool {
+    let is_control = character.is_control() && !matches!(character, '\n' | '\t');
+    is_control
+        || matches!(character, '\u{200E}' | '\u{200F}' | '\u{061C}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Prints text that came from files: raw into pipes and files, harmless on a terminal.
+pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    let written = if output.is_terminal() {
+        output.write_all(visible(text).as_bytes())
+    } else {
+        output.write_all(text.as_bytes())
+    };
+    written.and_then(|()| output.flush()).map_err(Failure::Output)
+}
+
+/// Prints text of our own, with colours where the terminal has them.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut output = anstream::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Failure::Output)
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
+    let mut output = io::stdout().lock();
+    writeln!(output, "{text}").and_then(|()| output.flush()).map_err(Failure::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_bidi_characters_become_visible() {
+        assert_eq!(
+            visible("a\tb\n\u{1b}[2J\u{9b}x\r\u{202e}é"),
+            "a\tb\n<U+001B>[2J<U+009B>x<U+000D><U+202E>é"
+        );
+    }
+}

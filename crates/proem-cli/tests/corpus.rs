@@ -1,0 +1,54 @@
+//! The corpus through the command: the same bytes on standard output, the same notes in JSON.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use proem_testkit::{Outcome, for_each_case};
+use serde_json::{Value, json};
+
+/// Runs the command in an environment that must not matter: everything is pinned by the request.
+fn proem(request: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_proem"))
+        .args(["build", "--request", "-"])
+        .args(arguments)
+        .current_dir("/")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .envs(environment.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(request.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn outcome(text: &Output, json: &Output) -> Outcome {
+    if !text.status.success() {
+        let said = String::from_utf8(text.stderr.clone()).unwrap();
+        let message = said.lines().find_map(|line| line.strip_prefix("error: ")).unwrap().to_owned();
+        let hint = said.lines().find_map(|line| line.strip_prefix("hint: ")).map(str::to_owned);
+        assert!(text.stdout.is_empty(), "a failed build printed something");
+        return Outcome::Failed { message, hint, code: text.status.code().unwrap() };
+    }
+    let shape: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let carriers = shape["carriers"].as_object().unwrap().clone();
+    let printed = carriers.get("system").map_or("", |system| system.as_str().unwrap());
+    assert_eq!(text.stdout, printed.as_bytes(), "text and JSON differ");
+    let brief = |note: &Value| json!({"code": note["code"], "severity": note["severity"], "message": note["message"]});
+    Outcome::Built { carriers, notes: shape["notes"].as_array().unwrap().iter().map(brief).collect() }
+}
+
+#[test]
+fn every_case_gives_the_same_through_the_command() {
+    for_each_case(|case| {
+        let laid = case.lay_out();
+        let home = laid.root().to_str().unwrap();
+        let text =
+            proem(&laid.request, &[], &[("TZ", "Asia/Tokyo"), ("LANG", "tr_TR.UTF-8"), ("HOME", home)]);
+        let json = proem(&laid.request, &["--format", "json"], &[("TZ", "America/Lima"), ("LC_ALL", "C")]);
+        let outcome = outcome(&text, &json);
+        case.check(&laid, &outcome);
+    });
+}

@@ -1,0 +1,177 @@
+//! Says what the author of a template probably did not mean, and what had no value, without
+//! changing the result.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::template::{Action, Problem, ProblemKind, Step, Template};
+use super::{Policies, UnknownType};
+use crate::fact::{Absence, Facts};
+use crate::limit::DIAGNOSTICS_MAX;
+use crate::nearest::nearest;
+use crate::note::{Code, Note, Severity};
+use crate::source::Source;
+use crate::text::{Places, slice};
+use crate::variable;
+
+/// Returns a note for each unmatched tag, unknown type and unknown name, in the order of the text.
+///
+/// `origin` is where the template comes from; `given` are the keys that the request provides, which
+/// are known whatever their type.
+#[must_use]
+pub fn diagnose(
+    template: &Template<'_>,
+    origin: &Source,
+    given: &BTreeSet<&str>,
+    policies: &Policies,
+) -> Vec<Note> {
+    let given = Given::new(given, policies.unknown_type);
+    let mut found: Vec<(usize, Finding<'_>)> =
+        template.problems.iter().map(|problem| (problem.start, Finding::Unmatched(*problem))).collect();
+    for step in &template.steps {
+        let key = slot_of(step).map(|slot| template.wanted()[slot as usize]);
+        if let Some((key, code)) = key.and_then(|key| Some((key, given.unknown(key)?))) {
+            found.push((step.start, Finding::Unknown(key, code)));
+        }
+    }
+    found.sort_by_key(|(start, _)| *start);
+    describe(template, origin, &found, |finding| finding.note(template, &given))
+}
+
+/// Returns a note for each known variable that has no value, at its first mention.
+#[must_use]
+pub fn absences(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note> {
+    let mut is_seen = Vec::new();
+    is_seen.resize(template.wanted().len(), false);
+    let mut found: Vec<(usize, (&str, &Absence))> = Vec::new();
+    for step in &template.steps {
+        let Some(slot) = slot_of(step).map(|slot| slot as usize).filter(|slot| !is_seen[*slot]) else {
+            continue;
+        };
+        is_seen[slot] = true;
+        let key = template.wanted()[slot];
+        match facts.fact(key).map(|fact| &fact.value) {
+            // Reported with a suggestion by `diagnose`.
+            Some(Err(Absence::UnknownType | Absence::UnknownName) | Ok(_)) | None => {}
+            Some(Err(why)) => found.push((step.start, (key, why))),
+        }
+    }
+    describe(template, origin, &found, |(key, why)| {
+        let note = Note::new(why.code(), why.severity(), format!("`[{key}]` is absent: {why}"));
+        why.hint().into_iter().fold(note, Note::with_hint)
+    })
+}
+
+/// Puts findings into words, the first ones of a bounded number, each with its place.
+fn describe<F>(
+    template: &Template<'_>,
+    origin: &Source,
+    found: &[(usize, F)],
+    note: impl Fn(&F) -> Note,
+) -> Vec<Note> {
+    let mut places = Places::new(template.source());
+    let listed = found.iter().take(DIAGNOSTICS_MAX);
+    let mut notes: Vec<Note> =
+        listed.map(|(start, finding)| note(finding).with_source(origin.at(places.at(*start)))).collect();
+    if let Some(more) = found.len().checked_sub(DIAGNOSTICS_MAX).filter(|more| *more > 0) {
+        let message = format!("{more} more notes about this template are not listed");
+        notes.push(Note::new(Code::OverLimit, Severity::Warning, message).with_source(origin.clone()));
+    }
+    notes
+}
+
+/// Something to report; put into words only when it is among the first ones.
+enum Finding<'t> {
+    Unmatched(Problem),
+    Unknown(&'t str, Code),
+}
+
+impl Finding<'_> {
+    fn note(&self, template: &Template<'_>, given: &Given<'_>) -> Note {
+        match self {
+            Self::Unmatched(problem) => unmatched(template, problem),
+            Self::Unknown(key, code) => unknown(key, *code, given),
+        }
+    }
+}
+
+/// What the request provides, by key and by type.
+struct Given<'g> {
+    keys: &'g BTreeSet<&'g str>,
+    types: BTreeSet<&'g str>,
+    unknown_type: UnknownType,
+}
+
+impl<'g> Given<'g> {
+    fn new(keys: &'g BTreeSet<&'g str>, unknown_type: UnknownType) -> Self {
+        Self { keys, types: keys.iter().map(|key| variable::split(key).0).collect(), unknown_type }
+    }
+
+    /// Tells in which way `key` is unknown, if it is.
+    fn unknown(&self, key: &str) -> Option<Code> {
+        let (kind, _) = variable::split(key);
+        if kind == variable::LITERAL || self.keys.contains(key) || variable::find(key).is_some() {
+            return None;
+        }
+        let has_type = variable::is_known_type(kind) || self.types.contains(kind);
+        Some(if has_type { Code::UnknownName } else { Code::UnknownType })
+    }
+}
+
+const fn slot_of(step: &Step) -> Option<u32> {
+    match step.action {
+        Action::Insert(slot) | Action::Test { slot, .. } => Some(slot),
+        Action::Copy | Action::Leave { .. } | Action::End => None,
+    }
+}
+
+fn unmatched(template: &Template<'_>, problem: &Problem) -> Note {
+    let source = template.source();
+    let length =
+        memchr::memchr(b']', slice(source, problem.start, source.len()).as_bytes()).map_or(0, |at| at + 1);
+    let tag = slice(source, problem.start, problem.start + length);
+    let (code, why, hint) = match problem.kind {
+        ProblemKind::UnclosedIf => {
+            (Code::UnclosedIf, "is never closed and stays as text", "add `[endif]` after its content")
+        }
+        ProblemKind::StrayElse => (
+            Code::StrayTag,
+            "belongs to no `[if]` and stays as text",
+            "remove it, or open an `[if]` before it",
+        ),
+        ProblemKind::SecondElse => (
+            Code::StrayTag,
+            "is the second one of its `[if]` and stays as text",
+            "remove it, or close the first block with `[endif]`",
+        ),
+        ProblemKind::StrayEndIf => {
+            (Code::StrayTag, "closes no `[if]` and stays as text", "remove it, or open an `[if]` before it")
+        }
+    };
+    Note::new(code, Severity::Warning, format!("`{tag}` {why}")).with_hint(hint)
+}
+
+fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
+    let (kind, _) = variable::split(key);
+    let message = match code {
+        Code::UnknownName => format!("`[{key}]` names no variable of the type `{kind}`"),
+        _ if given.unknown_type == UnknownType::Literal => {
+            format!("`[{key}]` is of the unknown type `{kind}` and stays as text")
+        }
+        _ => format!("`[{key}]` is of the unknown type `{kind}` and inserts nothing"),
+    };
+    let hint = match (suggestion(key, given), code) {
+        (Some(known), _) => format!("did you mean `[{known}]`?"),
+        (None, Code::UnknownName) => String::from("`proem vars` lists what there is"),
+        (None, _) => format!("for text that should stay, write `[literal:{key}]`"),
+    };
+    Note::new(code, Severity::Warning, message).with_hint(hint)
+}
+
+fn suggestion(key: &str, given: &Given<'_>) -> Option<String> {
+    let fixed = variable::TABLE.iter().filter(|variable| !variable.dynamic);
+    let known: Vec<String> = fixed.map(|variable| format!("{}:{}", variable.kind, variable.name)).collect();
+    nearest(key, known.iter().map(String::as_str).chain(given.keys.iter().copied())).map(ToString::to_string)
+}

@@ -1,0 +1,219 @@
+//! Finds the tags of a bracket template, one after another.
+//!
+//! Linear in the source, also for hostile ones: every `[` that is no tag costs only what follows it
+//! up to the next `[`. What must be known about a `]` (where its inside ends once trimmed, whether a
+//! line break stands before it) is found once per `]`, however many `[` share it.
+
+use core::ops::Range;
+
+use crate::text::{is_javascript_space, is_line_break, slice};
+
+/// A tag and the bytes it occupies, brackets included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found<'s> {
+    pub(super) bytes: Range<usize>,
+    pub(super) tag: Tag<'s>,
+}
+
+/// What a tag means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag<'s> {
+    If { key: &'s str, negated: bool },
+    Else,
+    EndIf,
+    Variable { key: &'s str },
+}
+
+/// The tags of a source, in order.
+pub(super) struct Scanner<'s> {
+    source: &'s str,
+    position: usize,
+    close: Option<Close>,
+}
+
+/// The `]` that the next `[` will meet.
+#[derive(Clone, Copy)]
+struct Close {
+    at: usize,
+    inside_end: Option<usize>,
+    last_break: Option<LastBreak>,
+}
+
+#[derive(Clone, Copy)]
+enum LastBreak {
+    None,
+    At(usize),
+}
+
+impl<'s> Scanner<'s> {
+    pub(super) const fn new(source: &'s str) -> Self {
+        Self { source, position: 0, close: None }
+    }
+
+    /// Finds the first `]` behind `open`; none means that no tag can follow any more.
+    fn close_behind(&mut self, open: usize) -> Option<usize> {
+        if let Some(close) = self.close.filter(|close| close.at > open) {
+            return Some(close.at);
+        }
+        let at = open + memchr::memchr(b']', self.bytes_from(open)?)?;
+        self.close = Some(Close { at, inside_end: None, last_break: None });
+        Some(at)
+    }
+
+    fn bytes_from(&self, start: usize) -> Option<&'s [u8]> {
+        self.source.as_bytes().get(start..)
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.source.as_bytes().get(at).copied()
+    }
+
+    /// Reads the inside that starts at `start`; `None` means that its `[` is literal.
+    fn classify(&mut self, start: usize, close: usize) -> Option<Tag<'s>> {
+        let start = self.skip_space(start, close);
+        let word_end = self.skip_word(start);
+        if self.byte(word_end) == Some(b':') && word_end > start {
+            return self.key(start, word_end).map(|key| Tag::Variable { key });
+        }
+        match slice(self.source, start, word_end) {
+            "else" if self.inside_end(word_end) == word_end => Some(Tag::Else),
+            "endif" if self.inside_end(word_end) == word_end => Some(Tag::EndIf),
+            "if" => self.condition(word_end, close),
+            _ => None,
+        }
+    }
+
+    fn condition(&mut self, if_end: usize, close: usize) -> Option<Tag<'s>> {
+        let mut start = self.skip_space(if_end, close);
+        if start == if_end {
+            return None;
+        }
+        let negated = self.byte(start) == Some(b'!');
+        start += usize::from(negated);
+        let word_end = self.skip_word(start);
+        if word_end == start || self.byte(word_end) != Some(b':') {
+            return None;
+        }
+        self.key(start, word_end).map(|key| Tag::If { key, negated })
+    }
+
+    /// Takes `word:rest` up to the trimmed end; a line break in the rest makes it no key.
+    fn key(&mut self, start: usize, colon: usize) -> Option<&'s str> {
+        let rest = colon + 1;
+        let end = self.inside_end(rest);
+        if self.has_break(rest, end) { None } else { Some(slice(self.source, start, end)) }
+    }
+
+    fn skip_space(&self, start: usize, close: usize) -> usize {
+        match self.byte(start) {
+            // The usual case, decided without decoding a character.
+            Some(b'!'..=b'~') => start,
+            _ => slice(self.source, start, close)
+                .char_indices()
+                .find(|(_, character)| !is_javascript_space(*character))
+                .map_or(close, |(offset, _)| start + offset),
+        }
+    }
+
+    fn skip_word(&self, start: usize) -> usize {
+        let bytes = self.bytes_from(start).unwrap_or_default();
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        start + bytes.iter().position(|byte| !is_word(byte)).unwrap_or(bytes.len())
+    }
+
+    /// Where the inside ends once trimmed. `floor` is a position that trimming cannot reach.
+    fn inside_end(&mut self, floor: usize) -> usize {
+        let source = self.source;
+        let Some(close) = &mut self.close else { return floor };
+        *close.inside_end.get_or_insert_with(|| {
+            floor + slice(source, floor, close.at).trim_end_matches(is_javascript_space).len()
+        })
+    }
+
+    /// Tells whether a line break stands in `rest..end`.
+    ///
+    /// The first `[` that asks is the leftmost one of its `]`, so the answer for it decides all others.
+    fn has_break(&mut self, rest: usize, end: usize) -> bool {
+        let source = self.source;
+        let Some(close) = &mut self.close else { return false };
+        let last_break = *close.last_break.get_or_insert_with(|| {
+            slice(source, rest, end)
+                .rfind(is_line_break)
+                .map_or(LastBreak::None, |at| LastBreak::At(rest + at))
+        });
+        matches!(last_break, LastBreak::At(at) if at >= rest)
+    }
+}
+
+impl<'s> Iterator for Scanner<'s> {
+    type Item = Found<'s>;
+
+    fn next(&mut self) -> Option<Found<'s>> {
+        loop {
+            let open = self.position + memchr::memchr(b'[', self.bytes_from(self.position)?)?;
+            let close = self.close_behind(open)?;
+            if let Some(tag) = self.classify(open + 1, close) {
+                self.position = close + 1;
+                return Some(Found { bytes: open..close + 1, tag });
+            }
+            self.position = open + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn tags(source: &str) -> Vec<Tag<'_>> {
+        Scanner::new(source).map(|found| found.tag).collect()
+    }
+
+    fn variable(key: &str) -> Tag<'_> {
+        Tag::Variable { key }
+    }
+
+    #[test]
+    fn each_form_is_recognised_exactly() {
+        let condition = |key, negated| Tag::If { key, negated };
+        for (source, expected) in [
+            ("[a:b]", Vec::from([variable("a:b")])),
+            ("[ a:b ]", Vec::from([variable("a:b")])),
+            ("[a:]", Vec::from([variable("a:")])),
+            ("[a: b c ]", Vec::from([variable("a: b c")])),
+            ("[a:b:c]", Vec::from([variable("a:b:c")])),
+            ("[\u{FEFF}\u{A0}a:b\u{2028}]", Vec::from([variable("a:b")])),
+            ("[\u{85}a:b]", Vec::new()),
+            ("[:b]", Vec::new()),
+            ("[é:b]", Vec::new()),
+            ("[a-b:c]", Vec::new()),
+            ("[if:x]", Vec::from([variable("if:x")])),
+            ("[else:x]", Vec::from([variable("else:x")])),
+            ("[else]", Vec::from([Tag::Else])),
+            ("[ endif\n]", Vec::from([Tag::EndIf])),
+            ("[Else]", Vec::new()),
+            ("[endif x]", Vec::new()),
+            ("[if a:b]", Vec::from([condition("a:b", false)])),
+            ("[if\n\u{3000}!a:b]", Vec::from([condition("a:b", true)])),
+            ("[if a:]", Vec::from([condition("a:", false)])),
+            ("[if ! a:b]", Vec::new()),
+            ("[if !!a:b]", Vec::new()),
+            ("[if foo]", Vec::new()),
+            ("[if ]", Vec::new()),
+            ("[if]", Vec::new()),
+            ("[else if a:b]", Vec::new()),
+            ("[IF a:b]", Vec::new()),
+            ("[a:b\nc]", Vec::new()),
+            ("[a:b\u{2029}c]", Vec::new()),
+            ("[a:b\u{B}c]", Vec::from([variable("a:b\u{B}c")])),
+            ("[[a:b]]", Vec::from([variable("a:b")])),
+            ("[x [a:b] y]", Vec::from([variable("a:b")])),
+            ("[a:[a:b]]", Vec::from([variable("a:[a:b")])),
+            ("[a:\n[a:b]", Vec::from([variable("a:b")])),
+            ("no [tag here", Vec::new()),
+        ] {
+            assert_eq!(tags(source), expected, "{source:?}");
+        }
+    }
+}

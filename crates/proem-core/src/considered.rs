@@ -1,0 +1,44 @@
+//! Files that were looked at, and what became of each.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Its text is in the prompt, or decided a condition.
+    Used,
+    /// It does not exist.
+    Missing,
+    /// It exists and could not be taken: a directory, a device, not text, too large.
+    Unreadable,
+    /// It exists perhaps, and may not be read.
+    Refused,
+}
+
+impl Outcome {
+    /// The word used in JSON and messages.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// One file that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Considered {
+    /// The path as it was looked for.
+    pub path: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was not used.
+    pub why: Option<String>,
+}

@@ -1,0 +1,94 @@
+//! A prompt before freezing: sections in order, each with its text and origin.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::carrier::Carrier;
+use crate::considered::Considered;
+use crate::limit::OUTPUT_BYTES_MAX;
+use crate::note::Note;
+use crate::profile::{Profile, SectionRecipe};
+use crate::rendered::Rendered;
+use crate::source::Source;
+use crate::stability::Stability;
+
+/// One finished section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// The section's name in the profile.
+    pub id: String,
+    /// The channel that it rides on.
+    pub carrier: Carrier,
+    /// The text with its origins, lead and trail included.
+    pub rendered: Rendered,
+    /// Where its content comes from as a whole.
+    pub source: Source,
+}
+
+/// A prompt that may still change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    pub(crate) profile: String,
+    pub(crate) sections: Vec<Section>,
+    /// What a reader should know.
+    pub notes: Vec<Note>,
+    /// The files that were looked at.
+    pub considered: Vec<Considered>,
+}
+
+/// A carrier whose text would be larger than allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TooLarge {
+    /// The carrier.
+    pub carrier: Carrier,
+    /// How large it would have been, in bytes.
+    pub bytes: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { carrier, bytes } = self;
+        write!(
+            formatter,
+            "the {carrier} carrier would have {bytes} bytes, and {OUTPUT_BYTES_MAX} are allowed"
+        )
+    }
+}
+
+impl core::error::Error for TooLarge {}
+
+/// Puts a section's own words around its content; an empty section stays empty.
+#[must_use]
+pub fn wrap(profile: &Profile, recipe: &SectionRecipe, content: Rendered) -> Rendered {
+    if content.is_empty() {
+        return content;
+    }
+    let words = |key: &str| Source::Profile {
+        profile: profile.name.clone(),
+        key: alloc::format!("section.{}.{key}", recipe.id),
+    };
+    let mut rendered = Rendered::new();
+    rendered.push(&recipe.lead, words("lead"), None, Stability::User);
+    rendered.append(content);
+    rendered.push(&recipe.trail, words("trail"), None, Stability::User);
+    rendered
+}
+
+/// Makes a draft of finished sections, in their order.
+pub fn assemble(profile: &Profile, sections: Vec<Section>) -> Result<Draft, TooLarge> {
+    for carrier in Carrier::ALL {
+        let bytes = sections
+            .iter()
+            .filter(|section| section.carrier == carrier)
+            .fold(0_usize, |sum, section| sum.saturating_add(section.rendered.len()));
+        check_bytes(carrier, bytes)?;
+    }
+    Ok(Draft { profile: profile.name.clone(), sections, notes: Vec::new(), considered: Vec::new() })
+}
+
+/// Checks that `bytes` bytes are not too many for a carrier, before anything of that size is made.
+pub const fn check_bytes(carrier: Carrier, bytes: usize) -> Result<(), TooLarge> {
+    if bytes > OUTPUT_BYTES_MAX { Err(TooLarge { carrier, bytes }) } else { Ok(()) }
+}

@@ -1,0 +1,206 @@
+//! Facts: observed values, present or absent with a reason.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::fmt;
+
+use crate::note::{Code, Severity};
+use crate::stability::Stability;
+
+/// Why a fact has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Absence {
+    /// The request says that there is none.
+    SaidAbsent,
+    /// Only the request could give it, and does not.
+    NotGiven,
+    /// The host has no such thing.
+    NotOnThisHost(&'static str),
+    /// The type is not known.
+    UnknownType,
+    /// The type is known, the name is not.
+    UnknownName,
+    /// There is no repository at or above the directory.
+    NotARepository,
+    /// The branch has no commit yet.
+    UnbornBranch,
+    /// Git could not answer.
+    GitFailed(String),
+    /// It took too long.
+    TimedOut,
+    /// The path does not exist.
+    NoSuchFile,
+    /// The path is a directory.
+    IsADirectory,
+    /// The path is neither a file nor a directory.
+    NotRegular(&'static str),
+    /// The path could not be opened or read, for the reason that the system gave.
+    Unreadable(String),
+    /// The content is not UTF-8 text: the offset of the first bad byte.
+    NotUtf8(usize),
+    /// The content has a NUL byte at this offset.
+    HasNul(usize),
+    /// The content is larger than the limit, which is given in words.
+    OverLimit(&'static str),
+    /// The path is empty, holds a NUL or is too long.
+    BadPath(&'static str),
+    /// The path's name says that it holds a secret.
+    SecretPath,
+    /// The path lies outside the roots that this template may read.
+    OutsideRoots,
+    /// The path leaves its root by `..`.
+    PathEscape,
+    /// The configuration does not allow this environment variable.
+    EnvNotAllowed,
+    /// The environment variable is not set.
+    EnvNotSet,
+    /// The environment variable is not UTF-8.
+    EnvNotUtf8,
+}
+
+impl Absence {
+    /// The code of the note that reports it.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::UnknownType => Code::UnknownType,
+            Self::UnknownName => Code::UnknownName,
+            Self::GitFailed(_) | Self::TimedOut => Code::GitFailed,
+            Self::NotRegular(_) => Code::NotRegular,
+            Self::NotUtf8(_) | Self::HasNul(_) | Self::EnvNotUtf8 => Code::NotUtf8,
+            Self::OverLimit(_) => Code::OverLimit,
+            Self::SecretPath => Code::SecretPath,
+            Self::OutsideRoots => Code::RootNotAllowed,
+            Self::PathEscape => Code::PathEscape,
+            Self::EnvNotAllowed => Code::EnvNotAllowed,
+            Self::SaidAbsent
+            | Self::NotGiven
+            | Self::NotOnThisHost(_)
+            | Self::NotARepository
+            | Self::UnbornBranch
+            | Self::NoSuchFile
+            | Self::IsADirectory
+            | Self::Unreadable(_)
+            | Self::BadPath(_)
+            | Self::EnvNotSet => Code::Absent,
+        }
+    }
+
+    /// How much it matters: an ordinary absence is what conditions are for.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::SaidAbsent
+            | Self::NotGiven
+            | Self::NotOnThisHost(_)
+            | Self::NotARepository
+            | Self::UnbornBranch
+            | Self::NoSuchFile
+            | Self::EnvNotSet => Severity::Info,
+            _ => Severity::Warning,
+        }
+    }
+
+    /// What to do about it, where there is something to do.
+    #[must_use]
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::EnvNotAllowed => {
+                Some("add the name to `env.allow` in proem.toml of your configuration directory")
+            }
+            Self::SecretPath => {
+                Some("add the exact path to `files.allow` in proem.toml of your configuration directory")
+            }
+            Self::NotUtf8(_) => Some("convert the file to UTF-8"),
+            Self::NotGiven => Some("give it in the request or with a flag"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SaidAbsent => formatter.write_str("the request says that it is absent"),
+            Self::NotGiven => formatter.write_str("not given in the request"),
+            Self::NotOnThisHost(what) => write!(formatter, "this host has no {what}"),
+            Self::UnknownType => formatter.write_str("unknown type"),
+            Self::UnknownName => formatter.write_str("unknown name"),
+            Self::NotARepository => formatter.write_str("not a git repository"),
+            Self::UnbornBranch => formatter.write_str("the branch has no commit yet"),
+            Self::GitFailed(why) => write!(formatter, "git failed: {why}"),
+            Self::TimedOut => formatter.write_str("timed out"),
+            Self::NoSuchFile => formatter.write_str("no such file"),
+            Self::IsADirectory => formatter.write_str("is a directory"),
+            Self::NotRegular(kind) => write!(formatter, "is a {kind}, not a regular file"),
+            Self::Unreadable(why) => write!(formatter, "cannot be read: {why}"),
+            Self::NotUtf8(offset) => write!(formatter, "not UTF-8: bad byte at offset {offset}"),
+            Self::HasNul(offset) => write!(formatter, "not text: NUL byte at offset {offset}"),
+            Self::OverLimit(limit) => write!(formatter, "over {limit}"),
+            Self::BadPath(why) => write!(formatter, "{why}"),
+            Self::SecretPath => formatter.write_str("refused: its name says that it holds a secret"),
+            Self::OutsideRoots => formatter.write_str("refused: outside the allowed roots"),
+            Self::PathEscape => formatter.write_str("refused: the path leaves its root"),
+            Self::EnvNotAllowed => formatter.write_str("not allowed by the configuration"),
+            Self::EnvNotSet => formatter.write_str("not set in the environment"),
+            Self::EnvNotUtf8 => formatter.write_str("not UTF-8"),
+        }
+    }
+}
+
+/// One observed value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// The value, or why there is none. An empty text is a value.
+    pub value: Result<String, Absence>,
+    /// How long it stays the same.
+    pub stability: Stability,
+    /// The file that it was read from.
+    pub path: Option<String>,
+}
+
+impl Fact {
+    /// Makes a fact that has a value.
+    #[must_use]
+    pub fn given(value: impl Into<String>, stability: Stability) -> Self {
+        Self { value: Ok(value.into()), stability, path: None }
+    }
+
+    /// Makes a fact that has none.
+    #[must_use]
+    pub const fn absent(why: Absence, stability: Stability) -> Self {
+        Self { value: Err(why), stability, path: None }
+    }
+}
+
+/// Facts by key. Ordered, so that nothing that walks them can depend on chance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    by_key: BTreeMap<String, Fact>,
+}
+
+impl Facts {
+    /// Makes an empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { by_key: BTreeMap::new() }
+    }
+
+    /// Adds a fact, replacing one of the same key.
+    pub fn insert(&mut self, key: &str, fact: Fact) {
+        self.by_key.insert(key.to_owned(), fact);
+    }
+
+    /// Looks a fact up.
+    #[must_use]
+    pub fn fact(&self, key: &str) -> Option<&Fact> {
+        self.by_key.get(key)
+    }
+
+    /// All facts, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Fact)> {
+        self.by_key.iter().map(|(key, fact)| (key.as_str(), fact))
+    }
+}

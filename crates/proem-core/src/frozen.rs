@@ -1,0 +1,189 @@
+//! A prompt that cannot change any more.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::carrier::Carrier;
+use crate::considered::Considered;
+use crate::digest::Digest;
+use crate::draft::Draft;
+use crate::note::{Code, Note, Severity};
+use crate::rendered::{Rendered, Span};
+use crate::source::Source;
+use crate::stability::Stability;
+
+/// A prompt whose bytes stay as they are.
+///
+/// The fields are private and nothing takes it by `&mut`: what was frozen is what is stored, sent
+/// and compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frozen {
+    profile: String,
+    body: Body,
+    digest: Digest,
+    notes: Vec<Note>,
+    considered: Vec<Considered>,
+}
+
+/// The part of a prompt that belongs to one turn and follows everything cached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suffix {
+    body: Body,
+}
+
+/// Text by carrier, with the sections and spans that make it up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Body {
+    carriers: BTreeMap<Carrier, Rendered>,
+    sections: Vec<Placed>,
+}
+
+/// A section at its place in a carrier's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The section's name in the profile.
+    pub id: String,
+    /// The carrier.
+    pub carrier: Carrier,
+    /// Its bytes in the carrier's text.
+    pub bytes: Range<usize>,
+    /// How long its least stable byte stays the same.
+    pub stability: Stability,
+    /// Where its content comes from as a whole.
+    pub source: Source,
+}
+
+impl Body {
+    fn add(&mut self, section: crate::draft::Section) {
+        if section.rendered.is_empty() {
+            return;
+        }
+        let text = self.carriers.entry(section.carrier).or_default();
+        let start = text.len();
+        let stability = section.rendered.stability();
+        text.append(section.rendered);
+        self.sections.push(Placed {
+            id: section.id,
+            carrier: section.carrier,
+            bytes: start..text.len(),
+            stability,
+            source: section.source,
+        });
+    }
+
+    /// The carriers that have text, in the order in which a provider reads them.
+    pub fn carriers(&self) -> impl Iterator<Item = (Carrier, &str)> {
+        self.carriers.iter().map(|(carrier, rendered)| (*carrier, rendered.text()))
+    }
+
+    /// The sections that have text, in order.
+    #[must_use]
+    pub fn sections(&self) -> &[Placed] {
+        &self.sections
+    }
+
+    /// The spans of a carrier's text.
+    #[must_use]
+    pub fn spans(&self, carrier: Carrier) -> &[Span] {
+        self.carriers.get(&carrier).map_or(&[], Rendered::spans)
+    }
+
+    /// The text of a carrier; `None` when nothing rides on it.
+    #[must_use]
+    pub fn text(&self, carrier: Carrier) -> Option<&str> {
+        self.carriers.get(&carrier).map(Rendered::text)
+    }
+}
+
+impl Frozen {
+    /// The profile that it was built by.
+    #[must_use]
+    pub fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    /// Everything that stays for the life of the epoch.
+    #[must_use]
+    pub const fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The bytes that must not change: the system carrier's text.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.body.text(Carrier::System).unwrap_or_default()
+    }
+
+    /// The digest of the prefix.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What a reader should know.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The files that were looked at.
+    #[must_use]
+    pub fn considered(&self) -> &[Considered] {
+        &self.considered
+    }
+}
+
+impl Suffix {
+    /// Everything that belongs to this turn alone.
+    #[must_use]
+    pub const fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+/// Freezes a draft: what is cached on one side, what belongs to the turn on the other.
+#[must_use]
+pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
+    let Draft { profile, sections, mut notes, considered } = draft;
+    let (mut body, mut suffix) = (Body::default(), Body::default());
+    for section in sections {
+        if section.carrier.is_cached() { body.add(section) } else { suffix.add(section) }
+    }
+    notes.extend(volatile(&body));
+    let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+    (Frozen { profile, body, digest, notes, considered }, Suffix { body: suffix })
+}
+
+/// Notes the values that change more often than a frozen prompt should: the first of each source.
+fn volatile(body: &Body) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    for (carrier, text) in body.carriers() {
+        let mut seen: Vec<&Source> = Vec::new();
+        for span in body.spans(carrier) {
+            if span.stability <= Stability::Session || seen.contains(&&span.source) {
+                continue;
+            }
+            seen.push(&span.source);
+            notes.push(volatile_note(carrier, span, text.len()));
+        }
+    }
+    notes
+}
+
+fn volatile_note(carrier: Carrier, span: &Span, carrier_bytes: usize) -> Note {
+    let severity = if span.stability == Stability::Turn { Severity::Warning } else { Severity::Info };
+    let message = format!(
+        "{} changes {} and stands at byte {} of the {carrier} carrier: when it does, {} bytes leave the cache",
+        span.source,
+        span.stability.rhythm(),
+        span.bytes.start,
+        carrier_bytes - span.bytes.start,
+    );
+    let place = span.template.clone().unwrap_or_else(|| span.source.clone());
+    Note::new(Code::VolatileInPrefix, severity, message)
+        .with_hint("move it to a section on the `turn` carrier, or as far down as possible")
+        .with_source(place)
+}

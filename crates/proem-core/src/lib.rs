@@ -1,0 +1,42 @@
+//! The pure core of proem: what turns observed facts into prompt bytes.
+//!
+//! Nothing in this crate can look at the world. It is `no_std`, so the compiler itself refuses a
+//! file, a clock, an environment variable, a process or an unordered map; what the core needs it
+//! names ([`Template::wanted`](bracket::Template::wanted)) and is given as values ([`fact::Facts`]).
+//! Equal inputs therefore give equal bytes on every machine and in every build.
+//!
+//! ```
+//! use proem_core::bracket::{self, Policies, Template};
+//! use proem_core::fact::{Fact, Facts};
+//! use proem_core::stability::Stability;
+//!
+//! let template = Template::parse("Hello [team:name][if team:lead], led by [team:lead][endif].");
+//! let mut facts = Facts::new();
+//! facts.insert("team:name", Fact::given("Blue", Stability::Session));
+//! let bound = bracket::bind(&template, &facts, &Policies::SEED).expect("no policy is `error`");
+//! assert_eq!(bracket::render(&template, &bound), "Hello Blue.");
+//! ```
+#![no_std]
+#![cfg_attr(test, allow(clippy::string_slice, reason = "tests cut text at known places"))]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod bracket;
+pub mod builtin;
+pub mod carrier;
+pub mod considered;
+pub mod digest;
+pub mod draft;
+pub mod fact;
+pub mod frozen;
+pub mod limit;
+pub mod nearest;
+pub mod note;
+pub mod profile;
+pub mod rendered;
+pub mod source;
+pub mod stability;
+pub mod text;
+pub mod variable;

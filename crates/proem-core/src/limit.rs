@@ -1,0 +1,69 @@
+//! Every maximum in one table: whatever comes from outside has one.
+//!
+//! A limit that is hit leaves a note or an error; none of them cuts in silence.
+
+use core::time::Duration;
+
+/// One row of the table: a name for documentation and messages, and the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// The name, unit last.
+    pub name: &'static str,
+    /// The largest value allowed.
+    pub value: u64,
+    /// What is limited, in words.
+    pub what: &'static str,
+}
+
+/// Largest template, in bytes.
+pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
+/// Most problems of one template that are listed one by one.
+pub const DIAGNOSTICS_MAX: usize = 100;
+/// Largest rendered carrier, in bytes.
+pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// Largest file that `file:` inserts, in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Largest request, in bytes of JSON.
+pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// Largest profile or configuration file, in bytes.
+pub const SETTINGS_BYTES_MAX: usize = 256 << 10;
+/// Longest chain of `extends`.
+pub const EXTENDS_DEPTH_MAX: usize = 16;
+/// Longest path that is looked at, in bytes.
+pub const PATH_BYTES_MAX: usize = 4096;
+/// Deepest directory from which the walk upwards starts.
+pub const ANCESTORS_MAX: usize = 256;
+/// Largest `HEAD` or `.git` file, in bytes.
+pub const GIT_HEAD_BYTES_MAX: usize = 4 << 10;
+/// Largest `packed-refs`, in bytes.
+pub const GIT_PACKED_REFS_BYTES_MAX: usize = 64 << 20;
+/// Largest index that is copied for `git status`, in bytes.
+pub const GIT_INDEX_BYTES_MAX: usize = 1 << 30;
+/// Most output taken from one git command, in bytes.
+pub const GIT_OUTPUT_BYTES_MAX: usize = 1 << 20;
+/// Longest one git command may run.
+pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// The table as `proem config` and the documentation print it.
+#[must_use]
+pub const fn table() -> [Limit; 13] {
+    [
+        row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
+        row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
+        row("output_bytes_max", OUTPUT_BYTES_MAX, "the text of one carrier"),
+        row("file_bytes_max", FILE_BYTES_MAX, "a file that `file:` inserts"),
+        row("request_bytes_max", REQUEST_BYTES_MAX, "a request"),
+        row("settings_bytes_max", SETTINGS_BYTES_MAX, "a profile or configuration file"),
+        row("extends_depth_max", EXTENDS_DEPTH_MAX, "profiles in a chain of `extends`"),
+        row("path_bytes_max", PATH_BYTES_MAX, "a path"),
+        row("ancestors_max", ANCESTORS_MAX, "directories walked upwards"),
+        row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),
+        row("git_packed_refs_bytes_max", GIT_PACKED_REFS_BYTES_MAX, "git's `packed-refs`"),
+        row("git_index_bytes_max", GIT_INDEX_BYTES_MAX, "git's index"),
+        row("git_output_bytes_max", GIT_OUTPUT_BYTES_MAX, "the output of one git command"),
+    ]
+}
+
+const fn row(name: &'static str, value: usize, what: &'static str) -> Limit {
+    Limit { name, value: value as u64, what }
+}

@@ -1,0 +1,164 @@
+//! Notes: what a reader of a prompt should know. Nothing is cut, skipped or defaulted without one.
+
+use alloc::string::String;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::source::Source;
+
+/// How much a note matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know; usually as intended.
+    Info,
+    /// Probably not what the author wanted.
+    Warning,
+    /// Certainly wrong, although a prompt could still be built.
+    Error,
+}
+
+impl Severity {
+    /// The word used in JSON and messages.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a note is about, as a stable word that programs may match on.
+///
+/// Codes are added, never renamed. `docs/notes.md` describes each; a test keeps the two equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// A variable that the template mentions has no value.
+    Absent,
+    /// A tag names a type that nobody provides.
+    UnknownType,
+    /// A tag names a known type but an unknown name.
+    UnknownName,
+    /// An `[if]` that is never closed.
+    UnclosedIf,
+    /// An `[else]` or `[endif]` that belongs to no `[if]`.
+    StrayTag,
+    /// A value that changes more often than the prefix may.
+    VolatileInPrefix,
+    /// A path whose very name says secret was not read.
+    SecretPath,
+    /// A file that is not UTF-8 text was not read.
+    NotUtf8,
+    /// A file outside the allowed roots was not read.
+    RootNotAllowed,
+    /// A relative path that leaves its root was not read.
+    PathEscape,
+    /// Something over a limit was not taken.
+    OverLimit,
+    /// Something that is no regular file was not read.
+    NotRegular,
+    /// An environment variable that the configuration does not allow.
+    EnvNotAllowed,
+    /// A git command failed or took too long.
+    GitFailed,
+    /// A field of the request that the profile has no use for.
+    UnusedField,
+    /// A setting that a workspace may not make.
+    IgnoredSetting,
+    /// A file of the workspace takes the place of one of the user's or a built-in.
+    Shadowed,
+}
+
+impl Code {
+    /// All codes, in the order of the documentation.
+    pub const ALL: [Self; 17] = [
+        Self::Absent,
+        Self::UnknownType,
+        Self::UnknownName,
+        Self::UnclosedIf,
+        Self::StrayTag,
+        Self::VolatileInPrefix,
+        Self::SecretPath,
+        Self::NotUtf8,
+        Self::RootNotAllowed,
+        Self::PathEscape,
+        Self::OverLimit,
+        Self::NotRegular,
+        Self::EnvNotAllowed,
+        Self::GitFailed,
+        Self::UnusedField,
+        Self::IgnoredSetting,
+        Self::Shadowed,
+    ];
+
+    /// The code as programs see it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::UnknownType => "unknown_type",
+            Self::UnknownName => "unknown_name",
+            Self::UnclosedIf => "unclosed_if",
+            Self::StrayTag => "stray_tag",
+            Self::VolatileInPrefix => "volatile_in_prefix",
+            Self::SecretPath => "secret_path",
+            Self::NotUtf8 => "not_utf8",
+            Self::RootNotAllowed => "root_not_allowed",
+            Self::PathEscape => "path_escape",
+            Self::OverLimit => "over_limit",
+            Self::NotRegular => "not_regular",
+            Self::EnvNotAllowed => "env_not_allowed",
+            Self::GitFailed => "git_failed",
+            Self::UnusedField => "unused_field",
+            Self::IgnoredSetting => "ignored_setting",
+            Self::Shadowed => "shadowed",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.word())
+    }
+}
+
+/// One note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What happened, in one sentence without a full stop.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where it happened.
+    pub source: Option<Source>,
+}
+
+impl Note {
+    /// Makes a note without hint and source.
+    #[must_use]
+    pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
+        Self { code, severity, message: message.into(), hint: None, source: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds where it happened.
+    #[must_use]
+    pub fn with_source(mut self, source: Source) -> Self {
+        self.source = Some(source);
+        self
+    }
+}

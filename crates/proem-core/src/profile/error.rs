@@ -1,0 +1,51 @@
+//! What is wrong with a profile, and where.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::text::{Place, Places};
+
+/// A profile that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProfileError {
+    /// The file, as a path or `built-in NAME`.
+    pub origin: String,
+    /// Where in the file, if that is known.
+    pub place: Option<Place>,
+    /// The line at that place.
+    pub line: Option<String>,
+    /// What is wrong, naming the key and what is allowed.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl ProfileError {
+    pub(super) fn new(origin: &str, message: impl Into<String>) -> Self {
+        Self { origin: origin.into(), place: None, line: None, message: message.into(), hint: None }
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn from_toml(origin: &str, text: &str, error: &toml::de::Error) -> Self {
+        let place = error.span().map(|span| Places::new(text).at(span.start));
+        let line = place.and_then(|place| text.lines().nth(place.line - 1)).map(ToString::to_string);
+        Self { origin: origin.into(), place, line, message: error.message().to_string(), hint: None }
+    }
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot use the profile {}", self.origin)?;
+        if let Some(Place { line, column }) = self.place {
+            write!(formatter, ", line {line}, column {column}")?;
+        }
+        write!(formatter, ": {}", self.message)
+    }
+}
+
+impl core::error::Error for ProfileError {}

@@ -1,0 +1,86 @@
+//! The keys of a profile file, each optional.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Deserialize;
+
+use super::{Compaction, GivenField, Hygiene, ProfileError, Reason, Syntax};
+use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
+use crate::carrier::Carrier;
+use crate::stability::Stability;
+
+/// A profile file as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileFile {
+    pub(super) name: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) extends: Option<String>,
+    pub(super) rebuild: Option<Vec<Reason>>,
+    pub(super) compaction: Option<Compaction>,
+    pub(super) hygiene: Option<Hygiene>,
+    #[serde(default)]
+    pub(super) bracket: BracketKeys,
+    #[serde(default)]
+    pub(super) section: Vec<SectionKeys>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BracketKeys {
+    pub(super) unknown_type: Option<UnknownType>,
+    pub(super) absent: Option<AbsentVariable>,
+    pub(super) standalone_tags: Option<StandaloneTags>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SectionKeys {
+    pub(super) id: String,
+    pub(super) template: Option<TemplateKeys>,
+    pub(super) given: Option<GivenField>,
+    pub(super) carrier: Option<Carrier>,
+    pub(super) stability: Option<Stability>,
+    pub(super) lead: Option<String>,
+    pub(super) trail: Option<String>,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+    #[serde(default)]
+    pub(super) remove: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TemplateKeys {
+    pub(super) asset: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) syntax: Option<Syntax>,
+}
+
+impl ProfileFile {
+    /// The profile that this one starts from.
+    #[must_use]
+    pub fn extends(&self) -> Option<&str> {
+        self.extends.as_deref()
+    }
+
+    /// What it is for, if the file says so.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+}
+
+/// Reads a profile file. `origin` names it in errors; `name` is the name it was asked for by.
+pub fn parse(text: &str, origin: &str, name: &str) -> Result<ProfileFile, ProfileError> {
+    let file: ProfileFile =
+        toml::from_str(text).map_err(|error| ProfileError::from_toml(origin, text, &error))?;
+    match &file.name {
+        Some(own) if own != name => {
+            let message = alloc::format!("`name` is `{own}`, but the file is called `{name}`");
+            Err(ProfileError::new(origin, message).with_hint("rename one of them, or leave `name` out"))
+        }
+        _ => Ok(file),
+    }
+}

@@ -1,0 +1,160 @@
+//! Profiles: the recipe of a prompt, as data.
+//!
+//! A profile file is read into a [`ProfileFile`], where every key is optional, so that a file that
+//! `extends` another says only what differs. A chain of files becomes one [`Profile`].
+
+mod error;
+mod file;
+mod merge;
+mod show;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bracket::Policies;
+use crate::carrier::Carrier;
+use crate::stability::Stability;
+
+pub use error::ProfileError;
+pub use file::{ProfileFile, parse};
+pub use merge::{Layer, resolve};
+
+/// A recipe with everything decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// The name by which a request asks for it.
+    pub name: String,
+    /// What it is for, in one line.
+    pub description: String,
+    /// The reasons for which a frozen prompt is built anew.
+    pub rebuild: Vec<Reason>,
+    /// How the summarising call of a compaction is made.
+    pub compaction: Compaction,
+    /// What happens to hidden text in files.
+    pub hygiene: Hygiene,
+    /// What bracket templates do in doubtful cases.
+    pub bracket: Policies,
+    /// The sections, in the order of the prompt.
+    pub sections: Vec<SectionRecipe>,
+    /// Which file decided each key, by the key's path, for example `section.base.template`.
+    pub origins: BTreeMap<String, String>,
+}
+
+/// The recipe of one section.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SectionRecipe {
+    /// The name, unique in the profile. What the request gives as `system` replaces `base`.
+    pub id: String,
+    /// Where the content comes from.
+    pub content: Content,
+    /// The channel that it rides on.
+    pub carrier: Carrier,
+    /// How stable its own words are; inserted values can only lower it.
+    pub stability: Option<Stability>,
+    /// Text before it, when it is not empty.
+    pub lead: String,
+    /// Text after it, when it is not empty.
+    pub trail: String,
+}
+
+/// Where a section's content comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// A template.
+    Template(TemplateRecipe),
+    /// Text that the request gives.
+    Given(GivenField),
+}
+
+/// A template of a profile: a reference or the text itself, never both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TemplateRecipe {
+    /// A reference such as `$builtin/template/base`.
+    Asset(String, Syntax),
+    /// The text.
+    Text(String, Syntax),
+}
+
+impl TemplateRecipe {
+    /// The language it is written in.
+    #[must_use]
+    pub const fn syntax(&self) -> Syntax {
+        match self {
+            Self::Asset(_, syntax) | Self::Text(_, syntax) => *syntax,
+        }
+    }
+}
+
+/// The language of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Syntax {
+    /// `[type:name]`, `[if …]`.
+    Bracket,
+    /// No tags: the text stays as it is.
+    Plain,
+}
+
+/// A field of the request that becomes a section of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GivenField {
+    /// `append`: texts, joined with a blank line.
+    Append,
+    /// `recalled`: remembered text for this turn.
+    Recalled,
+}
+
+impl GivenField {
+    /// The field's name in the request.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Append => "append",
+            Self::Recalled => "recalled",
+        }
+    }
+}
+
+/// A reason for which a frozen prompt is built anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// The conversation was summarised.
+    Compaction,
+    /// The active tools changed.
+    Tools,
+    /// The working directory changed.
+    Cwd,
+    /// Somebody asked for it.
+    Reload,
+    /// An extension brought new resources.
+    Resources,
+    /// The conversation changed its profile.
+    Profile,
+}
+
+/// How the summarising call of a compaction is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compaction {
+    /// Rebuild first, then add the instructions to the rebuilt prompt.
+    Append,
+    /// Reuse the old prompt, with the instructions as the last user message.
+    Aligned,
+}
+
+/// What happens to hidden text in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hygiene {
+    /// It stays, with a note.
+    Report,
+    /// It is removed or made visible, with a note.
+    Neutralise,
+    /// The build fails.
+    Refuse,
+}

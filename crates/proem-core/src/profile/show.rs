@@ -1,0 +1,113 @@
+//! A profile as the file that would make it, with where each key comes from.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use super::{Content, Profile, SectionRecipe, TemplateRecipe};
+
+impl Profile {
+    /// Writes the effective profile as a TOML file; reading it back gives the same profile.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut page = Page { profile: self, text: String::new() };
+        page.line("name", "name", &self.name);
+        page.line("description", "description", &self.description);
+        page.line("rebuild", "rebuild", &self.rebuild);
+        page.line("compaction", "compaction", &self.compaction);
+        page.line("hygiene", "hygiene", &self.hygiene);
+        page.text.push_str("\n[bracket]\n");
+        page.line("unknown_type", "bracket.unknown_type", &self.bracket.unknown_type);
+        page.line("absent", "bracket.absent", &self.bracket.absent);
+        page.line("standalone_tags", "bracket.standalone_tags", &self.bracket.standalone_tags);
+        for section in &self.sections {
+            page.section(section);
+        }
+        page.text
+    }
+}
+
+struct Page<'p> {
+    profile: &'p Profile,
+    text: String,
+}
+
+impl Page<'_> {
+    fn section(&mut self, section: &SectionRecipe) {
+        let path = |key: &str| format!("section.{}.{key}", section.id);
+        self.text.push_str("\n[[section]]\n");
+        self.line("id", "", &section.id);
+        match &section.content {
+            Content::Template(template) => self.written("template", &path("template"), &inline(template)),
+            Content::Given(field) => self.line("given", &path("given"), field),
+        }
+        self.line("carrier", &path("carrier"), &section.carrier);
+        if let Some(stability) = &section.stability {
+            self.line("stability", &path("stability"), stability);
+        }
+        for (key, words) in [("lead", &section.lead), ("trail", &section.trail)] {
+            if !words.is_empty() {
+                self.line(key, &path(key), words);
+            }
+        }
+    }
+
+    fn line(&mut self, key: &str, path: &str, value: &impl Serialize) {
+        self.written(key, path, &written(value));
+    }
+
+    /// Adds a key and who decided it.
+    fn written(&mut self, key: &str, path: &str, value: &str) {
+        let origin = match path {
+            "name" | "" => String::new(),
+            path => self
+                .profile
+                .origins
+                .get(path)
+                .map_or_else(|| "  # default".to_string(), |by| format!("  # {by}")),
+        };
+        self.text.push_str(&format!("{key} = {value}{origin}\n"));
+    }
+}
+
+fn inline(template: &TemplateRecipe) -> String {
+    let (key, value) = match template {
+        TemplateRecipe::Asset(reference, _) => ("asset", reference),
+        TemplateRecipe::Text(text, _) => ("text", text),
+    };
+    format!("{{ {key} = {}, syntax = {} }}", written(value), written(&template.syntax()))
+}
+
+/// A value in TOML, on one line.
+fn written(value: &impl Serialize) -> String {
+    match toml::Value::try_from(value) {
+        Ok(toml::Value::Array(items)) => {
+            let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Ok(value) => value.to_string(),
+        Err(_) => "\"\"".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Layer, parse, resolve};
+    use crate::builtin;
+    use std::vec;
+
+    #[test]
+    fn what_is_shown_reads_back_as_the_same_profile() {
+        for (name, text) in builtin::PROFILES {
+            let layer =
+                |text: &str| Layer { origin: "test".into(), file: parse(text, "test", name).unwrap() };
+            let mut profile = resolve(name, vec![layer(text)]).unwrap();
+            let mut again = resolve(name, vec![layer(&profile.to_toml())]).unwrap();
+            profile.origins.clear();
+            again.origins.clear();
+            assert_eq!(profile, again, "{name}");
+        }
+    }
+}

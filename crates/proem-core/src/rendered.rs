@@ -1,0 +1,100 @@
+//! Text that knows where each of its bytes comes from.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::source::Source;
+use crate::stability::Stability;
+
+/// A run of bytes with one origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The bytes, counted in the text that the span belongs to.
+    pub bytes: Range<usize>,
+    /// Where they come from.
+    pub source: Source,
+    /// The place in the template that put them here, when that is not the source itself.
+    pub template: Option<Source>,
+    /// How long they stay the same.
+    pub stability: Stability,
+}
+
+/// A text and the spans that cover it, in order, without gap or overlap.
+///
+/// The fields are private so that this holds by construction: text enters only together with its
+/// origin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rendered {
+    text: String,
+    spans: Vec<Span>,
+}
+
+impl Rendered {
+    /// Makes an empty text.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { text: String::new(), spans: Vec::new() }
+    }
+
+    /// Makes room for `bytes` more bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.text.reserve(bytes);
+    }
+
+    /// Adds `text`; empty text leaves no span.
+    pub fn push(&mut self, text: &str, source: Source, template: Option<Source>, stability: Stability) {
+        if text.is_empty() {
+            return;
+        }
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.spans.push(Span { bytes: start..self.text.len(), source, template, stability });
+    }
+
+    /// Adds another text behind this one, keeping its spans.
+    pub fn append(&mut self, other: Self) {
+        let shift = self.text.len();
+        self.text.push_str(&other.text);
+        self.spans.extend(other.spans.into_iter().map(|mut span| {
+            span.bytes = span.bytes.start + shift..span.bytes.end + shift;
+            span
+        }));
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The spans, in the order of the text.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Tells whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The length of the text in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The stability of the least stable byte; nothing at all is as stable as a release.
+    #[must_use]
+    pub fn stability(&self) -> Stability {
+        self.spans.iter().map(|span| span.stability).max().unwrap_or(Stability::Release)
+    }
+
+    /// Takes it apart.
+    #[must_use]
+    pub fn into_parts(self) -> (String, Vec<Span>) {
+        (self.text, self.spans)
+    }
+}

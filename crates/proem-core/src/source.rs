@@ -1,0 +1,88 @@
+//! Provenance: where bytes come from.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::text::Place;
+
+/// Where a piece of text comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Text compiled into proem, by its name in `builtin/`.
+    BuiltIn {
+        /// The asset's name, for example `template/base`.
+        name: String,
+        /// Where in it, if that is known.
+        place: Option<Place>,
+    },
+    /// A file on disk.
+    File {
+        /// The path as it was found.
+        path: String,
+        /// Where in it, if that is known.
+        place: Option<Place>,
+    },
+    /// The value of a variable.
+    Variable {
+        /// The variable's key, for example `git:branch`.
+        key: String,
+        /// The file that the value was read from, for `file:`.
+        path: Option<String>,
+    },
+    /// A field of the request.
+    Request {
+        /// The field's name, for example `append`.
+        field: String,
+        /// Where in it, if that is known.
+        place: Option<Place>,
+    },
+    /// Text that the profile puts around a section.
+    Profile {
+        /// The profile's name.
+        profile: String,
+        /// The key that holds the text, for example `section.append.before`.
+        key: String,
+    },
+}
+
+impl Source {
+    /// Returns the same source with another place in it; sources without places stay as they are.
+    #[must_use]
+    pub fn at(&self, place: Place) -> Self {
+        let mut source = self.clone();
+        match &mut source {
+            Self::BuiltIn { place: own, .. }
+            | Self::File { place: own, .. }
+            | Self::Request { place: own, .. } => {
+                *own = Some(place);
+            }
+            Self::Variable { .. } | Self::Profile { .. } => {}
+        }
+        source
+    }
+
+    /// The place inside the source, where there is one.
+    #[must_use]
+    pub const fn place(&self) -> Option<Place> {
+        match self {
+            Self::BuiltIn { place, .. } | Self::File { place, .. } | Self::Request { place, .. } => *place,
+            Self::Variable { .. } | Self::Profile { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn { name, .. } => write!(formatter, "built-in {name}")?,
+            Self::File { path, .. } => formatter.write_str(path)?,
+            Self::Variable { key, .. } => write!(formatter, "[{key}]")?,
+            Self::Request { field, .. } => write!(formatter, "request field `{field}`")?,
+            Self::Profile { profile, key } => write!(formatter, "profile {profile}, {key}")?,
+        }
+        match self.place() {
+            Some(Place { line, column }) => write!(formatter, ":{line}:{column}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The only module that decides how text is cut, trimmed or measured.
+//!
+//! Everything here works on character boundaries and is the same in every locale. Nothing outside
+//! this module may trim «to be safe»: a byte that goes missing is a byte nobody can explain.
+
+/// Tells whether JavaScript's `trim` and `\s` count `character` as white space.
+///
+/// Differs from Rust's `char::is_whitespace` in two places: U+FEFF is one, U+0085 is not.
+#[must_use]
+pub const fn is_javascript_space(character: char) -> bool {
+    matches!(
+        character,
+        '\t'..='\r'
+            | ' '
+            | '\u{A0}'
+            | '\u{1680}'
+            | '\u{2000}'..='\u{200A}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{202F}'
+            | '\u{205F}'
+            | '\u{3000}'
+            | '\u{FEFF}'
+    )
+}
+
+/// Tells whether a `.` in a JavaScript regular expression stops at `character`.
+#[must_use]
+pub const fn is_line_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
+}
+
+/// Returns the longest prefix of `text` that fits in `bytes_max` bytes.
+///
+/// Cuts on a character boundary: half a character would become U+FFFD in the prompt.
+///
+/// ```
+/// assert_eq!(proem_core::text::clip("naïve", 3), "na");
+/// ```
+#[must_use]
+pub fn clip(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let end = text.floor_char_boundary(bytes_max);
+    slice(text, 0, end)
+}
+
+/// Returns `text[start..end]`, where both ends are known to be character boundaries.
+///
+/// The one place that slices a `str`: callers pass positions that a scanner found at ASCII bytes.
+#[must_use]
+pub(crate) fn slice(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).expect("positions come from a scan of this very text, which stops on characters")
+}
+
+/// One character position in a text, counted from 1 as editors do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line, from 1; only LF ends a line.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+/// Turns rising byte offsets of one text into places, in one pass over the text.
+///
+/// Asking for an offset before the last one starts again from the top, so it is always right and
+/// linear for the order in which templates are rendered.
+#[derive(Debug, Clone)]
+pub struct Places<'t> {
+    text: &'t str,
+    offset: usize,
+    line: usize,
+    line_start: usize,
+}
+
+impl<'t> Places<'t> {
+    /// Starts at the first character of `text`.
+    #[must_use]
+    pub const fn new(text: &'t str) -> Self {
+        Self { text, offset: 0, line: 1, line_start: 0 }
+    }
+
+    /// Returns the place of the byte at `offset`; beyond the end means the end.
+    pub fn at(&mut self, offset: usize) -> Place {
+        let offset = self.text.floor_char_boundary(offset);
+        if offset < self.offset {
+            *self = Self::new(self.text);
+        }
+        let passed = slice(self.text, self.offset, offset);
+        for line_break in memchr::memchr_iter(b'\n', passed.as_bytes()) {
+            self.line += 1;
+            self.line_start = self.offset + line_break + 1;
+        }
+        self.offset = offset;
+        let column = slice(self.text, self.line_start, offset).chars().count() + 1;
+        Place { line: self.line, column }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clip_never_splits_a_character() {
+        for (text, bytes_max, expected) in
+            [("", 0, ""), ("abc", 2, "ab"), ("aé", 2, "a"), ("é", 1, ""), ("🦀x", 4, "🦀")]
+        {
+            assert_eq!(clip(text, bytes_max), expected, "{text:?} to {bytes_max}");
+        }
+    }
+
+    #[test]
+    fn javascript_space_differs_from_rust_in_two_characters() {
+        let differing: std::vec::Vec<char> =
+            (char::MIN..=char::MAX).filter(|c| is_javascript_space(*c) != c.is_whitespace()).collect();
+        assert_eq!(differing, ['\u{85}', '\u{FEFF}']);
+    }
+
+    #[test]
+    fn places_count_characters_and_go_back() {
+        let mut places = Places::new("añb\r\nc🦀d");
+        let found: std::vec::Vec<(usize, usize)> = [0, 3, 6, 11, 1, 99]
+            .into_iter()
+            .map(|at| {
+                let p = places.at(at);
+                (p.line, p.column)
+            })
+            .collect();
+        assert_eq!(found, [(1, 1), (1, 3), (2, 1), (2, 3), (1, 2), (2, 4)]);
+    }
+}

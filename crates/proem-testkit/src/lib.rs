@@ -1,0 +1,237 @@
+//! Corpus cases: a real tree, a request, and the bytes that must come out.
+//!
+//! A case is a folder below `corpus/`:
+//!
+//! | file | meaning |
+//! |---|---|
+//! | `request.json` | the request; `corpus/defaults.json` pins what it does not say about the host |
+//! | `tree/`, `home/`, `config/` | copied to a fresh folder; `cwd` is `tree` unless the request says |
+//! | `steps.toml` | what files alone cannot be: git history, links, FIFOs, sparse files |
+//! | `expected.txt` | the bytes of the system carrier, compared raw |
+//! | `expected.carriers.json` | the other carriers, where there are any |
+//! | `expected.notes.json` | the notes |
+//! | `expected.error.txt` | in place of all that: the message, the hint and the exit code |
+//!
+//! `{{root}}` in any of them is the fresh folder. `PROEM_BLESS=1` writes what came out instead of
+//! comparing; `scripts/bless` does that and shows the difference.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    clippy::print_stderr,
+    reason = "a test that cannot be set up must stop, and says so"
+)]
+
+mod steps;
+
+pub use steps::git;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// What a case gave, whichever way it was run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A prompt: all carriers by name, and the notes as JSON.
+    Built {
+        /// The carriers that have text.
+        carriers: Map<String, Value>,
+        /// The notes, as `{code, severity, message}`.
+        notes: Value,
+    },
+    /// An error, as people see it.
+    Failed {
+        /// The message.
+        message: String,
+        /// The hint.
+        hint: Option<String>,
+        /// The exit code.
+        code: i32,
+    },
+}
+
+/// A case of the corpus.
+#[derive(Debug)]
+pub struct Case {
+    folder: PathBuf,
+}
+
+/// A case laid out in a folder of its own.
+#[derive(Debug)]
+pub struct Laid {
+    root: TempDir,
+    /// The request with everything pinned, as JSON text.
+    pub request: String,
+}
+
+/// The project's own root.
+#[must_use]
+pub fn project_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+/// All cases, by path. Any folder with a `request.json` is one.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    let mut found = Vec::new();
+    collect(&project_root().join("corpus"), &mut found);
+    found.sort_by(|a, b| a.folder.cmp(&b.folder));
+    assert!(!found.is_empty(), "the corpus is empty");
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<Case>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.join("request.json").exists() {
+            found.push(Case { folder: path });
+        } else if path.is_dir() {
+            collect(&path, found);
+        }
+    }
+}
+
+impl Case {
+    /// The case's path below `corpus/`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.folder.strip_prefix(project_root().join("corpus")).unwrap().display().to_string()
+    }
+
+    /// Lays the case out in a fresh folder.
+    #[must_use]
+    pub fn lay_out(&self) -> Laid {
+        let root = tempfile::Builder::new().prefix("proem-case-").tempdir().unwrap();
+        for part in ["tree", "home", "config"] {
+            let target = root.path().join(part);
+            fs::create_dir(&target).unwrap();
+            copy_tree(&self.folder.join(part), &target);
+        }
+        steps::run(&self.folder.join("steps.toml"), root.path());
+        let request = pinned(&self.folder.join("request.json"));
+        let request = in_place(&request, root.path());
+        Laid { root, request }
+    }
+
+    /// Compares what came out with what must, or writes it when blessing.
+    pub fn check(&self, laid: &Laid, outcome: &Outcome) {
+        let files = expected_files(outcome, laid.root.path());
+        if std::env::var_os("PROEM_BLESS").is_some() {
+            for (name, content) in files {
+                write_or_remove(&self.folder.join(name), content.as_deref());
+            }
+            return;
+        }
+        for (name, content) in files {
+            let expected = fs::read(self.folder.join(name)).ok();
+            assert!(
+                expected.as_deref() == content.as_deref(),
+                "{}/{name} differs\nexpected: {}\n   found: {}",
+                self.name(),
+                show(expected.as_deref()),
+                show(content.as_deref()),
+            );
+        }
+    }
+}
+
+/// Runs `check` on every case and reports all failures together.
+pub fn for_each_case(check: impl Fn(&Case)) {
+    let failed: Vec<String> = cases()
+        .iter()
+        .filter(|case| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case))).is_err())
+        .map(Case::name)
+        .collect();
+    assert!(failed.is_empty(), "{} cases failed: {}", failed.len(), failed.join(", "));
+    eprintln!("{} cases passed", cases().len());
+}
+
+/// The files that an outcome should be equal to; `None` means that there must be no such file.
+fn expected_files(outcome: &Outcome, root: &Path) -> [(&'static str, Option<Vec<u8>>); 4] {
+    let root = root.to_str().unwrap();
+    let placed = |text: &str| text.replace(root, "{{root}}").into_bytes();
+    let pretty = |value: &Value| placed(&(serde_json::to_string_pretty(value).unwrap() + "\n"));
+    let (mut text, mut carriers_file, mut notes_file, mut error) = (None, None, None, None);
+    match outcome {
+        Outcome::Built { carriers, notes } => {
+            let mut others = carriers.clone();
+            text = others.remove("system").map(|system| placed(system.as_str().unwrap()));
+            carriers_file = (!others.is_empty()).then(|| pretty(&Value::Object(others)));
+            notes_file = (notes != &json!([])).then(|| pretty(notes));
+        }
+        Outcome::Failed { message, hint, code } => {
+            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("hint: {hint}\n"));
+            error = Some(placed(&format!("error: {message}\n{hint}exit: {code}\n")));
+        }
+    }
+    [
+        ("expected.txt", text),
+        ("expected.carriers.json", carriers_file),
+        ("expected.notes.json", notes_file),
+        ("expected.error.txt", error),
+    ]
+}
+
+fn write_or_remove(path: &Path, content: Option<&[u8]>) {
+    match content {
+        Some(bytes) => fs::write(path, bytes).unwrap(),
+        None if path.exists() => fs::remove_file(path).unwrap(),
+        None => {}
+    }
+}
+
+fn show(bytes: Option<&[u8]>) -> String {
+    bytes.map_or_else(|| "no such file".into(), |bytes| format!("{:?}", String::from_utf8_lossy(bytes)))
+}
+
+/// The request with the defaults under it.
+fn pinned(path: &Path) -> String {
+    let read = |path: &Path| -> Value {
+        let text = fs::read_to_string(path).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let mut request = read(&project_root().join("corpus/defaults.json"));
+    merge(&mut request, read(path));
+    serde_json::to_string_pretty(&request).unwrap()
+}
+
+/// Lays `over` on `under`; objects are merged, everything else is replaced.
+fn merge(under: &mut Value, over: Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(under.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over,
+    }
+}
+
+pub(crate) fn in_place(text: &str, root: &Path) -> String {
+    text.replace("{{root}}", root.to_str().unwrap())
+}
+
+/// Copies files and folders; text files may name the root.
+fn copy_tree(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).into_iter().flatten() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
+        }
+    }
+}
+
+impl Laid {
+    /// The folder that the case lies in.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+}

@@ -1,0 +1,114 @@
+//! The text of a template section: the profile's own, or what takes the place of the base.
+
+use proem_core::builtin;
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::profile::{Profile, SectionRecipe, Syntax, TemplateRecipe};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+use crate::config::{Config, Origin};
+use crate::error::Error;
+use crate::file::{Cap, read_text};
+use crate::request::Request;
+use crate::resolve::{Author, Resolver};
+
+/// The section that `system`, `template` and the configured template replace.
+pub(crate) const SECTION: &str = "base";
+
+const TEMPLATE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+
+/// A template's text, and everything that follows from where it comes from.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) content: String,
+    pub(crate) syntax: Syntax,
+    pub(crate) origin: Source,
+    pub(crate) author: Author,
+    pub(crate) stability: Stability,
+}
+
+/// What the request or the configuration puts in place of the base, if anything.
+pub(crate) fn replacement(
+    request: &Request,
+    config: &Config,
+    resolver: &Resolver<'_>,
+    syntax: Syntax,
+) -> Result<Option<Text>, Error> {
+    let said = [
+        ("system", &request.system, Syntax::Plain),
+        ("template", &request.template, syntax),
+        ("instruction", &request.instruction, syntax),
+    ];
+    let mut said = said.into_iter().filter_map(|(field, text, syntax)| Some((field, text.as_ref()?, syntax)));
+    match (said.next(), said.next()) {
+        (Some((first, ..)), Some((second, ..))) => Err(Error::request_with_hint(
+            format!("`{first}` and `{second}` both replace the base"),
+            "give one of them",
+        )),
+        (Some(("instruction", reference, _)), None) => {
+            builtin_asset(reference, "the request's `instruction`", syntax).map(Some)
+        }
+        (Some((field, text, syntax)), None) => of_request(field, text, syntax).map(Some),
+        (None, _) => configured(config, resolver, syntax),
+    }
+}
+
+fn of_request(field: &str, text: &str, syntax: Syntax) -> Result<Text, Error> {
+    if text.len() > TEMPLATE_BYTES_MAX {
+        let message = format!("`{field}` has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", text.len());
+        return Err(Error::request(message));
+    }
+    let origin = Source::Request { field: field.to_owned(), place: None };
+    Ok(Text { content: text.to_owned(), syntax, origin, author: Author::User, stability: Stability::Session })
+}
+
+/// The template that the configuration names. One that a workspace names is read as the workspace.
+fn configured(config: &Config, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
+    let Some(path) = &config.template.value else { return Ok(None) };
+    let (author, stability) = match config.template.origin {
+        Origin::Workspace(_) => (Author::Other, Stability::Project),
+        Origin::Default | Origin::User(_) | Origin::Environment(_) => (Author::User, Stability::User),
+    };
+    let shown = path.display().to_string();
+    let text = read_text(path, &resolver.read_policy(author), TEMPLATE).map_err(|why| Error::File {
+        role: "template",
+        path: shown.clone(),
+        why,
+    })?;
+    Ok(Some(Text {
+        content: text,
+        syntax,
+        origin: Source::File { path: shown, place: None },
+        author,
+        stability,
+    }))
+}
+
+/// The template that a section of the profile has by itself.
+pub(crate) fn of_profile(
+    profile: &Profile,
+    section: &SectionRecipe,
+    template: &TemplateRecipe,
+    author: Author,
+) -> Result<Text, Error> {
+    match template {
+        TemplateRecipe::Asset(reference, syntax) => {
+            let named_by = format!("section `{}` of the profile `{}`", section.id, profile.name);
+            builtin_asset(reference, &named_by, *syntax)
+        }
+        TemplateRecipe::Text(text, syntax) => {
+            let key = format!("section.{}.template", section.id);
+            let origin = Source::Profile { profile: profile.name.clone(), key };
+            Ok(Text { content: text.clone(), syntax: *syntax, origin, author, stability: Stability::User })
+        }
+    }
+}
+
+fn builtin_asset(reference: &str, named_by: &str, syntax: Syntax) -> Result<Text, Error> {
+    let name = reference.strip_prefix("$builtin/");
+    let (name, text) = name
+        .and_then(|name| Some((name, builtin::asset(name)?)))
+        .ok_or_else(|| Error::NoAsset { reference: reference.to_owned(), named_by: named_by.to_owned() })?;
+    let origin = Source::BuiltIn { name: name.to_owned(), place: None };
+    Ok(Text { content: text.to_owned(), syntax, origin, author: Author::User, stability: Stability::Release })
+}

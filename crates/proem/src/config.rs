@@ -1,0 +1,205 @@
+//! The configuration: `.proem/proem.toml` over `proem.toml` in the configuration directory over
+//! defaults, with `PROEM_*` in the environment on top.
+//!
+//! What widens what proem may do (environment names, secret files, time limits) is taken from the
+//! user's own file only: a workspace that sets such a key is ignored, with a note.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proem_core::fact::Absence;
+use proem_core::limit::{GIT_TIME_MAX, SETTINGS_BYTES_MAX};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use proem_core::text::Places;
+use serde::Deserialize;
+
+use crate::error::{Error, Excerpt};
+use crate::file::{Cap, ReadPolicy, read_text};
+use crate::host::Host;
+use crate::workspace::Workspace;
+
+/// The file's name, in either folder.
+pub const FILE_NAME: &str = "proem.toml";
+
+/// The profile that is used when nobody says one.
+pub const DEFAULT_PROFILE: &str = "template";
+
+const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+
+/// Whose setting it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody's: the default.
+    Default,
+    /// The user's file.
+    User(PathBuf),
+    /// The workspace's file.
+    Workspace(PathBuf),
+    /// A variable of the environment.
+    Environment(&'static str),
+}
+
+impl Origin {
+    /// Where the setting stands, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Default => "default".into(),
+            Self::User(path) | Self::Workspace(path) => path.display().to_string(),
+            Self::Environment(name) => format!("environment variable {name}"),
+        }
+    }
+}
+
+/// A value and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Whose it is.
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    const fn default(value: T) -> Self {
+        Self { value, origin: Origin::Default }
+    }
+
+    fn set(&mut self, value: Option<T>, origin: &Origin) {
+        if let Some(value) = value {
+            *self = Self { value, origin: origin.clone() };
+        }
+    }
+}
+
+/// The effective configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The profile for requests that name none.
+    pub profile: Setting<String>,
+    /// A template file that replaces the base of the profile.
+    pub template: Setting<Option<PathBuf>>,
+    /// Environment variables that templates may insert.
+    pub env_allow: Setting<Vec<String>>,
+    /// Files that may be read although their name says secret.
+    pub files_allow: Setting<Vec<PathBuf>>,
+    /// How long one git command may run.
+    pub git_time_max: Setting<Duration>,
+    /// What was ignored, and why.
+    pub notes: Vec<Note>,
+}
+
+/// A configuration file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Keys {
+    profile: Option<String>,
+    template: Option<String>,
+    env: Option<EnvKeys>,
+    files: Option<FilesKeys>,
+    git: Option<GitKeys>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct EnvKeys {
+    allow: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FilesKeys {
+    allow: Option<Vec<PathBuf>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GitKeys {
+    timeout_ms: Option<u64>,
+}
+
+impl Config {
+    /// Reads the configuration that holds for `workspace` on `host`.
+    pub fn load(host: &Host, workspace: &Workspace) -> Result<Self, Error> {
+        let mut config = Self {
+            profile: Setting::default(DEFAULT_PROFILE.to_owned()),
+            template: Setting::default(None),
+            env_allow: Setting::default(Vec::new()),
+            files_allow: Setting::default(Vec::new()),
+            git_time_max: Setting::default(GIT_TIME_MAX),
+            notes: Vec::new(),
+        };
+        if let Some(folder) = host.config_dir() {
+            config.take_user(&folder.join(FILE_NAME))?;
+        }
+        config.take_workspace(&workspace.folder().join(FILE_NAME))?;
+        config.take_environment(host);
+        Ok(config)
+    }
+
+    fn take_user(&mut self, path: &Path) -> Result<(), Error> {
+        let Some(keys) = read(path)? else { return Ok(()) };
+        let origin = Origin::User(path.to_owned());
+        self.env_allow.set(keys.env.as_ref().and_then(|env| env.allow.clone()), &origin);
+        self.files_allow.set(keys.files.as_ref().and_then(|files| files.allow.clone()), &origin);
+        let timeout = keys.git.as_ref().and_then(|git| git.timeout_ms).map(Duration::from_millis);
+        self.git_time_max.set(timeout, &origin);
+        self.take_plain(keys, path, &origin);
+        Ok(())
+    }
+
+    fn take_workspace(&mut self, path: &Path) -> Result<(), Error> {
+        let Some(keys) = read(path)? else { return Ok(()) };
+        for (key, is_set) in
+            [("env", keys.env.is_some()), ("files", keys.files.is_some()), ("git", keys.git.is_some())]
+        {
+            if is_set {
+                self.notes.push(ignored(key, path));
+            }
+        }
+        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()));
+        Ok(())
+    }
+
+    /// Takes what any file may say. Paths are relative to the file that names them.
+    fn take_plain(&mut self, keys: Keys, path: &Path, origin: &Origin) {
+        let folder = path.parent().unwrap_or(path);
+        self.profile.set(keys.profile, origin);
+        self.template.set(keys.template.map(|template| Some(folder.join(template))), origin);
+    }
+
+    fn take_environment(&mut self, host: &Host) {
+        let set = |name| host.env(name).ok().filter(|value| !value.is_empty());
+        self.profile.set(set("PROEM_PROFILE"), &Origin::Environment("PROEM_PROFILE"));
+        let template = set("PROEM_TEMPLATE").map(|path| Some(PathBuf::from(path)));
+        self.template.set(template, &Origin::Environment("PROEM_TEMPLATE"));
+    }
+}
+
+fn ignored(key: &str, path: &Path) -> Note {
+    let message = format!("`[{key}]` in {} is ignored: a workspace may not set it", path.display());
+    Note::new(Code::IgnoredSetting, Severity::Warning, message)
+        .with_hint("move it to proem.toml in your configuration directory; `proem config` says where that is")
+        .with_source(Source::File { path: path.display().to_string(), place: None })
+}
+
+/// Reads a file that need not exist.
+fn read(path: &Path) -> Result<Option<Keys>, Error> {
+    let shown = path.display().to_string();
+    let text = match read_text(path, &ReadPolicy::user(None, &[]), CAP) {
+        Ok(text) => text,
+        Err(Absence::NoSuchFile) => return Ok(None),
+        Err(why) => {
+            return Err(Error::Config { path: shown, message: why.to_string(), hint: None, excerpt: None });
+        }
+    };
+    toml::from_str(&text).map(Some).map_err(|error| {
+        let place = error.span().map(|span| Places::new(&text).at(span.start));
+        let line = place.and_then(|place| text.lines().nth(place.line - 1));
+        let excerpt = place.zip(line).map(|(place, line)| Excerpt { place, line: line.to_owned() });
+        let at =
+            place.map_or_else(String::new, |place| format!("line {}, column {}: ", place.line, place.column));
+        Error::Config { path: shown, message: format!("{at}{}", error.message()), hint: None, excerpt }
+    })
+}

@@ -1,0 +1,231 @@
+//! What can go wrong, in words that say what was attempted, on what, why it failed and what to do.
+
+use std::fmt;
+
+use proem_core::bracket::PolicyError;
+use proem_core::draft::TooLarge;
+use proem_core::fact::Absence;
+use proem_core::profile::ProfileError;
+use proem_core::source::Source;
+use proem_core::text::Place;
+
+/// Whose turn it is to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The command line, the request, a profile or the configuration is wrong.
+    Usage,
+    /// All of that is right, and it did not work.
+    Failed,
+}
+
+/// A line of the user's own text with the place of the mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Where the mistake is.
+    pub place: Place,
+    /// The text of that line.
+    pub line: String,
+}
+
+/// A build that did not happen.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request is not what it should be.
+    Request {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// Where, if the request was JSON text.
+        excerpt: Option<Excerpt>,
+    },
+    /// The working directory cannot be used.
+    Cwd {
+        /// The path as it was given.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// There is no profile of this name.
+    UnknownProfile {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A profile file cannot be used.
+    Profile(Box<ProfileError>),
+    /// Profiles that extend each other in a circle, or too many in a row.
+    ProfileChain {
+        /// The names, in the order of the chain.
+        chain: Vec<String>,
+    },
+    /// A configuration file cannot be used.
+    Config {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// Where.
+        excerpt: Option<Excerpt>,
+    },
+    /// A file that was named cannot be used.
+    File {
+        /// What it is for, for example `template`.
+        role: &'static str,
+        /// The path.
+        path: String,
+        /// Why not.
+        why: Absence,
+    },
+    /// A profile names an asset that does not exist.
+    NoAsset {
+        /// The reference.
+        reference: String,
+        /// Who names it.
+        named_by: String,
+    },
+    /// A variable without a value, where the profile says that this is an error.
+    Policy {
+        /// The template.
+        template: Box<Source>,
+        /// The variable.
+        error: Box<PolicyError>,
+    },
+    /// A prompt over the limit.
+    TooLarge(TooLarge),
+    /// A file could not be written.
+    Write {
+        /// The path.
+        path: String,
+        /// Why not.
+        why: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Makes an error about the request.
+    #[must_use]
+    pub fn request(message: impl Into<String>) -> Self {
+        Self::Request { message: message.into(), hint: None, excerpt: None }
+    }
+
+    /// Makes an error about the request, with advice.
+    #[must_use]
+    pub fn request_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Request { message: message.into(), hint: Some(hint.into()), excerpt: None }
+    }
+
+    /// Whose turn it is to act.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Request { .. }
+            | Self::Cwd { .. }
+            | Self::UnknownProfile { .. }
+            | Self::Profile(_)
+            | Self::ProfileChain { .. }
+            | Self::Config { .. }
+            | Self::NoAsset { .. }
+            | Self::File { .. } => Kind::Usage,
+            Self::Policy { .. } | Self::TooLarge(_) | Self::Write { .. } => Kind::Failed,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Request { hint, .. } | Self::Config { hint, .. } => hint.clone(),
+            Self::Cwd { .. } => {
+                Some("name a directory that exists, with `--cwd` or `cwd` in the request".into())
+            }
+            Self::UnknownProfile { name, known } => Some(unknown_profile_hint(name, known)),
+            Self::Profile(error) => error.hint.clone(),
+            Self::ProfileChain { .. } => Some("remove one `extends` of the chain".into()),
+            Self::File { why, .. } => why.hint().map(Into::into),
+            Self::NoAsset { .. } => Some("built-in assets are `$builtin/…`; check the spelling".into()),
+            Self::Policy { error, .. } => Some(format!(
+                "put it into `[if {}]…[endif]`, give it with `--var {}=VALUE`, or set the profile's policy to `blank`",
+                error.key, error.key
+            )),
+            Self::TooLarge(_) => Some("leave out the largest inserted file".into()),
+            Self::Write { .. } => None,
+        }
+    }
+
+    /// The line that is wrong, where the mistake is in the user's own text.
+    #[must_use]
+    pub fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Request { excerpt, .. } | Self::Config { excerpt, .. } => excerpt.clone(),
+            Self::Profile(error) => Some(Excerpt { place: error.place?, line: error.line.clone()? }),
+            _ => None,
+        }
+    }
+}
+
+fn unknown_profile_hint(name: &str, known: &[String]) -> String {
+    match proem_core::nearest::nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`? there are: {}", known.join(", ")),
+        None => format!("there are: {}", known.join(", ")),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request { message, .. } => write!(formatter, "cannot use the request: {message}"),
+            Self::Cwd { path, why } => {
+                write!(formatter, "cannot use `{path}` as the working directory: {why}")
+            }
+            Self::UnknownProfile { name, .. } => write!(formatter, "there is no profile `{name}`"),
+            Self::Profile(error) => error.fmt(formatter),
+            Self::ProfileChain { chain } => {
+                write!(
+                    formatter,
+                    "cannot resolve the profile `{}`: ",
+                    chain.first().map_or("", String::as_str)
+                )?;
+                write!(formatter, "its chain of `extends` does not end: {}", chain.join(" → "))
+            }
+            Self::Config { path, message, .. } => {
+                write!(formatter, "cannot use the configuration {path}: {message}")
+            }
+            Self::File { role, path, why } => write!(formatter, "cannot read the {role} {path}: {why}"),
+            Self::NoAsset { reference, named_by } => {
+                write!(formatter, "there is no asset `{reference}`, which {named_by} names")
+            }
+            Self::Policy { template, error } => write!(formatter, "cannot render {template}: {error}"),
+            Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
+            Self::Write { path, why } => write!(formatter, "cannot write {path}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Profile(error) => Some(error.as_ref()),
+            Self::Policy { error, .. } => Some(error.as_ref()),
+            Self::TooLarge(error) => Some(error),
+            Self::Write { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}
+
+impl From<ProfileError> for Error {
+    fn from(error: ProfileError) -> Self {
+        Self::Profile(Box::new(error))
+    }
+}
+
+impl From<TooLarge> for Error {
+    fn from(error: TooLarge) -> Self {
+        Self::TooLarge(error)
+    }
+}

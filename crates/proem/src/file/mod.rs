@@ -1,0 +1,58 @@
+//! Reading files that strangers may have written, without surprises.
+//!
+//! Every read of the product goes through [`read_text`]: regular files only, at most a given number
+//! of bytes, from one descriptor, and only where the [`ReadPolicy`] allows it.
+
+mod open;
+mod policy;
+mod secret;
+
+use std::io::Read;
+use std::path::Path;
+
+use proem_core::fact::Absence;
+use proem_core::limit::PATH_BYTES_MAX;
+
+pub(crate) use policy::ReadPolicy;
+
+/// How much of a file is read, as a number and in words for messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cap {
+    pub(crate) bytes_max: usize,
+    pub(crate) words: &'static str,
+}
+
+/// Reads a UTF-8 file, or says why that is not possible.
+pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
+    let bytes = read_bytes(path, policy, cap)?;
+    if let Some(offset) = memchr::memchr(0, &bytes) {
+        return Err(Absence::HasNul(offset));
+    }
+    String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+}
+
+/// Reads a regular file of at most `cap` bytes.
+pub(crate) fn read_bytes(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Vec<u8>, Absence> {
+    let shown = path.as_os_str().as_encoded_bytes();
+    if shown.len() > PATH_BYTES_MAX {
+        return Err(Absence::BadPath("the path is too long"));
+    }
+    if shown.contains(&0) {
+        return Err(Absence::BadPath("the path has a NUL"));
+    }
+    policy.check_as_written(path)?;
+    let opened = open::open(path).map_err(|why| policy.hide_absence(path, why))?;
+    policy.check_opened(path, &opened.path)?;
+    if opened.bytes > cap.bytes_max as u64 {
+        return Err(Absence::OverLimit(cap.words));
+    }
+    take(opened.file, cap)
+}
+
+/// Reads to the end, but never more than one byte over the cap: a file may grow while it is read.
+fn take(file: std::fs::File, cap: Cap) -> Result<Vec<u8>, Absence> {
+    let mut bytes = Vec::new();
+    let read = file.take(cap.bytes_max as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Absence::Unreadable(open::reason(&error)))?;
+    if bytes.len() > cap.bytes_max { Err(Absence::OverLimit(cap.words)) } else { Ok(bytes) }
+}

@@ -1,0 +1,83 @@
+//! Opens regular files and nothing else, without waiting for anything.
+
+use std::fs::{File, FileType};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use proem_core::fact::Absence;
+use rustix::fs::{Mode, OFlags};
+
+/// An open regular file, with the path that it really has.
+pub(super) struct Opened {
+    pub(super) file: File,
+    pub(super) bytes: u64,
+    pub(super) path: PathBuf,
+}
+
+/// Opens `path` if it is a regular file.
+///
+/// Looks before it opens, so that a FIFO's writer or a device never notices; and looks again at the
+/// descriptor, because the path may have changed hands in between. `NONBLOCK` covers that moment.
+pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
+    regular(std::fs::metadata(path).map_err(|error| absence(&error))?.file_type())?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| absence(&error.into()))?;
+    let file = File::from(descriptor);
+    let metadata = file.metadata().map_err(|error| absence(&error))?;
+    regular(metadata.file_type())?;
+    let path = real_path(&file, path).map_err(|error| absence(&error))?;
+    Ok(Opened { file, bytes: metadata.len(), path })
+}
+
+/// The path of what was opened, links resolved: asked of the descriptor, so that nobody can swap it.
+#[cfg(target_os = "linux")]
+fn real_path(file: &File, _path: &Path) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// The path of what was opened, links resolved, checked against the descriptor's identity.
+#[cfg(not(target_os = "linux"))]
+fn real_path(file: &File, path: &Path) -> io::Result<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let real = path.canonicalize()?;
+    let (found, opened) = (std::fs::symlink_metadata(&real)?, file.metadata()?);
+    let is_same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    if is_same { Ok(real) } else { Err(io::Error::other("the path changed while it was read")) }
+}
+
+fn regular(kind: FileType) -> Result<(), Absence> {
+    match kind {
+        kind if kind.is_file() => Ok(()),
+        kind if kind.is_dir() => Err(Absence::IsADirectory),
+        kind => Err(Absence::NotRegular(kind_word(kind))),
+    }
+}
+
+/// What a path is that is neither file nor directory.
+fn kind_word(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_fifo() => "FIFO",
+        kind if kind.is_socket() => "socket",
+        kind if kind.is_char_device() => "character device",
+        kind if kind.is_block_device() => "block device",
+        _ => "special file",
+    }
+}
+
+/// Why something is absent, from the system's error.
+pub(super) fn absence(error: &io::Error) -> Absence {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Absence::NoSuchFile,
+        io::ErrorKind::InvalidFilename => Absence::BadPath("the path is too long"),
+        _ => Absence::Unreadable(reason(error)),
+    }
+}
+
+/// The system's words without its number, in lower case.
+pub(super) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    words.to_lowercase()
+}

@@ -1,0 +1,92 @@
+//! Who may read what.
+
+use std::path::{Component, Path, PathBuf};
+
+use proem_core::fact::Absence;
+
+use super::secret::is_secret;
+
+/// What a template may read, which depends on who wrote it.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadPolicy {
+    roots: Option<Vec<PathBuf>>,
+    home: Option<PathBuf>,
+    allowed: Vec<PathBuf>,
+}
+
+impl ReadPolicy {
+    /// Everything that the user may read, except secrets: for templates of the user's own.
+    pub(crate) fn user(home: Option<&Path>, allowed: &[PathBuf]) -> Self {
+        Self { roots: None, home: home.map(canonical), allowed: with_canonical(allowed) }
+    }
+
+    /// Only what lies below one of `roots` once links are resolved: for everybody else's.
+    pub(crate) fn beneath(roots: &[PathBuf], home: Option<&Path>, allowed: &[PathBuf]) -> Self {
+        Self { roots: Some(with_canonical(roots)), ..Self::user(home, allowed) }
+    }
+
+    /// Refuses by the path's spelling alone, so that the answer does not tell what exists.
+    pub(super) fn check_as_written(&self, path: &Path) -> Result<(), Absence> {
+        if let Some(roots) = &self.roots {
+            let plain = without_dots(path);
+            if !is_beneath(&plain, roots) {
+                let climbs = path.components().any(|component| component == Component::ParentDir);
+                return Err(if climbs { Absence::PathEscape } else { Absence::OutsideRoots });
+            }
+        }
+        self.check_secret(path, path)
+    }
+
+    /// Refuses by the path of what was really opened.
+    pub(super) fn check_opened(&self, written: &Path, opened: &Path) -> Result<(), Absence> {
+        self.check_roots(opened)?;
+        self.check_secret(written, opened)
+    }
+
+    /// Turns "no such file" into a refusal where the missing file would lie outside the roots.
+    pub(super) fn hide_absence(&self, path: &Path, why: Absence) -> Absence {
+        let existing = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+        match existing.map(|existing| self.check_roots(&existing)) {
+            Some(Err(refused)) => refused,
+            _ => why,
+        }
+    }
+
+    fn check_roots(&self, real: &Path) -> Result<(), Absence> {
+        match &self.roots {
+            Some(roots) if !is_beneath(real, roots) => Err(Absence::OutsideRoots),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_secret(&self, written: &Path, real: &Path) -> Result<(), Absence> {
+        let is_allowed = self.allowed.iter().any(|allowed| allowed == written || allowed == real);
+        if !is_allowed && is_secret(real, self.home.as_deref()) { Err(Absence::SecretPath) } else { Ok(()) }
+    }
+}
+
+fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.iter().any(|root| path.starts_with(root))
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Each path as it is spelt and as it really is.
+fn with_canonical(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().flat_map(|path| [path.clone(), canonical(path)]).collect()
+}
+
+/// Removes `.` and `..` by spelling alone.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}

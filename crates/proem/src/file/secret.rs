@@ -1,0 +1,69 @@
+//! Names that say secret. Their content never enters a prompt unless the user allows the exact path.
+
+use std::path::Path;
+
+const NAMES: [&str; 10] = [
+    ".env",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+];
+const PREFIXES: [&str; 2] = ["credentials", ".env."];
+const SUFFIXES: [&str; 3] = [".pem", ".p12", ".pfx"];
+/// Examples are written to be shown.
+const HARMLESS: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
+
+/// Tells whether the name of `path`, or the place where it lies, says that it holds a secret.
+pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
+    has_secret_name(path) || is_in_ssh(path, home) || is_process_environment(path)
+}
+
+fn has_secret_name(path: &Path) -> bool {
+    let Some(name) = path.file_name() else { return false };
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let name = name.as_str();
+    !HARMLESS.contains(&name)
+        && (NAMES.contains(&name)
+            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
+}
+
+fn is_in_ssh(path: &Path, home: Option<&Path>) -> bool {
+    home.is_some_and(|home| path.starts_with(home.join(".ssh")))
+}
+
+fn is_process_environment(path: &Path) -> bool {
+    path.starts_with("/proc") && path.file_name().is_some_and(|name| name == "environ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_say_secret_are_recognised() {
+        let home = Some(Path::new("/home/me"));
+        for (path, expected) in [
+            ("/w/.env", true),
+            ("/w/.ENV", true),
+            ("/w/.env.production", true),
+            ("/w/.env.example", false),
+            ("/w/env", false),
+            ("/w/server.pem", true),
+            ("/home/me/.ssh/config", true),
+            ("/w/.ssh/config", false),
+            ("/w/credentials.json", true),
+            ("/proc/1/environ", true),
+            ("/w/environ", false),
+            ("/w/AGENTS.md", false),
+        ] {
+            assert_eq!(is_secret(Path::new(path), home), expected, "{path}");
+        }
+    }
+}

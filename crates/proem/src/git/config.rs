@@ -1,0 +1,99 @@
+//! The few settings of a repository's own configuration that change what is true about it.
+//!
+//! Everything else in that file is ignored: a setting there can name a program, and a status must
+//! not run it. Only keys of the list below pass, and only with values of a known form.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proem_core::limit::SETTINGS_BYTES_MAX;
+
+use super::repository::read_own;
+use crate::file::Cap;
+
+/// Keys that say what the files and objects are like, with the values that they may have.
+const HARMLESS: [(&str, &[&str]); 9] = [
+    ("core.repositoryformatversion", &["0", "1"]),
+    ("core.filemode", &["true", "false"]),
+    ("core.symlinks", &["true", "false"]),
+    ("core.ignorecase", &["true", "false"]),
+    ("core.precomposeunicode", &["true", "false"]),
+    ("core.autocrlf", &["true", "false", "input"]),
+    ("core.eol", &["lf", "crlf", "native"]),
+    ("extensions.objectformat", &["sha1", "sha256"]),
+    ("extensions.refstorage", &["files", "reftable"]),
+];
+
+/// The harmless settings of one repository.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    values: BTreeMap<&'static str, &'static str>,
+}
+
+impl Settings {
+    pub(super) fn has(&self, key: &str, value: &str) -> bool {
+        self.values.get(key).is_some_and(|own| *own == value)
+    }
+
+    /// The settings as lines of a configuration file.
+    pub(super) fn lines(&self) -> String {
+        let line = |(key, value): (&&str, &&str)| {
+            let (section, name) = key.split_once('.').unwrap_or((key, ""));
+            format!("[{section}]\n\t{name} = {value}\n")
+        };
+        self.values.iter().map(line).collect()
+    }
+}
+
+/// Reads the settings; a file that cannot be read has none.
+pub(super) fn read(path: &Path) -> Settings {
+    let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+    read_own(path, cap).map(|text| parse(&text)).unwrap_or_default()
+}
+
+/// Understands `[section]` and `name = value` lines: all that git itself writes for these keys.
+fn parse(text: &str) -> Settings {
+    let mut settings = Settings::default();
+    let mut section = String::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix('[') {
+            let header = rest.split(']').next().unwrap_or_default();
+            section = header.trim().to_ascii_lowercase();
+            continue;
+        }
+        let Some((name, value)) = line.split_once('=') else { continue };
+        let key = format!("{section}.{}", name.trim().to_ascii_lowercase());
+        settings.take(&key, &value.trim().trim_matches('"').to_ascii_lowercase());
+    }
+    settings
+}
+
+impl Settings {
+    fn take(&mut self, key: &str, value: &str) {
+        let known = HARMLESS.iter().find(|(known, _)| *known == key);
+        let Some((key, allowed)) = known else { return };
+        let value = match value {
+            "yes" | "on" | "1" if allowed.contains(&"true") => "true",
+            "no" | "off" | "0" if allowed.contains(&"true") => "false",
+            other => other,
+        };
+        if let Some(value) = allowed.iter().find(|allowed| **allowed == value) {
+            self.values.insert(key, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_harmless_settings_pass() {
+        let text = "[core]\n\tfileMode = false\n\tfsmonitor = /tmp/evil\n\tautocrlf=INPUT\n\tworktree = /\n\
+                    [filter \"x\"]\n\tclean = /tmp/evil\n[extensions]\n\tobjectFormat = sha256\n\trefStorage = evil\n\
+                    [core \"sub\"]\n\tsymlinks = false\n[core] ; comment\n\tsymlinks = no\n";
+        let expected = "[core]\n\tautocrlf = input\n[core]\n\tfilemode = false\n[core]\n\tsymlinks = false\n\
+                        [extensions]\n\tobjectformat = sha256\n";
+        assert_eq!(parse(text).lines(), expected);
+    }
+}

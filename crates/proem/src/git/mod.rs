@@ -1,0 +1,75 @@
+//! What git knows about a directory, without running anything that the repository names.
+//!
+//! The branch is read from `HEAD`, without a process. Status and diff are asked of the `git` program
+//! in a shadow of the repository ([`shadow`]): a hostile configuration is simply not there.
+
+mod config;
+mod head;
+mod program;
+mod refs;
+mod repository;
+mod shadow;
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proem_core::fact::Absence;
+use proem_core::text::is_javascript_space;
+
+use repository::Repository;
+use shadow::Shadow;
+
+/// Git facts about one directory. Each thing is looked at once, when it is first asked for.
+pub(crate) struct Git {
+    cwd: PathBuf,
+    time_max: Duration,
+    repository: OnceCell<Result<Repository, Absence>>,
+    shadow: OnceCell<Result<Shadow, Absence>>,
+}
+
+impl Git {
+    pub(crate) fn new(cwd: &Path, time_max: Duration) -> Self {
+        Self { cwd: cwd.to_owned(), time_max, repository: OnceCell::new(), shadow: OnceCell::new() }
+    }
+
+    /// The top of the working tree.
+    pub(crate) fn root(&self) -> Option<&Path> {
+        self.repository().ok().map(|repository| repository.worktree.as_path())
+    }
+
+    /// The branch as `git rev-parse --abbrev-ref HEAD` prints it.
+    pub(crate) fn branch(&self) -> Result<String, Absence> {
+        let repository = self.repository()?;
+        if repository.uses_reftable() {
+            let branch = self.shadow()?.run(&["rev-parse", "--abbrev-ref", "HEAD"]);
+            return branch.map(|branch| branch.trim().to_owned()).map_err(|_| Absence::UnbornBranch);
+        }
+        head::branch(repository)
+    }
+
+    /// `git status --short`, right-trimmed only: its first column may be a space.
+    pub(crate) fn status(&self) -> Result<String, Absence> {
+        let status = self.shadow()?.run(&["status", "--short", "--ignore-submodules=all"])?;
+        Ok(status.trim_end_matches(is_javascript_space).to_owned())
+    }
+
+    /// The summary of the unstaged changes, then of the staged ones.
+    pub(crate) fn diff(&self) -> Result<String, Absence> {
+        const DIFF: [&str; 5] =
+            ["diff", "--stat", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+        let unstaged = self.shadow()?.run(&DIFF)?;
+        let staged = self.shadow()?.run(&[DIFF.as_slice(), &["--cached"]].concat())?;
+        let parts = [unstaged.trim(), staged.trim()];
+        Ok(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn repository(&self) -> Result<&Repository, Absence> {
+        self.repository.get_or_init(|| repository::find(&self.cwd)).as_ref().map_err(Clone::clone)
+    }
+
+    fn shadow(&self) -> Result<&Shadow, Absence> {
+        let make = || Shadow::of(self.repository()?, &self.cwd, self.time_max);
+        self.shadow.get_or_init(make).as_ref().map_err(Clone::clone)
+    }
+}

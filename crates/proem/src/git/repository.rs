@@ -1,0 +1,79 @@
+//! Finds the repository that a directory belongs to.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::fact::Absence;
+use proem_core::limit::{ANCESTORS_MAX, GIT_HEAD_BYTES_MAX};
+
+use super::config::{self, Settings};
+use crate::file::{Cap, ReadPolicy, read_text};
+
+/// A repository: its working tree and where git keeps its own files.
+#[derive(Debug)]
+pub(super) struct Repository {
+    /// The top of the working tree.
+    pub(super) worktree: PathBuf,
+    /// The folder with `HEAD` and `index`.
+    pub(super) own: PathBuf,
+    /// The folder with `objects` and `refs`; another one only in a linked working tree.
+    pub(super) common: PathBuf,
+    /// The harmless part of its configuration.
+    pub(super) settings: Settings,
+}
+
+impl Repository {
+    pub(super) fn uses_reftable(&self) -> bool {
+        self.settings.has("extensions.refstorage", "reftable")
+    }
+}
+
+/// Git's small files: pointers of a line or so.
+pub(super) const POINTER: Cap = Cap { bytes_max: GIT_HEAD_BYTES_MAX, words: "4 KiB" };
+
+/// Reads one of git's own files; whoever may see the working tree may see these.
+pub(super) fn read_own(path: &Path, cap: Cap) -> Result<String, Absence> {
+    read_text(path, &ReadPolicy::user(None, &[]), cap)
+}
+
+/// Walks up from `cwd` to the first directory with a `.git` that is a repository.
+pub(super) fn find(cwd: &Path) -> Result<Repository, Absence> {
+    for directory in cwd.ancestors().take(ANCESTORS_MAX) {
+        let entry = directory.join(".git");
+        let Ok(metadata) = std::fs::metadata(&entry) else { continue };
+        if metadata.is_dir() && is_repository(&entry, &entry) {
+            return Ok(open(directory, entry.clone(), entry));
+        }
+        if metadata.is_file() {
+            return linked(directory, &entry);
+        }
+    }
+    Err(Absence::NotARepository)
+}
+
+/// Follows a `.git` file, as linked working trees and submodules have.
+fn linked(directory: &Path, entry: &Path) -> Result<Repository, Absence> {
+    let broken = |why: &str| Absence::GitFailed(format!("{}: {why}", entry.display()));
+    let text = read_own(entry, POINTER).map_err(|why| broken(&why.to_string()))?;
+    let target = text.strip_prefix("gitdir:").ok_or_else(|| broken("it does not begin with `gitdir:`"))?;
+    let own = directory.join(target.trim());
+    let common = match read_own(&own.join("commondir"), POINTER) {
+        Ok(text) => own.join(text.trim()),
+        Err(_) => own.clone(),
+    };
+    if !is_repository(&own, &common) {
+        return Err(broken("it points to no repository"));
+    }
+    Ok(open(directory, own, common))
+}
+
+fn open(directory: &Path, own: PathBuf, common: PathBuf) -> Repository {
+    let settings = config::read(&common.join("config"));
+    Repository { worktree: directory.to_owned(), own, common, settings }
+}
+
+/// What git itself asks for before it believes that a folder is a repository.
+fn is_repository(own: &Path, common: &Path) -> bool {
+    own.join("HEAD").symlink_metadata().is_ok()
+        && common.join("objects").is_dir()
+        && common.join("refs").is_dir()
+}

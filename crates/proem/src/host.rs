@@ -1,0 +1,139 @@
+//! The machine: every value is taken from the request if it says one, else observed when asked for.
+
+use std::cell::OnceCell;
+use std::env::VarError;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use proem_core::fact::Absence;
+
+use crate::error::Error;
+use crate::request::{HostPins, Pin};
+
+/// The machine as one build sees it. The clock is read at most once.
+#[derive(Debug)]
+pub struct Host {
+    pins: HostPins,
+    said_now: Pin<Timestamp>,
+    read_now: OnceCell<Timestamp>,
+}
+
+impl Host {
+    /// Takes what the request says about the machine; looks at nothing yet.
+    pub fn new(pins: &HostPins) -> Result<Self, Error> {
+        let said_now = match &pins.now {
+            Pin::Observe => Pin::Observe,
+            Pin::None => Pin::None,
+            Pin::Given(text) => Pin::Given(parse_time(text)?),
+        };
+        Ok(Self { pins: pins.clone(), said_now, read_now: OnceCell::new() })
+    }
+
+    /// The moment of this build.
+    pub(crate) fn now(&self) -> Result<Timestamp, Absence> {
+        match self.said_now {
+            Pin::Given(now) => Ok(now),
+            Pin::None => Err(Absence::NotOnThisHost("clock")),
+            Pin::Observe => Ok(*self.read_now.get_or_init(Timestamp::now)),
+        }
+    }
+
+    pub(crate) fn os(&self) -> Result<String, Absence> {
+        said_or(&self.pins.os, "platform word", || Some(platform_word(std::env::consts::OS).to_owned()))
+    }
+
+    pub(crate) fn os_name(&self) -> Result<String, Absence> {
+        said_or(&self.pins.os_name, "system name", pretty_name)
+    }
+
+    pub(crate) fn os_version(&self) -> Result<String, Absence> {
+        said_or(&self.pins.os_version, "kernel release", || {
+            rustix::system::uname().release().to_str().ok().map(str::to_owned)
+        })
+    }
+
+    pub(crate) fn hostname(&self) -> Result<String, Absence> {
+        said_or(&self.pins.hostname, "hostname", || {
+            rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
+        })
+    }
+
+    pub(crate) fn shell(&self) -> Result<String, Absence> {
+        said_or(&self.pins.shell, "shell", || self.env("SHELL").ok())
+    }
+
+    pub(crate) fn timezone(&self) -> Result<String, Absence> {
+        said_or(&self.pins.timezone, "named time zone", || {
+            jiff::tz::TimeZone::try_system().ok()?.iana_name().map(str::to_owned)
+        })
+    }
+
+    /// The home directory.
+    #[must_use]
+    pub fn home(&self) -> Option<PathBuf> {
+        said_or(&self.pins.home, "home", || self.env("HOME").ok().filter(|home| !home.is_empty()))
+            .ok()
+            .map(Into::into)
+    }
+
+    /// proem's configuration directory: `PROEM_CONFIG_DIR`, else `proem` under XDG's config home.
+    #[must_use]
+    pub fn config_dir(&self) -> Option<PathBuf> {
+        let observe = || {
+            let set = |name| self.env(name).ok().filter(|path| path.starts_with('/'));
+            let below = |base: PathBuf| base.join("proem").to_str().map(str::to_owned);
+            set("PROEM_CONFIG_DIR")
+                .or_else(|| set("XDG_CONFIG_HOME").and_then(|base| below(base.into())))
+                .or_else(|| below(self.home()?.join(".config")))
+        };
+        said_or(&self.pins.config_dir, "configuration directory", observe).ok().map(Into::into)
+    }
+
+    /// An environment variable, from the request's environment if it pins one.
+    pub(crate) fn env(&self, name: &str) -> Result<String, Absence> {
+        match &self.pins.env {
+            Pin::None => Err(Absence::EnvNotSet),
+            Pin::Given(values) => values.get(name).cloned().ok_or(Absence::EnvNotSet),
+            Pin::Observe if name.is_empty() || name.contains(['=', '\0']) => Err(Absence::EnvNotSet),
+            Pin::Observe => std::env::var(name).map_err(|error| match error {
+                VarError::NotPresent => Absence::EnvNotSet,
+                VarError::NotUnicode(_) => Absence::EnvNotUtf8,
+            }),
+        }
+    }
+}
+
+fn said_or(
+    pin: &Pin<String>,
+    what: &'static str,
+    observe: impl FnOnce() -> Option<String>,
+) -> Result<String, Absence> {
+    pin.said().map_or_else(observe, Option::<&String>::cloned).ok_or(Absence::NotOnThisHost(what))
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, Error> {
+    text.parse().map_err(|_| {
+        Error::request_with_hint(
+            format!("`{text}` is no moment in time"),
+            "write it in RFC 3339, for example `2026-03-07T14:55:05Z`",
+        )
+    })
+}
+
+/// The word that Node's `process.platform` has for a system.
+fn platform_word(rust_word: &str) -> &str {
+    match rust_word {
+        "macos" => "darwin",
+        "windows" => "win32",
+        other => other,
+    }
+}
+
+fn pretty_name() -> Option<String> {
+    let text = ["/etc/os-release", "/usr/lib/os-release"]
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())?;
+    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim();
+    let unquoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    Some(unquoted.replace("\\\"", "\"").replace("\\\\", "\\"))
+}

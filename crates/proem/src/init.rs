@@ -1,0 +1,44 @@
+//! Writes a first configuration and template, and never over something that is there.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::config::FILE_NAME;
+use crate::error::Error;
+use crate::workspace::Workspace;
+
+const CONFIG: &str = include_str!("init/proem.toml");
+const TEMPLATE: &str = include_str!("init/template.md");
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Initialised {
+    /// It was written.
+    Written(PathBuf),
+    /// It was there, and stays as it is.
+    Kept(PathBuf),
+}
+
+/// Writes `.proem/proem.toml` and `.proem/template.md`.
+pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
+    let folder = workspace.folder();
+    fs::create_dir_all(&folder).map_err(|why| Error::Write { path: folder.display().to_string(), why })?;
+    [(FILE_NAME, CONFIG), ("template.md", TEMPLATE)]
+        .into_iter()
+        .map(|(name, text)| write_new(&folder.join(name), text))
+        .collect()
+}
+
+/// Writes a file that does not exist. `create_new` also refuses links, dangling ones included.
+fn write_new(path: &Path, text: &str) -> Result<Initialised, Error> {
+    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
+    match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+        Ok(()) => Ok(Initialised::Written(path.to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Ok(Initialised::Kept(path.to_owned()))
+        }
+        Err(why) => Err(Error::Write { path: path.display().to_string(), why }),
+    }
+}

@@ -1,0 +1,37 @@
+//! Builds the system prompt of an LLM agent and knows where every byte of it came from.
+//!
+//! This crate looks at the world and lets [`proem_core`] turn what it saw into bytes. One function
+//! does it all:
+//!
+//! ```
+//! use proem::{Caller, Request};
+//!
+//! let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
+//! let built = proem::build(&request, Caller::User)?;
+//! assert_eq!(built.system(), Some("Be brief."));
+//! # Ok::<(), proem::Error>(())
+//! ```
+
+mod base;
+pub mod config;
+mod engine;
+mod error;
+mod file;
+mod git;
+mod host;
+mod init;
+mod process;
+pub mod profiles;
+mod request;
+mod resolve;
+mod vars;
+pub mod wire;
+mod workspace;
+
+pub use engine::{Build, Caller, build};
+pub use error::{Error, Excerpt, Kind};
+pub use host::Host;
+pub use init::{Initialised, init};
+pub use request::{HostPins, Pin, Request, Scope, ScopeRule, Tool};
+pub use vars::{VariableReport, variables};
+pub use workspace::Workspace;

@@ -1,0 +1,216 @@
+//! Finds profiles: the workspace's, then the user's, then the built-in ones.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use proem_core::builtin;
+use proem_core::fact::Absence;
+use proem_core::limit::{EXTENDS_DEPTH_MAX, SETTINGS_BYTES_MAX};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{self, Layer, Profile, ProfileFile};
+use proem_core::source::Source;
+
+use crate::error::Error;
+use crate::file::{Cap, ReadPolicy, read_text};
+use crate::host::Host;
+use crate::workspace::Workspace;
+
+const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+
+/// Where a profile comes from, nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Home {
+    /// `.proem/profiles` of the workspace.
+    Workspace,
+    /// `profiles` in the configuration directory.
+    User,
+    /// Compiled in.
+    BuiltIn,
+}
+
+impl Home {
+    /// The word for people and JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::User => "user",
+            Self::BuiltIn => "built-in",
+        }
+    }
+}
+
+/// One profile that can be asked for.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The name.
+    pub name: String,
+    /// Where it comes from.
+    pub home: Home,
+    /// The file, unless it is compiled in.
+    pub path: Option<PathBuf>,
+    /// What it is for, or why it cannot be read.
+    pub description: Result<String, String>,
+}
+
+/// The places where profiles are looked for.
+#[derive(Debug)]
+pub struct Profiles {
+    workspace: PathBuf,
+    user: Option<PathBuf>,
+}
+
+/// A profile with everything decided, and what a reader should know about how it was found.
+#[derive(Debug)]
+pub struct Found {
+    /// The profile.
+    pub profile: Profile,
+    /// Whether any part of it was written by the workspace.
+    pub is_of_workspace: bool,
+    /// For example that a file of the workspace hides a built-in.
+    pub notes: Vec<Note>,
+}
+
+struct Text {
+    home: Home,
+    origin: String,
+    file: ProfileFile,
+}
+
+impl Profiles {
+    /// Says where to look; looks at nothing yet.
+    #[must_use]
+    pub fn new(host: &Host, workspace: &Workspace) -> Self {
+        Self {
+            workspace: workspace.folder().join("profiles"),
+            user: host.config_dir().map(|folder| folder.join("profiles")),
+        }
+    }
+
+    /// Finds a profile and everything that it extends.
+    ///
+    /// A profile that extends its own name starts from the one that it hides.
+    pub fn find(&self, name: &str) -> Result<Found, Error> {
+        let mut chain: Vec<Text> = Vec::new();
+        let mut wanted = Some((name.to_owned(), Home::Workspace));
+        while let Some((next, from)) = wanted {
+            let text = self.text(&next, from)?;
+            let is_repeated = chain.iter().any(|earlier| earlier.origin == text.origin);
+            let extends = text.file.extends().map(str::to_owned);
+            let hidden =
+                if extends.as_deref() == Some(&next) { text.home.below() } else { Some(Home::Workspace) };
+            chain.push(text);
+            if is_repeated || chain.len() > EXTENDS_DEPTH_MAX || (extends.is_some() && hidden.is_none()) {
+                return Err(Error::ProfileChain {
+                    chain: chain.into_iter().map(|text| text.origin).collect(),
+                });
+            }
+            wanted = extends.zip(hidden);
+        }
+        self.resolve(name, chain)
+    }
+
+    fn resolve(&self, name: &str, chain: Vec<Text>) -> Result<Found, Error> {
+        let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
+        let notes = chain.first().and_then(|text| self.hides(name, text)).into_iter().collect();
+        let layers =
+            chain.into_iter().rev().map(|text| Layer { origin: text.origin, file: text.file }).collect();
+        Ok(Found { profile: profile::resolve(name, layers)?, is_of_workspace, notes })
+    }
+
+    /// Notes that a file takes the place of another profile of the same name.
+    fn hides(&self, name: &str, text: &Text) -> Option<Note> {
+        let hidden = self.text(name, text.home.below()?).ok()?;
+        let message = format!("profile `{name}` is {}, which hides {}", text.origin, hidden.origin);
+        let severity = if text.home == Home::Workspace { Severity::Warning } else { Severity::Info };
+        let source = Source::File { path: text.origin.clone(), place: None };
+        Some(Note::new(Code::Shadowed, severity, message).with_source(source))
+    }
+
+    /// Every name once, with the nearest profile that has it.
+    #[must_use]
+    pub fn list(&self) -> Vec<Listed> {
+        let mut names: BTreeSet<String> =
+            builtin::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        for folder in [Some(&self.workspace), self.user.as_ref()].into_iter().flatten() {
+            names.extend(names_in(folder));
+        }
+        names.into_iter().map(|name| self.listed(name)).collect()
+    }
+
+    fn listed(&self, name: String) -> Listed {
+        let home = [Home::Workspace, Home::User]
+            .into_iter()
+            .find(|home| self.path(*home, &name).is_some_and(|path| path.exists()))
+            .unwrap_or(Home::BuiltIn);
+        let description =
+            self.find(&name).map(|found| found.profile.description).map_err(|error| error.to_string());
+        Listed { path: self.path(home, &name), name, home, description }
+    }
+
+    fn path(&self, home: Home, name: &str) -> Option<PathBuf> {
+        let folder = match home {
+            Home::Workspace => Some(&self.workspace),
+            Home::User => self.user.as_ref(),
+            Home::BuiltIn => None,
+        };
+        folder.map(|folder| folder.join(format!("{name}.toml")))
+    }
+
+    /// Reads the nearest file of this name, at `from` or below.
+    fn text(&self, name: &str, from: Home) -> Result<Text, Error> {
+        if !is_name(name) {
+            return Err(Error::request_with_hint(
+                format!("`{}` is no profile name", name.escape_debug()),
+                "use 1 to 64 lower-case letters, digits, `_` and `-`",
+            ));
+        }
+        for home in [Home::Workspace, Home::User].into_iter().filter(|home| *home >= from) {
+            let Some(path) = self.path(home, name) else { continue };
+            let origin = path.display().to_string();
+            match read_text(&path, &ReadPolicy::user(None, &[]), CAP) {
+                Ok(text) => return Ok(Text { home, file: profile::parse(&text, &origin, name)?, origin }),
+                Err(Absence::NoSuchFile) => {}
+                Err(why) => return Err(Error::File { role: "profile", path: origin, why }),
+            }
+        }
+        let text = builtin::profile(name).ok_or_else(|| self.unknown(name))?;
+        let origin = format!("built-in {name}");
+        Ok(Text { home: Home::BuiltIn, file: profile::parse(text, &origin, name)?, origin })
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let mut known: BTreeSet<String> =
+            builtin::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        known.extend(names_in(&self.workspace));
+        known.extend(self.user.iter().flat_map(|folder| names_in(folder)));
+        Error::UnknownProfile { name: name.to_owned(), known: known.into_iter().collect() }
+    }
+}
+
+impl Home {
+    const fn below(self) -> Option<Self> {
+        match self {
+            Self::Workspace => Some(Self::User),
+            Self::User => Some(Self::BuiltIn),
+            Self::BuiltIn => None,
+        }
+    }
+}
+
+/// The profile names in a folder; one that cannot be listed has none.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        .filter(|name| is_name(name))
+        .collect()
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'))
+}

@@ -1,0 +1,269 @@
+//! The request: everything that a caller can say, in one shape for library, command line and HTTP.
+//!
+//! What is not given is observed. With `host` and `variables` pinned, the same tree gives the same
+//! bytes on any machine.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Excerpt};
+use proem_core::limit::REQUEST_BYTES_MAX;
+use proem_core::nearest::nearest;
+use proem_core::text::Place;
+
+/// A request for a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The profile's name; the configuration's when not given.
+    pub profile: Option<String>,
+    /// The working directory; the process's own when not given.
+    pub cwd: Option<String>,
+    /// The conversation's id.
+    pub conversation: Option<String>,
+    /// The workspace's id.
+    pub workspace_id: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The language in which to answer.
+    pub language: Option<String>,
+    /// The active tools.
+    pub tools: Option<Vec<Tool>>,
+    /// What the agent may read and write.
+    pub scope: Option<Scope>,
+    /// Paths of packs that replace wording, later ones first.
+    pub packs: Option<Vec<String>>,
+    /// The backend that runs the agent.
+    pub backend: Option<String>,
+    /// Names of the connected MCP servers.
+    pub mcp_servers: Option<Vec<String>>,
+    /// Text that replaces the base; `""` is an empty base.
+    pub system: Option<String>,
+    /// Text, or texts, added behind the base.
+    pub append: Option<OneOrMany>,
+    /// An unsaved template for the base, in the profile's syntax.
+    pub template: Option<String>,
+    /// A reference to an asset for the base.
+    pub instruction: Option<String>,
+    /// Whether resident knowledge and workflows are included.
+    pub residents: Option<bool>,
+    /// Whether what the profile takes from the workspace is included.
+    pub project: Option<bool>,
+    /// Remembered text for this turn.
+    pub recalled: Option<String>,
+    /// The first user message, where the profile must know it.
+    pub first_user_text: Option<String>,
+    /// Values that give or override facts; `null` means absent.
+    pub variables: BTreeMap<String, Option<String>>,
+    /// What the host is said to be.
+    pub host: HostPins,
+}
+
+/// One text or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One text.
+    One(String),
+    /// Several, in order.
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// The texts, in order.
+    #[must_use]
+    pub fn texts(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// The name.
+    pub name: String,
+    /// One line for the prompt.
+    pub snippet: Option<String>,
+    /// Guidelines for the prompt, while the tool is active.
+    #[serde(default)]
+    pub guidelines: Vec<String>,
+    /// The description that the provider gets.
+    pub description: Option<String>,
+    /// The JSON schema of the input.
+    pub input_schema: Option<Value>,
+}
+
+/// What the agent may read and write.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// What is allowed, in order.
+    pub allow: Vec<ScopeRule>,
+    /// What is forbidden, in order.
+    #[serde(default)]
+    pub deny: Vec<ScopeRule>,
+}
+
+/// One rule of a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeRule {
+    /// The absolute path.
+    pub target: String,
+    /// `read` when not given.
+    pub permission: Option<Permission>,
+    /// True when not given.
+    pub recursive: Option<bool>,
+}
+
+/// What a scope rule permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// A thing that is observed unless it is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Pin<T> {
+    /// Not said: look.
+    #[default]
+    Observe,
+    /// Said to be absent: `null`.
+    None,
+    /// Said to be this.
+    Given(T),
+}
+
+impl<T> Pin<T> {
+    /// The value that was said, if any; `None` inside means that it is said to be absent.
+    pub const fn said(&self) -> Option<Option<&T>> {
+        match self {
+            Self::Observe => None,
+            Self::None => Some(None),
+            Self::Given(value) => Some(Some(value)),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pin<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(|value| value.map_or(Self::None, Self::Given))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Pin<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Pin_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
+/// What the host is said to be. `null` means that there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostPins {
+    /// The moment of the build, in RFC 3339.
+    pub now: Pin<String>,
+    /// The time zone, as an IANA name.
+    pub timezone: Pin<String>,
+    /// The home directory.
+    pub home: Pin<String>,
+    /// proem's configuration directory.
+    pub config_dir: Pin<String>,
+    /// The platform word.
+    pub os: Pin<String>,
+    /// The system's full name.
+    pub os_name: Pin<String>,
+    /// The kernel release.
+    pub os_version: Pin<String>,
+    /// The machine's name.
+    pub hostname: Pin<String>,
+    /// The user's shell.
+    pub shell: Pin<String>,
+    /// The environment.
+    pub env: Pin<BTreeMap<String, String>>,
+}
+
+impl Request {
+    /// Reads a request from JSON. Unknown fields are named, all of them.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        if text.len() > REQUEST_BYTES_MAX {
+            let message = format!("it has {} bytes, and {REQUEST_BYTES_MAX} are allowed", text.len());
+            return Err(Error::request(message));
+        }
+        serde_json::from_str(text).map_err(|error| explain(text, &error))
+    }
+}
+
+/// Puts a JSON error into words, with the line it is on.
+fn explain(text: &str, error: &serde_json::Error) -> Error {
+    if let Some(unknown) = unknown_fields(text) {
+        return unknown;
+    }
+    let place = Place { line: error.line(), column: error.column().max(1) };
+    let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
+    let said = error.to_string();
+    let message = said.split(" at line ").next().unwrap_or(&said);
+    Error::Request {
+        message: format!("{message}, at line {}, column {}", place.line, place.column),
+        hint: Some("docs/request.md describes every field".into()),
+        excerpt: Some(Excerpt { place, line: line.to_owned() }),
+    }
+}
+
+/// Names every field that no request has, at the top and in `host`.
+fn unknown_fields(text: &str) -> Option<Error> {
+    let Value::Object(fields) = serde_json::from_str(text).ok()? else { return None };
+    let (known, known_host) = (field_names::<Request>(), field_names::<HostPins>());
+    let mut unknown: Vec<(String, Option<String>)> = Vec::new();
+    let mut look = |fields: &serde_json::Map<String, Value>, known: &[String], prefix: &str| {
+        for name in fields.keys().filter(|name| !known.contains(name)) {
+            let near = nearest(name, known.iter().map(String::as_str));
+            unknown.push((format!("{prefix}{name}"), near.map(|near| format!("{prefix}{near}"))));
+        }
+    };
+    look(&fields, &known, "");
+    if let Some(Value::Object(host)) = fields.get("host") {
+        look(host, &known_host, "host.");
+    }
+    if unknown.is_empty() {
+        return None;
+    }
+    unknown.sort();
+    let names: Vec<String> = unknown.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let plural = if names.len() == 1 { "unknown field" } else { "unknown fields" };
+    let suggestions: Vec<String> = unknown
+        .iter()
+        .filter_map(|(name, near)| Some(format!("`{}` for `{name}`", near.as_ref()?)))
+        .collect();
+    let hint = if suggestions.is_empty() {
+        format!("the fields are: {}", known.join(", "))
+    } else {
+        format!("did you mean {}?", suggestions.join(", "))
+    };
+    Some(Error::request_with_hint(format!("{plural} {}", names.join(", ")), hint))
+}
+
+fn field_names<T: JsonSchema>() -> Vec<String> {
+    let schema = schemars::schema_for!(T);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+}

@@ -1,0 +1,177 @@
+//! Observes the facts that a template asks for, each once, at one moment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use proem_core::considered::{Considered, Outcome};
+use proem_core::fact::{Absence, Fact, Facts};
+use proem_core::limit::FILE_BYTES_MAX;
+use proem_core::stability::Stability;
+use proem_core::variable;
+
+use crate::config::Config;
+use crate::file::{Cap, ReadPolicy, read_text};
+use crate::git::Git;
+use crate::host::Host;
+use crate::request::Request;
+use crate::workspace::Workspace;
+
+const FILE: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
+
+/// Who wrote a template, which decides what it may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Author {
+    /// The user, on the command line or in their own configuration, or proem itself.
+    User,
+    /// The workspace, or somebody at the other end of a connection.
+    Other,
+}
+
+/// Looks things up for one build.
+pub(crate) struct Resolver<'b> {
+    request: &'b Request,
+    host: &'b Host,
+    workspace: &'b Workspace,
+    config: &'b Config,
+    git: Git,
+    considered: BTreeMap<(String, Author), Considered>,
+}
+
+impl<'b> Resolver<'b> {
+    pub(crate) fn new(
+        request: &'b Request,
+        host: &'b Host,
+        workspace: &'b Workspace,
+        config: &'b Config,
+    ) -> Self {
+        let git = Git::new(workspace.path(), config.git_time_max.value);
+        Self { request, host, workspace, config, git, considered: BTreeMap::new() }
+    }
+
+    /// Observes what is wanted, and nothing else.
+    pub(crate) fn resolve(&mut self, wanted: &[&str], author: Author) -> Facts {
+        let mut facts = Facts::new();
+        for key in wanted {
+            let fact = self.fact(key, author);
+            facts.insert(key, fact);
+        }
+        facts
+    }
+
+    /// Observes one fact.
+    pub(crate) fn fact(&mut self, key: &str, author: Author) -> Fact {
+        let known = variable::find(key);
+        let stability = known.map_or(Stability::Session, |variable| variable.stability);
+        if let Some(said) = self.request.variables.get(key) {
+            return Fact { value: said.clone().ok_or(Absence::SaidAbsent), stability, path: None };
+        }
+        let (kind, name) = variable::split(key);
+        let value = match kind {
+            "system" => self.system(name),
+            "prompt" => self.prompt(name),
+            "git" => self.git(name),
+            "env" => self.env(name),
+            "file" => return self.file(name, author),
+            variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
+            _ => Err(self.unknown(kind)),
+        };
+        Fact { value, stability, path: None }
+    }
+
+    /// The files that were looked at, by path.
+    pub(crate) fn into_considered(self) -> Vec<Considered> {
+        self.considered.into_values().collect()
+    }
+
+    fn unknown(&self, kind: &str) -> Absence {
+        let is_of_request = self.request.variables.keys().any(|key| variable::split(key).0 == kind);
+        if is_of_request { Absence::UnknownName } else { Absence::UnknownType }
+    }
+
+    fn system(&self, name: &str) -> Result<String, Absence> {
+        let time = |format: &str| self.host.now().map(|now: Timestamp| now.strftime(format).to_string());
+        match name {
+            "time" => time("%Y-%m-%dT%H:%M:%S%.3fZ"),
+            "date" => time("%Y-%m-%d"),
+            "os" => self.host.os(),
+            "os_name" => self.host.os_name(),
+            "os_version" => self.host.os_version(),
+            "hostname" => self.host.hostname(),
+            "shell" => self.host.shell(),
+            "timezone" => self.host.timezone(),
+            _ => Err(Absence::UnknownName),
+        }
+    }
+
+    fn prompt(&self, name: &str) -> Result<String, Absence> {
+        let request = self.request;
+        let given = |field: &Option<String>| field.clone().ok_or(Absence::NotGiven);
+        match name {
+            "cwd" => Ok(self.workspace.cwd().to_owned()),
+            "model" => given(&request.model),
+            "conversation_id" => given(&request.conversation),
+            "workspace_id" => given(&request.workspace_id),
+            "language" => given(&request.language),
+            "backend" => given(&request.backend),
+            "mcp_servers" => {
+                request.mcp_servers.as_ref().map(|names| names.join(", ")).ok_or(Absence::NotGiven)
+            }
+            _ => Err(Absence::UnknownName),
+        }
+    }
+
+    fn git(&self, name: &str) -> Result<String, Absence> {
+        match name {
+            "branch" => self.git.branch(),
+            "status" => self.git.status(),
+            "diff" => self.git.diff(),
+            _ => Err(Absence::UnknownName),
+        }
+    }
+
+    fn env(&self, name: &str) -> Result<String, Absence> {
+        let is_allowed = self.config.env_allow.value.iter().any(|allowed| allowed == name);
+        if is_allowed { self.host.env(name) } else { Err(Absence::EnvNotAllowed) }
+    }
+
+    fn file(&mut self, name: &str, author: Author) -> Fact {
+        let path = self.workspace.path().join(name);
+        let shown = path.display().to_string();
+        let value = match name {
+            "" => Err(Absence::BadPath("the path is empty")),
+            _ => read_text(&path, &self.read_policy(author), FILE),
+        };
+        let (outcome, why) = match &value {
+            Ok(_) => (Outcome::Used, None),
+            Err(why) => (outcome(why), Some(why.to_string())),
+        };
+        self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
+        Fact { value, stability: Stability::Project, path: Some(shown) }
+    }
+
+    pub(crate) fn read_policy(&self, author: Author) -> ReadPolicy {
+        let home = self.host.home();
+        let allowed = &self.config.files_allow.value;
+        match author {
+            Author::User => ReadPolicy::user(home.as_deref(), allowed),
+            Author::Other => ReadPolicy::beneath(&self.roots(), home.as_deref(), allowed),
+        }
+    }
+
+    /// The working directory, its git root and proem's own folder.
+    fn roots(&self) -> Vec<PathBuf> {
+        let mut roots = vec![self.workspace.path().to_owned()];
+        roots.extend(self.git.root().map(Path::to_owned));
+        roots.extend(self.host.config_dir());
+        roots
+    }
+}
+
+const fn outcome(why: &Absence) -> Outcome {
+    match why {
+        Absence::NoSuchFile => Outcome::Missing,
+        Absence::SecretPath | Absence::OutsideRoots | Absence::PathEscape => Outcome::Refused,
+        _ => Outcome::Unreadable,
+    }
+}

@@ -1,0 +1,67 @@
+//! Every variable, with its value here or the reason why it has none.
+
+use proem_core::fact::Fact;
+use proem_core::stability::Stability;
+use proem_core::variable::{self, Variable};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::host::Host;
+use crate::request::Request;
+use crate::resolve::{Author, Resolver};
+use crate::workspace::Workspace;
+
+/// One variable as it is here.
+#[derive(Debug, Clone)]
+pub struct VariableReport {
+    /// The key, for example `git:branch`; `file:PATH` stands for all files.
+    pub key: String,
+    /// What it is.
+    pub description: String,
+    /// How long its value stays the same.
+    pub stability: Stability,
+    /// Whether any name is valid.
+    pub dynamic: bool,
+    /// What was observed; `None` for a dynamic one, which has no value of its own.
+    pub fact: Option<Fact>,
+}
+
+/// Observes every variable that a template could name, the request's own and allowed ones included.
+pub fn variables(request: &Request) -> Result<Vec<VariableReport>, Error> {
+    let host = Host::new(&request.host)?;
+    let workspace = Workspace::open(request.cwd.as_deref())?;
+    let config = Config::load(&host, &workspace)?;
+    let mut resolver = Resolver::new(request, &host, &workspace, &config);
+    let mut reports: Vec<VariableReport> = Vec::new();
+    for row in &variable::TABLE {
+        reports.push(report(row, &mut resolver));
+        if row.kind == "env" {
+            let allowed = config.env_allow.value.iter();
+            reports.extend(allowed.map(|name| named(&format!("env:{name}"), row.description, &mut resolver)));
+        }
+    }
+    let known: Vec<String> = reports.iter().map(|report| report.key.clone()).collect();
+    let own = request.variables.keys().filter(|key| !known.contains(key));
+    reports.extend(own.map(|key| named(key, "given in the request", &mut resolver)));
+    Ok(reports)
+}
+
+fn report(row: &Variable, resolver: &mut Resolver<'_>) -> VariableReport {
+    let key = format!("{}:{}", row.kind, row.name);
+    if row.dynamic {
+        let (description, stability) = (row.description.to_owned(), row.stability);
+        return VariableReport { key, description, stability, dynamic: true, fact: None };
+    }
+    named(&key, row.description, resolver)
+}
+
+fn named(key: &str, description: &str, resolver: &mut Resolver<'_>) -> VariableReport {
+    let fact = resolver.fact(key, Author::User);
+    VariableReport {
+        key: key.to_owned(),
+        description: description.to_owned(),
+        stability: fact.stability,
+        dynamic: false,
+        fact: Some(fact),
+    }
+}

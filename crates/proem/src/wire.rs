@@ -1,0 +1,252 @@
+//! What proem says in JSON: shapes for programs, apart from the model, with a version.
+//!
+//! `docs/schema/build.json` is generated from these types; a test keeps it and every output equal.
+
+use std::collections::BTreeMap;
+
+use proem_core::carrier::Carrier;
+use proem_core::considered::Considered;
+use proem_core::frozen::{Body, Placed};
+use proem_core::note::Note;
+use proem_core::rendered::Span;
+use proem_core::source::Source;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::Build;
+
+/// The version of these shapes. Fields are added within a version, never changed or removed.
+pub const VERSION: u32 = 1;
+
+/// A finished prompt.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "proem build", deny_unknown_fields)]
+pub struct BuildShape<'b> {
+    /// The version of this shape.
+    pub version: u32,
+    /// The profile that it was built by.
+    pub profile: &'b str,
+    /// The text of each carrier; a carrier without text is missing.
+    pub carriers: BTreeMap<&'static str, &'b str>,
+    /// How many bytes of the system carrier must not change.
+    pub prefix_bytes: usize,
+    /// The SHA-256 of those bytes, in hexadecimal.
+    pub digest: String,
+    /// The sections, in order.
+    pub sections: Vec<SectionShape<'b>>,
+    /// Where every byte comes from: without gap or overlap, carrier by carrier.
+    pub spans: Vec<SpanShape<'b>>,
+    /// What a reader should know.
+    pub notes: Vec<NoteShape<'b>>,
+    /// The files that were looked at.
+    pub considered: Vec<ConsideredShape<'b>>,
+}
+
+/// A section at its place in a carrier.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SectionShape<'b> {
+    /// The section's name in the profile.
+    pub id: &'b str,
+    /// The carrier.
+    pub carrier: &'static str,
+    /// How long its least stable byte stays the same.
+    pub stability: &'static str,
+    /// The first byte in the carrier's text.
+    pub start: usize,
+    /// The byte behind the last one.
+    pub end: usize,
+    /// Where its content comes from as a whole.
+    pub source: SourceShape<'b>,
+}
+
+/// A run of bytes with one origin.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SpanShape<'b> {
+    /// The carrier.
+    pub carrier: &'static str,
+    /// The first byte in the carrier's text.
+    pub start: usize,
+    /// The byte behind the last one.
+    pub end: usize,
+    /// How long these bytes stay the same.
+    pub stability: &'static str,
+    /// Where they come from.
+    pub source: SourceShape<'b>,
+    /// The place in the template that put them here, when that is not the source itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<SourceShape<'b>>,
+}
+
+/// Where something comes from.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SourceShape<'b> {
+    /// Text compiled into proem.
+    BuiltIn {
+        /// The asset's name.
+        name: &'b str,
+        /// The line, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        /// The column in characters, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<usize>,
+    },
+    /// A file.
+    File {
+        /// The path.
+        path: &'b str,
+        /// The line, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        /// The column in characters, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<usize>,
+    },
+    /// The value of a variable.
+    Variable {
+        /// The key.
+        key: &'b str,
+        /// The file that the value was read from.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<&'b str>,
+    },
+    /// A field of the request.
+    Request {
+        /// The field.
+        field: &'b str,
+        /// The line, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        /// The column in characters, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<usize>,
+    },
+    /// Text that the profile puts around a section.
+    Profile {
+        /// The profile.
+        profile: &'b str,
+        /// The key that holds the text.
+        key: &'b str,
+    },
+}
+
+/// A note.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct NoteShape<'b> {
+    /// What it is about, as a stable word.
+    pub code: &'static str,
+    /// `info`, `warning` or `error`.
+    pub severity: &'static str,
+    /// What happened.
+    pub message: &'b str,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'b str>,
+    /// Where it happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceShape<'b>>,
+}
+
+/// A file that was looked at.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ConsideredShape<'b> {
+    /// The path as it was looked for.
+    pub path: &'b str,
+    /// What became of it.
+    pub outcome: &'static str,
+    /// Why it was not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<&'b str>,
+}
+
+impl<'b> BuildShape<'b> {
+    /// Puts a build into this shape.
+    #[must_use]
+    pub fn of(build: &'b Build) -> Self {
+        let frozen = &build.frozen;
+        let bodies = [frozen.body(), build.suffix.body()];
+        Self {
+            version: VERSION,
+            profile: frozen.profile(),
+            carriers: bodies
+                .iter()
+                .flat_map(|body| body.carriers())
+                .map(|(carrier, text)| (carrier.word(), text))
+                .collect(),
+            prefix_bytes: frozen.prefix().len(),
+            digest: frozen.digest().hex(),
+            sections: bodies.iter().flat_map(|body| body.sections()).map(section).collect(),
+            spans: bodies.iter().flat_map(|body| spans(body)).collect(),
+            notes: frozen.notes().iter().map(NoteShape::of).collect(),
+            considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
+        }
+    }
+}
+
+impl<'b> NoteShape<'b> {
+    /// Puts a note into this shape.
+    #[must_use]
+    pub fn of(note: &'b Note) -> Self {
+        Self {
+            code: note.code.word(),
+            severity: note.severity.word(),
+            message: &note.message,
+            hint: note.hint.as_deref(),
+            source: note.source.as_ref().map(SourceShape::of),
+        }
+    }
+}
+
+impl<'b> ConsideredShape<'b> {
+    fn of(considered: &'b Considered) -> Self {
+        Self { path: &considered.path, outcome: considered.outcome.word(), why: considered.why.as_deref() }
+    }
+}
+
+impl<'b> SourceShape<'b> {
+    /// Puts a source into this shape.
+    #[must_use]
+    pub fn of(source: &'b Source) -> Self {
+        let (line, column) =
+            source.place().map_or((None, None), |place| (Some(place.line), Some(place.column)));
+        match source {
+            Source::BuiltIn { name, .. } => Self::BuiltIn { name, line, column },
+            Source::File { path, .. } => Self::File { path, line, column },
+            Source::Variable { key, path } => Self::Variable { key, path: path.as_deref() },
+            Source::Request { field, .. } => Self::Request { field, line, column },
+            Source::Profile { profile, key } => Self::Profile { profile, key },
+        }
+    }
+}
+
+fn section(placed: &Placed) -> SectionShape<'_> {
+    SectionShape {
+        id: &placed.id,
+        carrier: placed.carrier.word(),
+        stability: placed.stability.word(),
+        start: placed.bytes.start,
+        end: placed.bytes.end,
+        source: SourceShape::of(&placed.source),
+    }
+}
+
+fn spans(body: &Body) -> Vec<SpanShape<'_>> {
+    let of_carrier = |carrier: Carrier| body.spans(carrier).iter().map(move |found| span(carrier, found));
+    Carrier::ALL.into_iter().flat_map(of_carrier).collect()
+}
+
+fn span(carrier: Carrier, span: &Span) -> SpanShape<'_> {
+    SpanShape {
+        carrier: carrier.word(),
+        start: span.bytes.start,
+        end: span.bytes.end,
+        stability: span.stability.word(),
+        source: SourceShape::of(&span.source),
+        template: span.template.as_ref().map(SourceShape::of),
+    }
+}
