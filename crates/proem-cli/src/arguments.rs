@@ -58,6 +58,9 @@ pub(crate) enum Format {
 pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) request: RequestFlags,
+    /// Profile: the recipe of the prompt
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// Template file for the base, in the profile's syntax; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) template: Option<PathBuf>,
@@ -122,9 +125,6 @@ pub(crate) struct Place {
 /// The request, field by field. A flag overrides the request file.
 #[derive(Debug, Args)]
 pub(crate) struct RequestFlags {
-    /// Profile: the recipe of the prompt
-    #[arg(long, short, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
     /// Working directory [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<String>,

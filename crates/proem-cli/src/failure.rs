@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use proem::{Error, Excerpt, Kind};
 
+use crate::input::reason;
 use crate::notes::{print_error, print_hint};
 use crate::terminal::visible;
 
@@ -15,6 +16,8 @@ pub(crate) enum Failure {
     Build(Error),
     /// An input file could not be used.
     Input { what: &'static str, path: String, why: String },
+    /// Two files are to be read from standard input.
+    TwoReaders,
     /// Standard output could not be written.
     Output(io::Error),
     /// A file could not be written.
@@ -46,8 +49,9 @@ impl Failure {
         match self {
             Self::Build(error) => error.to_string(),
             Self::Input { what, path, why } => format!("cannot read the {what} {path}: {why}"),
-            Self::Output(error) => format!("cannot write to standard output: {error}"),
-            Self::Write { path, why } => format!("cannot write {path}: {why}"),
+            Self::TwoReaders => "cannot read both the request and the template from standard input".into(),
+            Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
+            Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
         }
     }
 
@@ -55,6 +59,7 @@ impl Failure {
         match self {
             Self::Build(error) => error.hint(),
             Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
+            Self::TwoReaders => Some("put one of them into a file".into()),
             Self::Output(_) | Self::Write { .. } => None,
         }
     }
@@ -65,7 +70,7 @@ impl Failure {
                 Kind::Usage => 2,
                 Kind::Failed => 3,
             },
-            Self::Input { .. } => 2,
+            Self::Input { .. } | Self::TwoReaders => 2,
             Self::Output(_) | Self::Write { .. } => 3,
         }
     }

@@ -27,7 +27,8 @@ pub(crate) fn read(path: &Path, what: &'static str, bytes_max: usize) -> Result<
     })
 }
 
-fn reason(error: &io::Error) -> String {
+/// The system's words without its number, in lower case.
+pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

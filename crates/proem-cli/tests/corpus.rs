@@ -1,4 +1,5 @@
 //! The corpus through the command: the same bytes on standard output, the same notes in JSON.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

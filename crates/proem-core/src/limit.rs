@@ -37,8 +37,6 @@ pub const ANCESTORS_MAX: usize = 256;
 pub const GIT_HEAD_BYTES_MAX: usize = 4 << 10;
 /// Largest `packed-refs`, in bytes.
 pub const GIT_PACKED_REFS_BYTES_MAX: usize = 64 << 20;
-/// Largest index that is copied for `git status`, in bytes.
-pub const GIT_INDEX_BYTES_MAX: usize = 1 << 30;
 /// Most output taken from one git command, in bytes.
 pub const GIT_OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Longest one git command may run.
@@ -46,7 +44,7 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 13] {
+pub const fn table() -> [Limit; 12] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
@@ -59,7 +57,6 @@ pub const fn table() -> [Limit; 13] {
         row("ancestors_max", ANCESTORS_MAX, "directories walked upwards"),
         row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),
         row("git_packed_refs_bytes_max", GIT_PACKED_REFS_BYTES_MAX, "git's `packed-refs`"),
-        row("git_index_bytes_max", GIT_INDEX_BYTES_MAX, "git's index"),
         row("git_output_bytes_max", GIT_OUTPUT_BYTES_MAX, "the output of one git command"),
     ]
 }

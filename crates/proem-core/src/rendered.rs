@@ -42,9 +42,9 @@ impl Rendered {
         self.text.reserve(bytes);
     }
 
-    /// Adds `text`; empty text leaves no span.
+    /// Adds `text`. Empty text leaves a span only if it is a variable's value: it may have one next time.
     pub fn push(&mut self, text: &str, source: Source, template: Option<Source>, stability: Stability) {
-        if text.is_empty() {
+        if text.is_empty() && !matches!(source, Source::Variable { .. }) {
             return;
         }
         let start = self.text.len();

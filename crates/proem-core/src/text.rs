@@ -71,15 +71,14 @@ pub struct Place {
 pub struct Places<'t> {
     text: &'t str,
     offset: usize,
-    line: usize,
-    line_start: usize,
+    place: Place,
 }
 
 impl<'t> Places<'t> {
     /// Starts at the first character of `text`.
     #[must_use]
     pub const fn new(text: &'t str) -> Self {
-        Self { text, offset: 0, line: 1, line_start: 0 }
+        Self { text, offset: 0, place: Place { line: 1, column: 1 } }
     }
 
     /// Returns the place of the byte at `offset`; beyond the end means the end.
@@ -89,13 +88,17 @@ impl<'t> Places<'t> {
             *self = Self::new(self.text);
         }
         let passed = slice(self.text, self.offset, offset);
-        for line_break in memchr::memchr_iter(b'\n', passed.as_bytes()) {
-            self.line += 1;
-            self.line_start = self.offset + line_break + 1;
-        }
+        let line_breaks = memchr::memchr_iter(b'\n', passed.as_bytes());
+        let (count, last) = line_breaks.fold((0, None), |(count, _), at| (count + 1, Some(at)));
+        self.place = match last {
+            None => Place { column: self.place.column + passed.chars().count(), ..self.place },
+            Some(last) => Place {
+                line: self.place.line + count,
+                column: slice(passed, last + 1, passed.len()).chars().count() + 1,
+            },
+        };
         self.offset = offset;
-        let column = slice(self.text, self.line_start, offset).chars().count() + 1;
-        Place { line: self.line, column }
+        self.place
     }
 }
 

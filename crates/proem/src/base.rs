@@ -2,7 +2,7 @@
 
 use proem_core::builtin;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
-use proem_core::profile::{Profile, SectionRecipe, Syntax, TemplateRecipe};
+use proem_core::profile::{Content, Profile, SectionRecipe, Syntax, TemplateRecipe};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -34,31 +34,49 @@ pub(crate) fn replacement(
     resolver: &Resolver<'_>,
     syntax: Syntax,
 ) -> Result<Option<Text>, Error> {
-    let said = [
-        ("system", &request.system, Syntax::Plain),
-        ("template", &request.template, syntax),
-        ("instruction", &request.instruction, syntax),
-    ];
-    let mut said = said.into_iter().filter_map(|(field, text, syntax)| Some((field, text.as_ref()?, syntax)));
-    match (said.next(), said.next()) {
-        (Some((first, ..)), Some((second, ..))) => Err(Error::request_with_hint(
+    if let Some(text) = &request.system {
+        return of_request(request, "system", text, Syntax::Plain).map(Some);
+    }
+    if let Some(text) = &request.template {
+        return of_request(request, "template", text, syntax).map(Some);
+    }
+    if let Some(reference) = &request.instruction {
+        return builtin_asset(reference, "the request's `instruction`", syntax).map(Some);
+    }
+    configured(config, resolver, syntax)
+}
+
+/// Refuses a request that replaces the base in more than one way.
+pub(crate) fn refuse_two(request: &Request) -> Result<(), Error> {
+    let said =
+        [("system", &request.system), ("template", &request.template), ("instruction", &request.instruction)];
+    let said: Vec<&str> = said.iter().filter(|(_, text)| text.is_some()).map(|(field, _)| *field).collect();
+    match said.as_slice() {
+        [first, second, ..] => Err(Error::request_with_hint(
             format!("`{first}` and `{second}` both replace the base"),
             "give one of them",
         )),
-        (Some(("instruction", reference, _)), None) => {
-            builtin_asset(reference, "the request's `instruction`", syntax).map(Some)
-        }
-        (Some((field, text, syntax)), None) => of_request(field, text, syntax).map(Some),
-        (None, _) => configured(config, resolver, syntax),
+        _ => Ok(()),
     }
 }
 
-fn of_request(field: &str, text: &str, syntax: Syntax) -> Result<Text, Error> {
+/// Tells whether the profile has a base that can be replaced.
+pub(crate) fn is_in(profile: &Profile) -> bool {
+    profile
+        .sections
+        .iter()
+        .any(|section| section.id == SECTION && matches!(section.content, Content::Template(_)))
+}
+
+fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Result<Text, Error> {
     if text.len() > TEMPLATE_BYTES_MAX {
         let message = format!("`{field}` has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", text.len());
         return Err(Error::request(message));
     }
-    let origin = Source::Request { field: field.to_owned(), place: None };
+    let origin = match (&request.template_path, field) {
+        (Some(path), "template") => Source::File { path: path.clone(), place: None },
+        _ => Source::Request { field: field.to_owned(), place: None },
+    };
     Ok(Text { content: text.to_owned(), syntax, origin, author: Author::User, stability: Stability::Session })
 }
 

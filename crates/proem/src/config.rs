@@ -131,26 +131,29 @@ impl Config {
             notes: Vec::new(),
         };
         if let Some(folder) = host.config_dir() {
-            config.take_user(&folder.join(FILE_NAME))?;
+            config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
         }
-        config.take_workspace(&workspace.folder().join(FILE_NAME))?;
-        config.take_environment(host);
+        config.take_workspace(&workspace.folder().join(FILE_NAME), &workspace.own_files(host))?;
+        config.take_environment(host, workspace);
         Ok(config)
     }
 
-    fn take_user(&mut self, path: &Path) -> Result<(), Error> {
-        let Some(keys) = read(path)? else { return Ok(()) };
+    fn take_user(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
+        let Some(keys) = read(path, policy)? else { return Ok(()) };
         let origin = Origin::User(path.to_owned());
         self.env_allow.set(keys.env.as_ref().and_then(|env| env.allow.clone()), &origin);
-        self.files_allow.set(keys.files.as_ref().and_then(|files| files.allow.clone()), &origin);
+        let folder = path.parent().unwrap_or(path);
+        let absolute = |paths: Vec<PathBuf>| paths.into_iter().map(|path| folder.join(path)).collect();
+        self.files_allow
+            .set(keys.files.as_ref().and_then(|files| files.allow.clone()).map(absolute), &origin);
         let timeout = keys.git.as_ref().and_then(|git| git.timeout_ms).map(Duration::from_millis);
         self.git_time_max.set(timeout, &origin);
         self.take_plain(keys, path, &origin);
         Ok(())
     }
 
-    fn take_workspace(&mut self, path: &Path) -> Result<(), Error> {
-        let Some(keys) = read(path)? else { return Ok(()) };
+    fn take_workspace(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
+        let Some(keys) = read(path, policy)? else { return Ok(()) };
         for (key, is_set) in
             [("env", keys.env.is_some()), ("files", keys.files.is_some()), ("git", keys.git.is_some())]
         {
@@ -169,10 +172,16 @@ impl Config {
         self.template.set(keys.template.map(|template| Some(folder.join(template))), origin);
     }
 
-    fn take_environment(&mut self, host: &Host) {
+    fn take_environment(&mut self, host: &Host, workspace: &Workspace) {
+        if let Ok(folder) = host.env("PROEM_CONFIG_DIR")
+            && !folder.starts_with('/')
+        {
+            let message = format!("PROEM_CONFIG_DIR is ignored: `{folder}` is not an absolute path");
+            self.notes.push(Note::new(Code::IgnoredSetting, Severity::Warning, message));
+        }
         let set = |name| host.env(name).ok().filter(|value| !value.is_empty());
         self.profile.set(set("PROEM_PROFILE"), &Origin::Environment("PROEM_PROFILE"));
-        let template = set("PROEM_TEMPLATE").map(|path| Some(PathBuf::from(path)));
+        let template = set("PROEM_TEMPLATE").map(|path| Some(workspace.path().join(path)));
         self.template.set(template, &Origin::Environment("PROEM_TEMPLATE"));
     }
 }
@@ -185,9 +194,9 @@ fn ignored(key: &str, path: &Path) -> Note {
 }
 
 /// Reads a file that need not exist.
-fn read(path: &Path) -> Result<Option<Keys>, Error> {
+fn read(path: &Path, policy: &ReadPolicy) -> Result<Option<Keys>, Error> {
     let shown = path.display().to_string();
-    let text = match read_text(path, &ReadPolicy::user(None, &[]), CAP) {
+    let text = match read_text(path, policy, CAP) {
         Ok(text) => text,
         Err(Absence::NoSuchFile) => return Ok(None),
         Err(why) => {

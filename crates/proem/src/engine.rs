@@ -63,6 +63,7 @@ pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
     let name = request.profile.as_deref().unwrap_or(&config.profile.value);
     let Found { profile, is_of_workspace, notes } = Profiles::new(&host, &workspace).find(name)?;
 
+    base::refuse_two(request)?;
     let resolver = Resolver::new(request, &host, &workspace, &config);
     let mut builder =
         Builder { request, caller, config: &config, profile: &profile, is_of_workspace, resolver, notes };
@@ -96,8 +97,9 @@ impl Builder<'_> {
     fn section(&mut self, recipe: &SectionRecipe) -> Result<Section, Error> {
         let (content, source) = match &recipe.content {
             Content::Template(template) => {
-                let text = self.template_text(recipe, template)?;
-                (self.render(&text)?, text.origin)
+                let mut text = self.template_text(recipe, template)?;
+                text.stability = recipe.stability.unwrap_or(text.stability);
+                (self.render(&text, recipe.carrier)?, text.origin)
             }
             Content::Given(field) => given(self.request, *field),
         };
@@ -118,9 +120,9 @@ impl Builder<'_> {
         base::of_profile(self.profile, recipe, template, author)
     }
 
-    fn render(&mut self, text: &Text) -> Result<Rendered, Error> {
+    fn render(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
         match text.syntax {
-            Syntax::Bracket => self.render_bracket(text),
+            Syntax::Bracket => self.render_bracket(text, carrier),
             Syntax::Plain => {
                 let mut rendered = Rendered::new();
                 rendered.push(&text.content, text.origin.clone(), None, text.stability);
@@ -129,7 +131,7 @@ impl Builder<'_> {
         }
     }
 
-    fn render_bracket(&mut self, text: &Text) -> Result<Rendered, Error> {
+    fn render_bracket(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
         let policies = &self.profile.bracket;
         let template = Template::parse_with(&text.content, policies);
         let author = if self.caller == Caller::Remote { Author::Other } else { text.author };
@@ -142,7 +144,7 @@ impl Builder<'_> {
             error: Box::new(error),
         })?;
         let bytes = bracket::rendered_bytes(&template, &bound);
-        draft::check_bytes(Carrier::System, bytes)?;
+        draft::check_bytes(carrier, bytes)?;
         Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
     }
 }
@@ -170,6 +172,9 @@ fn unused_fields(request: &Request, profile: &Profile) -> Vec<Note> {
     let takes =
         |field: GivenField| profile.sections.iter().any(|section| section.content == Content::Given(field));
     let fields = [
+        ("system", request.system.is_some() && !base::is_in(profile)),
+        ("template", request.template.is_some() && !base::is_in(profile)),
+        ("instruction", request.instruction.is_some() && !base::is_in(profile)),
         ("tools", request.tools.is_some()),
         ("scope", request.scope.is_some()),
         ("packs", request.packs.is_some()),

@@ -5,6 +5,7 @@ use std::fmt;
 use proem_core::bracket::PolicyError;
 use proem_core::draft::TooLarge;
 use proem_core::fact::Absence;
+use proem_core::limit::EXTENDS_DEPTH_MAX;
 use proem_core::profile::ProfileError;
 use proem_core::source::Source;
 use proem_core::text::Place;
@@ -53,6 +54,8 @@ pub enum Error {
         name: String,
         /// The names that there are.
         known: Vec<String>,
+        /// The profile that extends it, if one does.
+        named_by: Option<String>,
     },
     /// A profile file cannot be used.
     Profile(Box<ProfileError>),
@@ -119,6 +122,14 @@ impl Error {
         Self::Request { message: message.into(), hint: Some(hint.into()), excerpt: None }
     }
 
+    /// Says which profile extends the one that does not exist.
+    pub(crate) fn named_by(mut self, origin: Option<&str>) -> Self {
+        if let Self::UnknownProfile { named_by, .. } = &mut self {
+            *named_by = origin.map(str::to_owned);
+        }
+        self
+    }
+
     /// Whose turn it is to act.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -143,9 +154,14 @@ impl Error {
             Self::Cwd { .. } => {
                 Some("name a directory that exists, with `--cwd` or `cwd` in the request".into())
             }
-            Self::UnknownProfile { name, known } => Some(unknown_profile_hint(name, known)),
+            Self::UnknownProfile { name, known, .. } => Some(unknown_profile_hint(name, known)),
             Self::Profile(error) => error.hint.clone(),
-            Self::ProfileChain { .. } => Some("remove one `extends` of the chain".into()),
+            Self::ProfileChain { chain } if is_circle(chain) => {
+                Some("remove one `extends` of the circle".into())
+            }
+            Self::ProfileChain { .. } => {
+                Some(format!("at most {EXTENDS_DEPTH_MAX} profiles may extend each other"))
+            }
             Self::File { why, .. } => why.hint().map(Into::into),
             Self::NoAsset { .. } => Some("built-in assets are `$builtin/…`; check the spelling".into()),
             Self::Policy { error, .. } => Some(format!(
@@ -168,6 +184,11 @@ impl Error {
     }
 }
 
+/// Tells whether the last profile of a chain is there twice.
+fn is_circle(chain: &[String]) -> bool {
+    chain.split_last().is_some_and(|(last, before)| before.contains(last))
+}
+
 fn unknown_profile_hint(name: &str, known: &[String]) -> String {
     match proem_core::nearest::nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? there are: {}", known.join(", ")),
@@ -182,7 +203,10 @@ impl fmt::Display for Error {
             Self::Cwd { path, why } => {
                 write!(formatter, "cannot use `{path}` as the working directory: {why}")
             }
-            Self::UnknownProfile { name, .. } => write!(formatter, "there is no profile `{name}`"),
+            Self::UnknownProfile { name, named_by, .. } => {
+                write!(formatter, "there is no profile `{name}`")?;
+                named_by.as_ref().map_or(Ok(()), |by| write!(formatter, ", which {by} extends"))
+            }
             Self::Profile(error) => error.fmt(formatter),
             Self::ProfileChain { chain } => {
                 write!(
@@ -190,7 +214,12 @@ impl fmt::Display for Error {
                     "cannot resolve the profile `{}`: ",
                     chain.first().map_or("", String::as_str)
                 )?;
-                write!(formatter, "its chain of `extends` does not end: {}", chain.join(" → "))
+                let why = if is_circle(chain) {
+                    "profiles extend each other in a circle"
+                } else {
+                    "the chain is too long"
+                };
+                write!(formatter, "{why}: {}", chain.join(" → "))
             }
             Self::Config { path, message, .. } => {
                 write!(formatter, "cannot use the configuration {path}: {message}")

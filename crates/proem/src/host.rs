@@ -64,7 +64,8 @@ impl Host {
 
     pub(crate) fn timezone(&self) -> Result<String, Absence> {
         said_or(&self.pins.timezone, "named time zone", || {
-            jiff::tz::TimeZone::try_system().ok()?.iana_name().map(str::to_owned)
+            let set = self.env("TZ").ok().map(|zone| zone.trim_start_matches(':').to_owned());
+            set.filter(|zone| !zone.is_empty() && !zone.starts_with('/')).or_else(zone_of_the_machine)
         })
     }
 
@@ -127,6 +128,13 @@ fn platform_word(rust_word: &str) -> &str {
         "windows" => "win32",
         other => other,
     }
+}
+
+/// The zone that `/etc/localtime` points to; without one the C library takes UTC.
+fn zone_of_the_machine() -> Option<String> {
+    let Ok(target) = std::fs::read_link("/etc/localtime") else { return Some("UTC".into()) };
+    let (_, name) = target.to_str()?.split_once("zoneinfo/")?;
+    Some(name.to_owned())
 }
 
 fn pretty_name() -> Option<String> {

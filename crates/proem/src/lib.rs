@@ -20,6 +20,7 @@ mod file;
 mod git;
 mod host;
 mod init;
+mod object;
 mod process;
 pub mod profiles;
 mod request;

@@ -58,6 +58,8 @@ pub struct Listed {
 pub struct Profiles {
     workspace: PathBuf,
     user: Option<PathBuf>,
+    workspace_policy: ReadPolicy,
+    user_policy: ReadPolicy,
 }
 
 /// A profile with everything decided, and what a reader should know about how it was found.
@@ -72,6 +74,7 @@ pub struct Found {
 }
 
 struct Text {
+    name: String,
     home: Home,
     origin: String,
     file: ProfileFile,
@@ -84,6 +87,8 @@ impl Profiles {
         Self {
             workspace: workspace.folder().join("profiles"),
             user: host.config_dir().map(|folder| folder.join("profiles")),
+            workspace_policy: workspace.own_files(host),
+            user_policy: ReadPolicy::user(host.home().as_deref(), &[]),
         }
     }
 
@@ -94,7 +99,8 @@ impl Profiles {
         let mut chain: Vec<Text> = Vec::new();
         let mut wanted = Some((name.to_owned(), Home::Workspace));
         while let Some((next, from)) = wanted {
-            let text = self.text(&next, from)?;
+            let text =
+                self.text(&next, from).map_err(|error| error.named_by(chain.last().map(|by| &*by.origin)))?;
             let is_repeated = chain.iter().any(|earlier| earlier.origin == text.origin);
             let extends = text.file.extends().map(str::to_owned);
             let hidden =
@@ -112,16 +118,16 @@ impl Profiles {
 
     fn resolve(&self, name: &str, chain: Vec<Text>) -> Result<Found, Error> {
         let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
-        let notes = chain.first().and_then(|text| self.hides(name, text)).into_iter().collect();
+        let notes = chain.iter().filter_map(|text| self.hides(text)).collect();
         let layers =
             chain.into_iter().rev().map(|text| Layer { origin: text.origin, file: text.file }).collect();
         Ok(Found { profile: profile::resolve(name, layers)?, is_of_workspace, notes })
     }
 
     /// Notes that a file takes the place of another profile of the same name.
-    fn hides(&self, name: &str, text: &Text) -> Option<Note> {
-        let hidden = self.text(name, text.home.below()?).ok()?;
-        let message = format!("profile `{name}` is {}, which hides {}", text.origin, hidden.origin);
+    fn hides(&self, text: &Text) -> Option<Note> {
+        let hidden = self.text(&text.name, text.home.below()?).ok()?;
+        let message = format!("profile `{}` is {}, which hides {}", text.name, text.origin, hidden.origin);
         let severity = if text.home == Home::Workspace { Severity::Warning } else { Severity::Info };
         let source = Source::File { path: text.origin.clone(), place: None };
         Some(Note::new(Code::Shadowed, severity, message).with_source(source))
@@ -168,15 +174,28 @@ impl Profiles {
         for home in [Home::Workspace, Home::User].into_iter().filter(|home| *home >= from) {
             let Some(path) = self.path(home, name) else { continue };
             let origin = path.display().to_string();
-            match read_text(&path, &ReadPolicy::user(None, &[]), CAP) {
-                Ok(text) => return Ok(Text { home, file: profile::parse(&text, &origin, name)?, origin }),
+            let policy = if home == Home::Workspace { &self.workspace_policy } else { &self.user_policy };
+            match read_text(&path, policy, CAP) {
+                Ok(text) => {
+                    return Ok(Text {
+                        name: name.to_owned(),
+                        home,
+                        file: profile::parse(&text, &origin, name)?,
+                        origin,
+                    });
+                }
                 Err(Absence::NoSuchFile) => {}
                 Err(why) => return Err(Error::File { role: "profile", path: origin, why }),
             }
         }
         let text = builtin::profile(name).ok_or_else(|| self.unknown(name))?;
         let origin = format!("built-in {name}");
-        Ok(Text { home: Home::BuiltIn, file: profile::parse(text, &origin, name)?, origin })
+        Ok(Text {
+            name: name.to_owned(),
+            home: Home::BuiltIn,
+            file: profile::parse(text, &origin, name)?,
+            origin,
+        })
     }
 
     fn unknown(&self, name: &str) -> Error {
@@ -184,7 +203,7 @@ impl Profiles {
             builtin::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect();
         known.extend(names_in(&self.workspace));
         known.extend(self.user.iter().flat_map(|folder| names_in(folder)));
-        Error::UnknownProfile { name: name.to_owned(), known: known.into_iter().collect() }
+        Error::UnknownProfile { name: name.to_owned(), known: known.into_iter().collect(), named_by: None }
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Excerpt};
+use crate::object::{Object, object, objects, required_object, required_objects};
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::nearest::nearest;
 use proem_core::text::Place;
@@ -31,8 +32,10 @@ pub struct Request {
     /// The language in which to answer.
     pub language: Option<String>,
     /// The active tools.
+    #[serde(deserialize_with = "objects")]
     pub tools: Option<Vec<Tool>>,
     /// What the agent may read and write.
+    #[serde(deserialize_with = "object")]
     pub scope: Option<Scope>,
     /// Paths of packs that replace wording, later ones first.
     pub packs: Option<Vec<String>>,
@@ -46,6 +49,9 @@ pub struct Request {
     pub append: Option<OneOrMany>,
     /// An unsaved template for the base, in the profile's syntax.
     pub template: Option<String>,
+    /// The file that `template` was read from, when the caller read one: for provenance only.
+    #[serde(skip)]
+    pub template_path: Option<String>,
     /// A reference to an asset for the base.
     pub instruction: Option<String>,
     /// Whether resident knowledge and workflows are included.
@@ -59,11 +65,12 @@ pub struct Request {
     /// Values that give or override facts; `null` means absent.
     pub variables: BTreeMap<String, Option<String>>,
     /// What the host is said to be.
+    #[serde(deserialize_with = "required_object")]
     pub host: HostPins,
 }
 
 /// One text or several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany {
     /// One text.
@@ -80,6 +87,32 @@ impl OneOrMany {
             Self::One(text) => std::slice::from_ref(text),
             Self::Many(texts) => texts,
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+        impl<'de> serde::de::Visitor<'de> for Texts {
+            type Value = OneOrMany;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a text or a list of texts")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(text.to_owned()))
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMany, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = items.next_element()? {
+                    texts.push(text);
+                }
+                Ok(OneOrMany::Many(texts))
+            }
+        }
+        deserializer.deserialize_any(Texts)
     }
 }
 
@@ -105,9 +138,10 @@ pub struct Tool {
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// What is allowed, in order.
+    #[serde(deserialize_with = "required_objects")]
     pub allow: Vec<ScopeRule>,
     /// What is forbidden, in order.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "required_objects")]
     pub deny: Vec<ScopeRule>,
 }
 
@@ -209,7 +243,7 @@ impl Request {
             let message = format!("it has {} bytes, and {REQUEST_BYTES_MAX} are allowed", text.len());
             return Err(Error::request(message));
         }
-        serde_json::from_str(text).map_err(|error| explain(text, &error))
+        serde_json::from_str(text).map(|Object(request)| request).map_err(|error| explain(text, &error))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every variable, with its value here or the reason why it has none.
 
 use proem_core::fact::Fact;
+use proem_core::note::Note;
 use proem_core::stability::Stability;
 use proem_core::variable::{self, Variable};
 
@@ -27,7 +28,8 @@ pub struct VariableReport {
 }
 
 /// Observes every variable that a template could name, the request's own and allowed ones included.
-pub fn variables(request: &Request) -> Result<Vec<VariableReport>, Error> {
+/// The notes are about the configuration.
+pub fn variables(request: &Request) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
     let host = Host::new(&request.host)?;
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
@@ -43,7 +45,7 @@ pub fn variables(request: &Request) -> Result<Vec<VariableReport>, Error> {
     let known: Vec<String> = reports.iter().map(|report| report.key.clone()).collect();
     let own = request.variables.keys().filter(|key| !known.contains(key));
     reports.extend(own.map(|key| named(key, "given in the request", &mut resolver)));
-    Ok(reports)
+    Ok((reports, config.notes.clone()))
 }
 
 fn report(row: &Variable, resolver: &mut Resolver<'_>) -> VariableReport {

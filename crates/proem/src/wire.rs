@@ -20,7 +20,7 @@ pub const VERSION: u32 = 1;
 
 /// A finished prompt.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "proem build", deny_unknown_fields)]
+#[schemars(title = "proem build")]
 pub struct BuildShape<'b> {
     /// The version of this shape.
     pub version: u32,
@@ -44,7 +44,6 @@ pub struct BuildShape<'b> {
 
 /// A section at its place in a carrier.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct SectionShape<'b> {
     /// The section's name in the profile.
     pub id: &'b str,
@@ -62,7 +61,6 @@ pub struct SectionShape<'b> {
 
 /// A run of bytes with one origin.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct SpanShape<'b> {
     /// The carrier.
     pub carrier: &'static str,
@@ -135,7 +133,6 @@ pub enum SourceShape<'b> {
 
 /// A note.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct NoteShape<'b> {
     /// What it is about, as a stable word.
     pub code: &'static str,
@@ -153,7 +150,6 @@ pub struct NoteShape<'b> {
 
 /// A file that was looked at.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ConsideredShape<'b> {
     /// The path as it was looked for.
     pub path: &'b str,

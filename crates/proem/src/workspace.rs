@@ -3,6 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
+use crate::file::ReadPolicy;
+use crate::host::Host;
 
 /// The name of the folder in which a workspace keeps what is proem's.
 pub(crate) const FOLDER: &str = ".proem";
@@ -50,6 +52,13 @@ impl Workspace {
     #[must_use]
     pub fn path(&self) -> &Path {
         Path::new(&self.cwd)
+    }
+
+    /// What may be read as the workspace's own settings: a link to the user's files is not followed.
+    pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
+        let roots: Vec<PathBuf> =
+            [Some(self.path().to_owned()), host.config_dir()].into_iter().flatten().collect();
+        ReadPolicy::beneath(&roots, host.home().as_deref(), &[])
     }
 
     /// The folder in which the workspace keeps what is proem's.

@@ -1,4 +1,5 @@
 //! The corpus through the library: bytes, notes, spans, and the documented JSON shape.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::wire::BuildShape;
 use proem::{Caller, Kind, Request};
@@ -6,8 +7,8 @@ use proem_testkit::{Outcome, for_each_case, project_root};
 use serde_json::{Value, json};
 
 fn run(request: &str) -> (Outcome, Option<Value>) {
-    let built = Request::from_json(request).and_then(|request| proem::build(&request, Caller::User));
-    match built {
+    let result = Request::from_json(request).and_then(|request| proem::build(&request, Caller::User));
+    match result {
         Ok(build) => {
             let shape = serde_json::to_value(BuildShape::of(&build)).unwrap();
             (outcome(&shape), Some(shape))

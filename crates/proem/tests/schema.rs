@@ -1,4 +1,5 @@
 //! The published JSON schemas are those of the code. `PROEM_BLESS=1` writes them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::Request;
 use proem::wire::BuildShape;

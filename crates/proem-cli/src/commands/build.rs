@@ -1,5 +1,7 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
+use std::path::Path;
+
 use proem::Caller;
 use proem::wire::BuildShape;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
@@ -12,9 +14,17 @@ use crate::notes::print_notes;
 use crate::terminal::{print_json, print_raw};
 
 pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
+    let stdin = Some(Path::new("-"));
+    if arguments.request.request.as_deref() == stdin && arguments.template.as_deref() == stdin {
+        return Err(Failure::TwoReaders);
+    }
     let mut request = request(&arguments.request)?;
+    if arguments.profile.is_some() {
+        request.profile.clone_from(&arguments.profile);
+    }
     if let Some(path) = &arguments.template {
         request.template = Some(input::read(path, "template", TEMPLATE_BYTES_MAX)?);
+        request.template_path = Some(path.display().to_string());
         // A flag overrides the request file, whichever way that file replaces the base.
         request.system = None;
         request.instruction = None;

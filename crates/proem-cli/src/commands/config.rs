@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use proem::config::{Config, Origin};
+use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
 use proem_core::limit;
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
             "settings": settings.iter().map(|(key, value, origin)| json!({
                 "key": key, "value": value, "from": origin.describe(),
             })).collect::<Vec<_>>(),
+            "notes": config.notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
             "limits": limit::table().iter().map(|row| (row.name, row.value)).collect::<std::collections::BTreeMap<_, _>>(),
         })),
         Format::Text => {

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use proem::profiles::{Listed, Profiles};
+use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
 use proem_core::profile::{Content, SectionRecipe, TemplateRecipe};
 use serde_json::json;
@@ -9,8 +10,10 @@ use serde_json::json;
 use crate::arguments::{Format, Place, Profile};
 use crate::failure::Failure;
 use crate::notes::print_notes;
-use crate::table::{Cell, layout};
+use crate::table::{Cell, layout, one_line};
 use crate::terminal::{print, print_json, print_raw, visible};
+
+const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
 pub(super) fn run(command: &Profile) -> Result<(), Failure> {
     match command {
@@ -49,8 +52,10 @@ fn list(profiles: &Profiles, format: Format) -> Result<(), Failure> {
 fn row(profile: &Listed) -> Vec<Cell> {
     let dim = Style::new().dimmed();
     let description = match &profile.description {
-        Ok(description) => Cell::plain(visible(description)),
-        Err(error) => Cell::new(visible(error), AnsiColor::Red.on_default()),
+        Ok(description) => Cell::plain(one_line(&visible(description), DESCRIPTION_CHARACTERS_MAX)),
+        Err(error) => {
+            Cell::new(one_line(&visible(error), DESCRIPTION_CHARACTERS_MAX), AnsiColor::Red.on_default())
+        }
     };
     vec![Cell::plain(&profile.name), Cell::new(profile.home.word(), dim), description]
 }
@@ -68,7 +73,6 @@ fn show(profiles: &Profiles, name: &str, format: Format) -> Result<(), Failure> 
             "description": profile.description,
             "rebuild": profile.rebuild,
             "compaction": profile.compaction,
-            "hygiene": profile.hygiene,
             "bracket": {
                 "unknown_type": profile.bracket.unknown_type,
                 "absent": profile.bracket.absent,
@@ -76,6 +80,7 @@ fn show(profiles: &Profiles, name: &str, format: Format) -> Result<(), Failure> 
             },
             "sections": profile.sections.iter().map(section).collect::<Vec<_>>(),
             "origins": profile.origins,
+            "notes": found.notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
         })),
     }
 }

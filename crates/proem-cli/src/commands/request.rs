@@ -18,7 +18,6 @@ pub(super) fn request(flags: &RequestFlags) -> Result<Request, Failure> {
             own.clone_from(said);
         }
     };
-    over(&mut request.profile, &flags.profile);
     over(&mut request.cwd, &flags.cwd);
     over(&mut request.model, &flags.model);
     if let Some(now) = &flags.now {

@@ -2,22 +2,30 @@
 
 use anstyle::{AnsiColor, Style};
 use proem::VariableReport;
+use proem::wire::NoteShape;
 use proem_core::stability::Stability;
 use serde::Serialize;
 
 use super::request::request;
 use crate::arguments::{Format, Vars};
 use crate::failure::Failure;
+use crate::notes::print_notes;
 use crate::table::{Cell, layout, one_line};
 use crate::terminal::{print, print_json, visible};
 
 const VALUE_CHARACTERS_MAX: usize = 48;
 
 pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
-    let reports = proem::variables(&request(&arguments.request)?)?;
+    let (reports, notes) = proem::variables(&request(&arguments.request)?)?;
     match arguments.format {
-        Format::Json => print_json(&Shape { variables: reports.iter().map(shape).collect() }),
-        Format::Text => print(&layout(&reports.iter().map(row).collect::<Vec<_>>())),
+        Format::Json => print_json(&Shape {
+            variables: reports.iter().map(shape).collect(),
+            notes: notes.iter().map(NoteShape::of).collect(),
+        }),
+        Format::Text => {
+            print_notes(&notes);
+            print(&layout(&reports.iter().map(row).collect::<Vec<_>>()))
+        }
     }
 }
 
@@ -45,6 +53,7 @@ fn colour(stability: Stability) -> Style {
 #[derive(Serialize)]
 struct Shape<'r> {
     variables: Vec<VariableShape<'r>>,
+    notes: Vec<NoteShape<'r>>,
 }
 
 #[derive(Serialize)]

@@ -4,7 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::template::{Action, Template};
+use super::render::visit;
+use super::template::{Step, Template};
 use super::{AbsentVariable, Policies, UnknownType};
 use crate::fact::{Absence, Fact, Facts};
 use crate::text::{Place, Places};
@@ -13,6 +14,8 @@ use crate::text::{Place, Places};
 #[derive(Debug, Clone)]
 pub struct Bound<'f> {
     pub(super) values: Vec<Value<'f>>,
+    /// What all insertions take together, in whichever branch they stand.
+    pub(super) bytes: usize,
 }
 
 /// What stands in one slot.
@@ -27,6 +30,14 @@ pub(super) enum Value<'f> {
 impl Value<'_> {
     pub(super) const fn exists(self) -> bool {
         matches!(self, Self::Present(..))
+    }
+
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Present(text, _) => text.len(),
+            // What stays as written is part of the source already.
+            Self::Absent | Self::AsWritten => 0,
+        }
     }
 }
 
@@ -60,12 +71,17 @@ pub fn bind<'f>(
     facts: &'f Facts,
     policies: &Policies,
 ) -> Result<Bound<'f>, PolicyError> {
-    let bound =
-        Bound { values: template.wanted().iter().map(|key| value(facts.fact(key), policies)).collect() };
-    if policies.unknown_type == UnknownType::Error || policies.absent == AbsentVariable::Error {
-        refuse(template, facts, policies)?;
+    let values: Vec<Value<'_>> =
+        template.wanted().iter().map(|key| value(facts.fact(key), policies)).collect();
+    let inserted = template.steps.iter().map(|step| match step {
+        Step::Insert { slot, .. } => values[*slot as usize].bytes(),
+        _ => 0,
+    });
+    let bound = Bound { bytes: inserted.fold(0, usize::saturating_add), values };
+    match refused(template, &bound, facts, policies) {
+        Some(error) => Err(error),
+        None => Ok(bound),
     }
-    Ok(bound)
 }
 
 fn value<'f>(fact: Option<&'f Fact>, policies: &Policies) -> Value<'f> {
@@ -80,23 +96,34 @@ fn value<'f>(fact: Option<&'f Fact>, policies: &Policies) -> Value<'f> {
     }
 }
 
-fn refuse(template: &Template<'_>, facts: &Facts, policies: &Policies) -> Result<(), PolicyError> {
-    for step in &template.steps {
-        let Action::Insert(slot) = step.action else { continue };
-        let key = template.wanted()[slot as usize];
-        let why = match facts.fact(key) {
-            Some(Fact { value: Ok(_), .. }) => continue,
-            Some(Fact { value: Err(why), .. }) => why.clone(),
-            None => Absence::UnknownType,
-        };
-        let is_refused = match why {
-            Absence::UnknownType => policies.unknown_type == UnknownType::Error,
-            _ => policies.absent == AbsentVariable::Error,
-        };
-        if is_refused {
-            let place = Places::new(template.source).at(step.start);
-            return Err(PolicyError { key: key.into(), place, why });
-        }
+/// The first tag of the branches that apply which a policy does not let pass.
+fn refused(
+    template: &Template<'_>,
+    bound: &Bound<'_>,
+    facts: &Facts,
+    policies: &Policies,
+) -> Option<PolicyError> {
+    if policies.unknown_type != UnknownType::Error && policies.absent != AbsentVariable::Error {
+        return None;
     }
-    Ok(())
+    let mut first: Option<(u32, u32)> = None;
+    visit(template, bound, |step| match *step {
+        Step::Insert { start, slot } if first.is_none() && is_refused(template, slot, facts, policies) => {
+            first = Some((start, slot));
+        }
+        _ => {}
+    });
+    let (start, slot) = first?;
+    let key = template.wanted()[slot as usize];
+    let why =
+        facts.fact(key).and_then(|fact| fact.value.as_ref().err().cloned()).unwrap_or(Absence::UnknownType);
+    Some(PolicyError { key: key.into(), place: Places::new(template.source).at(start as usize), why })
+}
+
+fn is_refused(template: &Template<'_>, slot: u32, facts: &Facts, policies: &Policies) -> bool {
+    match facts.fact(template.wanted()[slot as usize]).map(|fact| &fact.value) {
+        Some(Ok(_)) => false,
+        Some(Err(Absence::UnknownType)) | None => policies.unknown_type == UnknownType::Error,
+        Some(Err(_)) => policies.absent == AbsentVariable::Error,
+    }
 }

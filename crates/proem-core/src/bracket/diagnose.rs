@@ -6,14 +6,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::template::{Action, Problem, ProblemKind, Step, Template};
+use super::template::{Problem, ProblemKind, Step, Template};
 use super::{Policies, UnknownType};
 use crate::fact::{Absence, Facts};
 use crate::limit::DIAGNOSTICS_MAX;
 use crate::nearest::nearest;
 use crate::note::{Code, Note, Severity};
 use crate::source::Source;
-use crate::text::{Places, slice};
+use crate::text::Places;
 use crate::variable;
 
 /// Returns a note for each unmatched tag, unknown type and unknown name, in the order of the text.
@@ -31,9 +31,11 @@ pub fn diagnose(
     let mut found: Vec<(usize, Finding<'_>)> =
         template.problems.iter().map(|problem| (problem.start, Finding::Unmatched(*problem))).collect();
     for step in &template.steps {
-        let key = slot_of(step).map(|slot| template.wanted()[slot as usize]);
-        if let Some((key, code)) = key.and_then(|key| Some((key, given.unknown(key)?))) {
-            found.push((step.start, Finding::Unknown(key, code)));
+        let Some((start, slot)) = asked(step) else { continue };
+        let key = template.wanted()[slot];
+        if let Some(code) = given.unknown(key) {
+            let is_condition = matches!(step, Step::Test { .. });
+            found.push((start, Finding::Unknown { key, code, is_condition }));
         }
     }
     found.sort_by_key(|(start, _)| *start);
@@ -47,15 +49,13 @@ pub fn absences(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<
     is_seen.resize(template.wanted().len(), false);
     let mut found: Vec<(usize, (&str, &Absence))> = Vec::new();
     for step in &template.steps {
-        let Some(slot) = slot_of(step).map(|slot| slot as usize).filter(|slot| !is_seen[*slot]) else {
-            continue;
-        };
+        let Some((start, slot)) = asked(step).filter(|(_, slot)| !is_seen[*slot]) else { continue };
         is_seen[slot] = true;
         let key = template.wanted()[slot];
         match facts.fact(key).map(|fact| &fact.value) {
             // Reported with a suggestion by `diagnose`.
             Some(Err(Absence::UnknownType | Absence::UnknownName) | Ok(_)) | None => {}
-            Some(Err(why)) => found.push((step.start, (key, why))),
+            Some(Err(why)) => found.push((start, (key, why))),
         }
     }
     describe(template, origin, &found, |(key, why)| {
@@ -85,14 +85,15 @@ fn describe<F>(
 /// Something to report; put into words only when it is among the first ones.
 enum Finding<'t> {
     Unmatched(Problem),
-    Unknown(&'t str, Code),
+    Unknown { key: &'t str, code: Code, is_condition: bool },
 }
 
 impl Finding<'_> {
     fn note(&self, template: &Template<'_>, given: &Given<'_>) -> Note {
         match self {
             Self::Unmatched(problem) => unmatched(template, problem),
-            Self::Unknown(key, code) => unknown(key, *code, given),
+            Self::Unknown { key, code, is_condition: true } => never_true(key, *code, given),
+            Self::Unknown { key, code, is_condition: false } => unknown(key, *code, given),
         }
     }
 }
@@ -120,18 +121,18 @@ impl<'g> Given<'g> {
     }
 }
 
-const fn slot_of(step: &Step) -> Option<u32> {
-    match step.action {
-        Action::Insert(slot) | Action::Test { slot, .. } => Some(slot),
-        Action::Copy | Action::Leave { .. } | Action::End => None,
+/// Where a tag that asks for a variable stands, and the variable's slot.
+const fn asked(step: &Step<'_>) -> Option<(usize, usize)> {
+    match *step {
+        Step::Insert { start, slot } | Step::Test { start, slot, .. } => {
+            Some((start as usize, slot as usize))
+        }
+        Step::Copy(_) | Step::Leave { .. } => None,
     }
 }
 
 fn unmatched(template: &Template<'_>, problem: &Problem) -> Note {
-    let source = template.source();
-    let length =
-        memchr::memchr(b']', slice(source, problem.start, source.len()).as_bytes()).map_or(0, |at| at + 1);
-    let tag = slice(source, problem.start, problem.start + length);
+    let tag = template.tag_at(problem.start);
     let (code, why, hint) = match problem.kind {
         ProblemKind::UnclosedIf => {
             (Code::UnclosedIf, "is never closed and stays as text", "add `[endif]` after its content")
@@ -170,8 +171,26 @@ fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
     Note::new(code, Severity::Warning, message).with_hint(hint)
 }
 
+fn never_true(key: &str, code: Code, given: &Given<'_>) -> Note {
+    let (kind, _) = variable::split(key);
+    let what = match code {
+        Code::UnknownName => format!("which is no variable of the type `{kind}`"),
+        _ => format!("and the type `{kind}` is unknown"),
+    };
+    let hint = suggestion(key, given).map_or_else(
+        || String::from("`proem vars` lists what there is"),
+        |known| format!("did you mean `{known}`?"),
+    );
+    let message = format!("a condition asks for `{key}`, {what}: it is always absent");
+    Note::new(code, Severity::Warning, message).with_hint(hint)
+}
+
 fn suggestion(key: &str, given: &Given<'_>) -> Option<String> {
     let fixed = variable::TABLE.iter().filter(|variable| !variable.dynamic);
     let known: Vec<String> = fixed.map(|variable| format!("{}:{}", variable.kind, variable.name)).collect();
-    nearest(key, known.iter().map(String::as_str).chain(given.keys.iter().copied())).map(ToString::to_string)
+    nearest(
+        key,
+        known.iter().map(String::as_str).chain(given.keys.iter().copied().filter(|key| key.contains(':'))),
+    )
+    .map(ToString::to_string)
 }

@@ -9,10 +9,10 @@
 
 mod bind;
 pub mod diagnose;
+mod plain;
 mod render;
 mod scan;
 mod slot;
-mod standalone;
 mod template;
 
 pub use bind::{Bound, PolicyError, bind};

@@ -1,11 +1,13 @@
 //! Finds the tags of a bracket template, one after another.
 //!
+//! Tags of the usual form are read by [`plain`] in one pass; everything else takes the long way here.
 //! Linear in the source, also for hostile ones: every `[` that is no tag costs only what follows it
 //! up to the next `[`. What must be known about a `]` (where its inside ends once trimmed, whether a
 //! line break stands before it) is found once per `]`, however many `[` share it.
 
 use core::ops::Range;
 
+use super::plain;
 use crate::text::{is_javascript_space, is_line_break, slice};
 
 /// A tag and the bytes it occupies, brackets included.
@@ -125,6 +127,10 @@ impl<'s> Scanner<'s> {
     fn inside_end(&mut self, floor: usize) -> usize {
         let source = self.source;
         let Some(close) = &mut self.close else { return floor };
+        // The usual case, decided without decoding a character.
+        if let Some(b'!'..=b'~') = source.as_bytes().get(close.at - 1) {
+            return close.at;
+        }
         *close.inside_end.get_or_insert_with(|| {
             floor + slice(source, floor, close.at).trim_end_matches(is_javascript_space).len()
         })
@@ -136,13 +142,18 @@ impl<'s> Scanner<'s> {
     fn has_break(&mut self, rest: usize, end: usize) -> bool {
         let source = self.source;
         let Some(close) = &mut self.close else { return false };
-        let last_break = *close.last_break.get_or_insert_with(|| {
-            slice(source, rest, end)
-                .rfind(is_line_break)
-                .map_or(LastBreak::None, |at| LastBreak::At(rest + at))
-        });
+        let last_break = *close.last_break.get_or_insert_with(|| last_break(source, rest, end));
         matches!(last_break, LastBreak::At(at) if at >= rest)
     }
+}
+
+fn last_break(source: &str, start: usize, end: usize) -> LastBreak {
+    let text = slice(source, start, end);
+    // Keys are mostly short and plain: these bytes begin every character that breaks a line.
+    if !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2)) {
+        return LastBreak::None;
+    }
+    text.rfind(is_line_break).map_or(LastBreak::None, |at| LastBreak::At(start + at))
 }
 
 impl<'s> Iterator for Scanner<'s> {
@@ -151,6 +162,10 @@ impl<'s> Iterator for Scanner<'s> {
     fn next(&mut self) -> Option<Found<'s>> {
         loop {
             let open = self.position + memchr::memchr(b'[', self.bytes_from(self.position)?)?;
+            if let Some(found) = plain::tag(self.source, open) {
+                self.position = found.bytes.end;
+                return Some(found);
+            }
             let close = self.close_behind(open)?;
             if let Some(tag) = self.classify(open + 1, close) {
                 self.position = close + 1;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::Deserialize;
 
-use super::{Compaction, GivenField, Hygiene, ProfileError, Reason, Syntax};
+use super::{Compaction, GivenField, ProfileError, Reason, Syntax};
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
 use crate::stability::Stability;
@@ -19,7 +19,6 @@ pub struct ProfileFile {
     pub(super) extends: Option<String>,
     pub(super) rebuild: Option<Vec<Reason>>,
     pub(super) compaction: Option<Compaction>,
-    pub(super) hygiene: Option<Hygiene>,
     #[serde(default)]
     pub(super) bracket: BracketKeys,
     #[serde(default)]

@@ -7,9 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::file::{SectionKeys, TemplateKeys};
-use super::{
-    Compaction, Content, Hygiene, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax, TemplateRecipe,
-};
+use super::{Compaction, Content, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax, TemplateRecipe};
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
 
@@ -48,7 +46,6 @@ impl Merge {
         self.key(&mut keys.description, file.description, "description", &origin);
         self.key(&mut keys.rebuild, file.rebuild, "rebuild", &origin);
         self.key(&mut keys.compaction, file.compaction, "compaction", &origin);
-        self.key(&mut keys.hygiene, file.hygiene, "hygiene", &origin);
         self.key(&mut keys.bracket.unknown_type, file.bracket.unknown_type, "bracket.unknown_type", &origin);
         self.key(&mut keys.bracket.absent, file.bracket.absent, "bracket.absent", &origin);
         self.key(
@@ -82,6 +79,10 @@ impl Merge {
         let known = sections.iter().position(|section| section.id == said.id);
         if said.remove {
             let index = known.ok_or_else(|| no_section(origin, &said.id, sections))?;
+            if said != (SectionKeys { id: said.id.clone(), remove: true, ..SectionKeys::default() }) {
+                let message = format!("section `{}` has `remove` and other keys", said.id);
+                return Err(ProfileError::new(origin, message).with_hint("keep `id` and `remove` alone"));
+            }
             sections.remove(index);
             self.origins.retain(|path, _| !path.starts_with(&format!("section.{}.", said.id)));
             return Ok(());
@@ -141,7 +142,6 @@ impl Merge {
             description: keys.description.unwrap_or_default(),
             rebuild: keys.rebuild.unwrap_or_default(),
             compaction: keys.compaction.unwrap_or(Compaction::Aligned),
-            hygiene: keys.hygiene.unwrap_or(Hygiene::Report),
             bracket: Policies {
                 unknown_type: keys.bracket.unknown_type.unwrap_or(Policies::SEED.unknown_type),
                 absent: keys.bracket.absent.unwrap_or(Policies::SEED.absent),

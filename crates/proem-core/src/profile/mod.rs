@@ -33,8 +33,6 @@ pub struct Profile {
     pub rebuild: Vec<Reason>,
     /// How the summarising call of a compaction is made.
     pub compaction: Compaction,
-    /// What happens to hidden text in files.
-    pub hygiene: Hygiene,
     /// What bracket templates do in doubtful cases.
     pub bracket: Policies,
     /// The sections, in the order of the prompt.
@@ -145,16 +143,4 @@ pub enum Compaction {
     Append,
     /// Reuse the old prompt, with the instructions as the last user message.
     Aligned,
-}
-
-/// What happens to hidden text in files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Hygiene {
-    /// It stays, with a note.
-    Report,
-    /// It is removed or made visible, with a note.
-    Neutralise,
-    /// The build fails.
-    Refuse,
 }

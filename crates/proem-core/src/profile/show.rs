@@ -17,7 +17,6 @@ impl Profile {
         page.line("description", "description", &self.description);
         page.line("rebuild", "rebuild", &self.rebuild);
         page.line("compaction", "compaction", &self.compaction);
-        page.line("hygiene", "hygiene", &self.hygiene);
         page.text.push_str("\n[bracket]\n");
         page.line("unknown_type", "bracket.unknown_type", &self.bracket.unknown_type);
         page.line("absent", "bracket.absent", &self.bracket.absent);

@@ -13,7 +13,17 @@ use std::path::Path;
 use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
+pub(crate) use open::check_regular;
 pub(crate) use policy::ReadPolicy;
+
+/// A path for messages: what it was called must not reach a screen as commands.
+pub(crate) fn shown(path: &Path) -> String {
+    let escape = |character: char| match character {
+        control if control.is_control() => control.escape_unicode().to_string(),
+        other => other.to_string(),
+    };
+    path.to_string_lossy().chars().map(escape).collect()
+}
 
 /// How much of a file is read, as a number and in words for messages.
 #[derive(Debug, Clone, Copy)]

@@ -20,7 +20,7 @@ pub(super) struct Opened {
 /// Looks before it opens, so that a FIFO's writer or a device never notices; and looks again at the
 /// descriptor, because the path may have changed hands in between. `NONBLOCK` covers that moment.
 pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
-    regular(std::fs::metadata(path).map_err(|error| absence(&error))?.file_type())?;
+    check_regular(path)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| absence(&error.into()))?;
     let file = File::from(descriptor);
@@ -45,6 +45,11 @@ fn real_path(file: &File, path: &Path) -> io::Result<PathBuf> {
     let (found, opened) = (std::fs::symlink_metadata(&real)?, file.metadata()?);
     let is_same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());
     if is_same { Ok(real) } else { Err(io::Error::other("the path changed while it was read")) }
+}
+
+/// Tells whether `path` leads to a regular file, without opening it.
+pub(crate) fn check_regular(path: &Path) -> Result<(), Absence> {
+    regular(std::fs::metadata(path).map_err(|error| absence(&error))?.file_type())
 }
 
 fn regular(kind: FileType) -> Result<(), Absence> {

@@ -34,7 +34,7 @@ impl ReadPolicy {
                 return Err(if climbs { Absence::PathEscape } else { Absence::OutsideRoots });
             }
         }
-        self.check_secret(path, path)
+        self.check_secret(&without_dots(path), path)
     }
 
     /// Refuses by the path of what was really opened.

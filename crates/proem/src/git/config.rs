@@ -51,15 +51,15 @@ pub(super) fn read(path: &Path) -> Settings {
     read_own(path, cap).map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// Understands `[section]` and `name = value` lines: all that git itself writes for these keys.
+/// Understands `[section]`, `name = value` and comments: all that these keys need.
 fn parse(text: &str) -> Settings {
     let mut settings = Settings::default();
     let mut section = String::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(rest) = line.strip_prefix('[') {
-            let header = rest.split(']').next().unwrap_or_default();
+    for line in text.lines() {
+        let mut line = line.split(['#', ';']).next().unwrap_or_default().trim();
+        if let Some((header, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
             section = header.trim().to_ascii_lowercase();
-            continue;
+            line = rest.trim();
         }
         let Some((name, value)) = line.split_once('=') else { continue };
         let key = format!("{section}.{}", name.trim().to_ascii_lowercase());
@@ -91,8 +91,8 @@ mod tests {
     fn only_harmless_settings_pass() {
         let text = "[core]\n\tfileMode = false\n\tfsmonitor = /tmp/evil\n\tautocrlf=INPUT\n\tworktree = /\n\
                     [filter \"x\"]\n\tclean = /tmp/evil\n[extensions]\n\tobjectFormat = sha256\n\trefStorage = evil\n\
-                    [core \"sub\"]\n\tsymlinks = false\n[core] ; comment\n\tsymlinks = no\n";
-        let expected = "[core]\n\tautocrlf = input\n[core]\n\tfilemode = false\n[core]\n\tsymlinks = false\n\
+                    [core \"sub\"]\n\tsymlinks = false\n[core] ; comment\n\tsymlinks = no # comment\n[core] ignorecase = true\n";
+        let expected = "[core]\n\tautocrlf = input\n[core]\n\tfilemode = false\n[core]\n\tignorecase = true\n[core]\n\tsymlinks = false\n\
                         [extensions]\n\tobjectformat = sha256\n";
         assert_eq!(parse(text).lines(), expected);
     }

@@ -2,14 +2,14 @@
 
 use proem_core::fact::Absence;
 
-use super::refs::{Refs, is_object_id};
+use super::refs::{Refs, is_object_id, is_ref_name};
 use super::repository::{POINTER, Repository, read_own};
 
 /// The branch as `git rev-parse --abbrev-ref HEAD` prints it: `HEAD` when detached.
 pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
     let Some(name) = target(repository)? else { return Ok("HEAD".into()) };
-    if name.chars().any(char::is_control) {
-        return Err(Absence::GitFailed("HEAD names a ref with control characters".into()));
+    if !name.starts_with("refs/") || !is_ref_name(&name) {
+        return Err(Absence::GitFailed("HEAD names no ref that git would accept".into()));
     }
     let refs = Refs::new(repository);
     if !refs.exists(&name)? {
@@ -23,7 +23,7 @@ fn target(repository: &Repository) -> Result<Option<String>, Absence> {
     let path = repository.own.join("HEAD");
     // The oldest repositories have a symbolic link here.
     if let Ok(link) = std::fs::read_link(&path) {
-        return Ok(link.to_str().filter(|link| link.starts_with("refs/")).map(str::to_owned));
+        return Ok(Some(link.to_str().unwrap_or_default().to_owned()));
     }
     let text = read_own(&path, POINTER).map_err(|why| Absence::GitFailed(format!("HEAD: {why}")))?;
     let text = text.trim_end();

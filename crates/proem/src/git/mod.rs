@@ -30,7 +30,9 @@ pub(crate) struct Git {
 
 impl Git {
     pub(crate) fn new(cwd: &Path, time_max: Duration) -> Self {
-        Self { cwd: cwd.to_owned(), time_max, repository: OnceCell::new(), shadow: OnceCell::new() }
+        // Git goes by the real path: behind a link, another repository may be the right one.
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        Self { cwd, time_max, repository: OnceCell::new(), shadow: OnceCell::new() }
     }
 
     /// The top of the working tree.
@@ -43,7 +45,12 @@ impl Git {
         let repository = self.repository()?;
         if repository.uses_reftable() {
             let branch = self.shadow()?.run(&["rev-parse", "--abbrev-ref", "HEAD"]);
-            return branch.map(|branch| branch.trim().to_owned()).map_err(|_| Absence::UnbornBranch);
+            return match branch {
+                Ok(branch) => Ok(branch.trim().to_owned()),
+                // Git refuses to name a branch that has no commit; everything else is a failure.
+                Err(Absence::GitFailed(_)) => Err(Absence::UnbornBranch),
+                Err(why) => Err(why),
+            };
         }
         head::branch(repository)
     }

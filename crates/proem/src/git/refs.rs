@@ -1,7 +1,6 @@
 //! Looks up refs in the files that git keeps them in: loose ones, then `packed-refs`.
 
 use std::cell::OnceCell;
-use std::path::Component;
 use std::path::Path;
 
 use proem_core::fact::Absence;
@@ -9,6 +8,9 @@ use proem_core::limit::GIT_PACKED_REFS_BYTES_MAX;
 
 use super::repository::{POINTER, Repository, read_own};
 use crate::file::Cap;
+
+/// How many symbolic refs in a row git follows.
+const SYMBOLIC_DEPTH_MAX: usize = 5;
 
 /// The refs of a repository.
 pub(super) struct Refs<'r> {
@@ -21,32 +23,52 @@ impl<'r> Refs<'r> {
         Self { repository, packed: OnceCell::new() }
     }
 
-    /// Tells whether a full ref name, such as `refs/heads/main`, has a value.
+    /// Tells whether a ref, such as `refs/heads/main`, has a value: an object, at the end of any
+    /// symbolic refs in between.
     pub(super) fn exists(&self, name: &str) -> Result<bool, Absence> {
-        if !is_plain(name) {
-            return Ok(false);
+        let mut name = name.to_owned();
+        for _ in 0..SYMBOLIC_DEPTH_MAX {
+            if !is_ref_name(&name) {
+                return Ok(false);
+            }
+            match self.loose(&name)? {
+                Some(text) => match text.strip_prefix("ref:") {
+                    Some(target) => target.trim().clone_into(&mut name),
+                    None => return Ok(is_object_id(text.trim_end())),
+                },
+                None => return self.is_packed(&name),
+            }
         }
-        let is_loose =
-            |folder: &Path| read_own(&folder.join(name), POINTER).is_ok_and(|text| is_value(&text));
-        if is_loose(&self.repository.common) || is_loose(&self.repository.own) {
-            return Ok(true);
+        Ok(false)
+    }
+
+    /// The content of a loose ref, which in a linked working tree may be the tree's own.
+    fn loose(&self, name: &str) -> Result<Option<String>, Absence> {
+        for folder in [&self.repository.own, &self.repository.common] {
+            match read_own(&folder.join(name), POINTER) {
+                Ok(text) => return Ok(Some(text)),
+                Err(Absence::NoSuchFile | Absence::IsADirectory) => {}
+                Err(why) => return Err(Absence::GitFailed(format!("{}: {why}", name.escape_debug()))),
+            }
         }
-        Ok(self.packed()?.lines().any(|line| line.split_once(' ').is_some_and(|(_, packed)| packed == name)))
+        Ok(None)
+    }
+
+    fn is_packed(&self, name: &str) -> Result<bool, Absence> {
+        let is_this =
+            |line: &str| line.split_once(' ').is_some_and(|(id, packed)| packed == name && is_object_id(id));
+        Ok(self.packed()?.lines().any(is_this))
     }
 
     fn packed(&self) -> Result<&str, Absence> {
         let cap = Cap { bytes_max: GIT_PACKED_REFS_BYTES_MAX, words: "64 MiB" };
         let read = || match read_own(&self.repository.common.join("packed-refs"), cap) {
             Err(Absence::NoSuchFile) => Ok(String::new()),
-            other => other,
+            Err(why) => Err(Absence::GitFailed(format!("packed-refs: {why}"))),
+            Ok(text) => Ok(text),
         };
         self.packed.get_or_init(read).as_deref().map_err(Clone::clone)
     }
-}
-
-/// Tells whether a ref's file holds an object id or points to another ref.
-pub(super) fn is_value(text: &str) -> bool {
-    text.starts_with("ref:") || is_object_id(text.trim())
 }
 
 /// Tells whether `text` is an object id of either hash.
@@ -54,8 +76,51 @@ pub(super) fn is_object_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Tells whether a ref name stays below its folder.
-fn is_plain(name: &str) -> bool {
-    !name.contains('\0')
-        && Path::new(name).components().all(|component| matches!(component, Component::Normal(_)))
+/// Tells whether git itself would accept this as the name of a ref; names beside `HEAD` included.
+///
+/// A name that git refuses could be any text: a sentence for the model, or a path elsewhere.
+pub(super) fn is_ref_name(name: &str) -> bool {
+    let is_bad = |byte: u8| byte <= b' ' || byte == 0x7f || b"~^:?*[\\".contains(&byte);
+    let is_good_part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && Path::new(part).extension().is_none_or(|end| end != "lock")
+    };
+    !name.is_empty()
+        && name != "@"
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.ends_with('.')
+        && !name.bytes().any(is_bad)
+        && name.split('/').all(is_good_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_git_refuses_are_no_refs() {
+        for (name, expected) in [
+            ("refs/heads/main", true),
+            ("refs/heads/feature/x-1", true),
+            ("refs/heads/ünï", true),
+            ("ORIG_HEAD", true),
+            ("refs/heads/a b", false),
+            ("refs/heads/x..y", false),
+            ("refs/heads/x.lock", false),
+            ("refs/heads/x.lock/y", false),
+            ("refs/heads/.x", false),
+            ("refs//heads", false),
+            ("refs/heads/", false),
+            ("refs/heads/x.", false),
+            ("refs/heads/@{x", false),
+            ("refs/heads/\u{7f}", false),
+            ("../../etc/passwd", false),
+            ("/etc/passwd", false),
+            ("", false),
+        ] {
+            assert_eq!(is_ref_name(name), expected, "{name}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::{ANCESTORS_MAX, GIT_HEAD_BYTES_MAX};
 
 use super::config::{self, Settings};
-use crate::file::{Cap, ReadPolicy, read_text};
+use crate::file::{Cap, ReadPolicy, read_text, shown};
 
 /// A repository: its working tree and where git keeps its own files.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) fn find(cwd: &Path) -> Result<Repository, Absence> {
 
 /// Follows a `.git` file, as linked working trees and submodules have.
 fn linked(directory: &Path, entry: &Path) -> Result<Repository, Absence> {
-    let broken = |why: &str| Absence::GitFailed(format!("{}: {why}", entry.display()));
+    let broken = |why: &str| Absence::GitFailed(format!("{}: {why}", shown(entry)));
     let text = read_own(entry, POINTER).map_err(|why| broken(&why.to_string()))?;
     let target = text.strip_prefix("gitdir:").ok_or_else(|| broken("it does not begin with `gitdir:`"))?;
     let own = directory.join(target.trim());

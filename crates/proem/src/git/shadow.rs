@@ -3,7 +3,7 @@
 //! A repository can make a plain `git status` run programs in more than a dozen ways: by its
 //! configuration, attributes, hooks, nested repositories, partial clones. Forbidding them one by one
 //! misses the next one. So git is pointed at a folder of our own: our configuration, links to the
-//! objects and refs, copies of `HEAD`, `index` and the ignore file; no hooks, no attributes, no
+//! objects, refs and index, copies of `HEAD` and the ignore file; no hooks, no attributes, no
 //! remotes. Its environment is cleared as well.
 
 use std::fs;
@@ -13,14 +13,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use proem_core::fact::Absence;
-use proem_core::limit::{
-    GIT_INDEX_BYTES_MAX, GIT_OUTPUT_BYTES_MAX, GIT_PACKED_REFS_BYTES_MAX, SETTINGS_BYTES_MAX,
-};
+use proem_core::limit::{GIT_OUTPUT_BYTES_MAX, SETTINGS_BYTES_MAX};
 use tempfile::TempDir;
 
 use super::program;
 use super::repository::{POINTER, Repository};
-use crate::file::{Cap, ReadPolicy, read_bytes};
+use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, shown};
 use crate::process::{self, Allowance, Stopped};
 
 /// Our own settings: they come last, so they win over the few that are taken over.
@@ -58,8 +56,6 @@ const SETTINGS: &str = "\
 	allow = never
 ";
 
-const INDEX: Cap = Cap { bytes_max: GIT_INDEX_BYTES_MAX, words: "1 GiB" };
-const PACKED_REFS: Cap = Cap { bytes_max: GIT_PACKED_REFS_BYTES_MAX, words: "64 MiB" };
 const IGNORE_FILE: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
 /// A folder that stands in for a repository's own; it goes when this does.
@@ -75,11 +71,9 @@ impl Shadow {
     /// Makes the shadow of `repository`.
     pub(super) fn of(repository: &Repository, cwd: &Path, time_max: Duration) -> Result<Self, Absence> {
         let program = program::find().ok_or(Absence::NotOnThisHost("git program"))?;
-        let failed =
-            |error: std::io::Error| Absence::GitFailed(format!("cannot prepare a safe copy: {error}"));
-        let folder = tempfile::Builder::new().prefix("proem-git-").tempdir().map_err(failed)?;
-        fill(folder.path(), repository).map_err(failed)?;
-        copy_parts(folder.path(), repository)?;
+        let folder =
+            tempfile::Builder::new().prefix("proem-git-").tempdir().map_err(|error| failed(&error))?;
+        fill(folder.path(), repository)?;
         let (worktree, cwd) = (repository.worktree.clone(), cwd.to_owned());
         Ok(Self { folder, program, worktree, cwd, time_max })
     }
@@ -105,77 +99,102 @@ impl Shadow {
             command.env(name, value);
         }
         let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
-        read_answer(process::run(command, allowance))
+        self.read_answer(process::run(command, allowance))
     }
-}
 
-fn read_answer(finished: Result<process::Finished, Stopped>) -> Result<String, Absence> {
-    match finished {
-        Ok(finished) if finished.status.success() => String::from_utf8(finished.output)
-            .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to())),
-        Ok(finished) => {
-            let errors = String::from_utf8_lossy(&finished.errors);
-            let line = errors.lines().next().unwrap_or("it said nothing").escape_debug().to_string();
-            Err(Absence::GitFailed(line))
-        }
-        Err(Stopped::TimedOut) => Err(Absence::TimedOut),
-        Err(Stopped::TooMuchOutput) => Err(Absence::OverLimit("1 MiB")),
-        Err(Stopped::CannotStart(error) | Stopped::CannotRead(error)) => {
-            Err(Absence::GitFailed(error.to_string()))
+    fn read_answer(&self, finished: Result<process::Finished, Stopped>) -> Result<String, Absence> {
+        match finished {
+            Ok(finished) if finished.status.success() => String::from_utf8(finished.output)
+                .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to())),
+            Ok(finished) => Err(Absence::GitFailed(self.complaint(&finished.errors))),
+            Err(Stopped::TimedOut) => Err(Absence::TimedOut),
+            Err(Stopped::TooMuchOutput) => Err(Absence::OverLimit("1 MiB")),
+            Err(Stopped::CannotStart(error) | Stopped::CannotRead(error)) => {
+                Err(Absence::GitFailed(error.to_string()))
+            }
         }
     }
-}
 
-/// Writes what is ours and links what is only read.
-fn fill(folder: &Path, repository: &Repository) -> std::io::Result<()> {
-    fs::write(folder.join("config"), repository.settings.lines() + SETTINGS)?;
-    fs::create_dir(folder.join("info"))?;
-    symlink(absolute(&repository.common.join("objects"))?, folder.join("objects"))?;
-    symlink(absolute(&repository.common.join("refs"))?, folder.join("refs"))?;
-    if repository.uses_reftable() {
-        symlink(absolute(&repository.common.join("reftable"))?, folder.join("reftable"))?;
+    /// The first line of what git said, without the shadow's own path, which is never the same.
+    fn complaint(&self, errors: &[u8]) -> String {
+        let errors = String::from_utf8_lossy(errors);
+        let line = errors.lines().next().unwrap_or("it said nothing");
+        line.replace(&self.folder.path().display().to_string(), ".git").escape_debug().to_string()
     }
-    Ok(())
 }
 
-fn absolute(path: &Path) -> std::io::Result<PathBuf> {
-    path.canonicalize()
-}
-
-/// Copies what git would open by name, so that it meets regular files of a known size only.
-fn copy_parts(folder: &Path, repository: &Repository) -> Result<(), Absence> {
+/// Lays the shadow out: what is ours is written, what is large or only looked up is linked, and what
+/// git opens blindly is copied.
+fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
+    let common = common_folder(folder, repository)?;
+    let settings = repository.settings.lines() + SETTINGS;
+    fs::write(common.join("config"), settings).map_err(|error| failed(&error))?;
+    fs::create_dir(common.join("info")).map_err(|error| failed(&error))?;
+    for name in ["objects", "refs"] {
+        link(&repository.common.join(name), &common.join(name))?;
+    }
+    link_if_regular(&repository.common.join("packed-refs"), &common.join("packed-refs"))?;
+    copy(&repository.common.join("info/exclude"), &common.join("info/exclude"), IGNORE_FILE)?;
     copy(&repository.own.join("HEAD"), &folder.join("HEAD"), POINTER)?;
-    copy(&repository.common.join("packed-refs"), &folder.join("packed-refs"), PACKED_REFS)?;
-    copy(&repository.common.join("info/exclude"), &folder.join("info/exclude"), IGNORE_FILE)?;
-    copy(&repository.own.join("index"), &folder.join("index"), INDEX)?;
-    for name in shared_indexes(&repository.own) {
-        copy(&repository.own.join(&name), &folder.join(&name), INDEX)?;
+    for name in indexes(&repository.own) {
+        link_if_regular(&repository.own.join(&name), &folder.join(&name))?;
     }
     Ok(())
 }
 
-/// Copies a file that need not exist, with its time: git compares files with the index's own.
-fn copy(from: &Path, to: &Path, cap: Cap) -> Result<(), Absence> {
-    // Taken before the bytes: should the file change in between, git looks twice rather than not at all.
-    let modified = fs::metadata(from).and_then(|found| found.modified());
-    let bytes = match read_bytes(from, &ReadPolicy::user(None, &[]), cap) {
-        Ok(bytes) => bytes,
-        Err(Absence::NoSuchFile) => return Ok(()),
-        Err(why) => return Err(Absence::GitFailed(format!("{}: {why}", from.display()))),
-    };
-    let written =
-        fs::write(to, bytes).and_then(|()| fs::File::options().write(true).open(to)?.set_modified(modified?));
-    written.map_err(|error| Absence::GitFailed(format!("cannot prepare a safe copy: {error}")))
+/// Where the common part goes. A linked working tree keeps refs of its own only in the reftable
+/// format; there the shadow has two folders as well.
+fn common_folder(folder: &Path, repository: &Repository) -> Result<PathBuf, Absence> {
+    if !repository.uses_reftable() {
+        return Ok(folder.to_owned());
+    }
+    link(&repository.own.join("reftable"), &folder.join("reftable"))?;
+    if repository.own == repository.common {
+        return Ok(folder.to_owned());
+    }
+    let common = folder.join("common");
+    fs::create_dir(&common).map_err(|error| failed(&error))?;
+    fs::write(folder.join("commondir"), "common\n").map_err(|error| failed(&error))?;
+    link(&repository.own.join("refs"), &folder.join("refs"))?;
+    link(&repository.common.join("reftable"), &common.join("reftable"))?;
+    Ok(common)
 }
 
-/// The files of a split index.
-fn shared_indexes(own: &Path) -> Vec<String> {
-    let names = fs::read_dir(own)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let mut shared: Vec<String> = names.filter(|name| name.starts_with("sharedindex.")).take(16).collect();
+fn failed(error: &std::io::Error) -> Absence {
+    Absence::GitFailed(format!("cannot prepare a safe copy: {error}"))
+}
+
+fn link(from: &Path, to: &Path) -> Result<(), Absence> {
+    let linked = from.canonicalize().and_then(|from| symlink(from, to));
+    linked.map_err(|error| Absence::GitFailed(format!("{}: {error}", shown(from))))
+}
+
+/// Links a file that need not exist. Git only reads it: its locks are optional, and off.
+fn link_if_regular(from: &Path, to: &Path) -> Result<(), Absence> {
+    match check_regular(from) {
+        Ok(()) => link(from, to),
+        Err(Absence::NoSuchFile) => Ok(()),
+        Err(why) => Err(Absence::GitFailed(format!("{}: {why}", shown(from)))),
+    }
+}
+
+/// Copies a file that need not exist.
+fn copy(from: &Path, to: &Path, cap: Cap) -> Result<(), Absence> {
+    match read_bytes(from, &ReadPolicy::user(None, &[]), cap) {
+        Ok(bytes) => fs::write(to, bytes).map_err(|error| failed(&error)),
+        Err(Absence::NoSuchFile) => Ok(()),
+        Err(why) => Err(Absence::GitFailed(format!("{}: {why}", shown(from)))),
+    }
+}
+
+/// The index, and the files that a split one shares.
+fn indexes(own: &Path) -> Vec<String> {
+    const SHARED_MAX: usize = 64;
+    let names = fs::read_dir(own).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut shared: Vec<String> = names.filter(|name| name.starts_with("sharedindex.")).collect();
     shared.sort();
+    shared.truncate(SHARED_MAX);
+    shared.push("index".to_owned());
     shared
 }
