@@ -107,9 +107,12 @@ pub enum SourceShape<'b> {
     Variable {
         /// The key.
         key: &'b str,
-        /// The file that the value was read from.
+        /// The file that the value was read from, whole.
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<&'b str>,
+        /// The file's line that the value begins with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
     },
     /// A field of the request.
     Request {
@@ -213,7 +216,9 @@ impl<'b> SourceShape<'b> {
         match source {
             Source::BuiltIn { name, .. } => Self::BuiltIn { name, line, column },
             Source::File { path, .. } => Self::File { path, line, column },
-            Source::Variable { key, path } => Self::Variable { key, path: path.as_deref() },
+            Source::Variable { key, path } => {
+                Self::Variable { key, path: path.as_deref(), line: path.as_ref().map(|_| 1) }
+            }
             Source::Request { field, .. } => Self::Request { field, line, column },
             Source::Profile { profile, key } => Self::Profile { profile, key },
         }

@@ -8,7 +8,8 @@ use super::repository::{POINTER, Repository, read_own};
 /// The branch as `git rev-parse --abbrev-ref HEAD` prints it: `HEAD` when detached.
 pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
     let Some(name) = target(repository)? else { return Ok("HEAD".into()) };
-    if !name.starts_with("refs/") || !is_ref_name(&name) {
+    // Git itself lets the C1 controls pass, which some terminals obey.
+    if !name.starts_with("refs/") || !is_ref_name(&name) || name.chars().any(char::is_control) {
         return Err(Absence::GitFailed("HEAD names no ref that git would accept".into()));
     }
     let refs = Refs::new(repository);
