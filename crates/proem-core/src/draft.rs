@@ -69,10 +69,11 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, content: Rendered) -> Ren
         profile: profile.name.clone(),
         key: alloc::format!("section.{}.{key}", recipe.id),
     };
+    let stability = recipe.stability.unwrap_or(Stability::User);
     let mut rendered = Rendered::new();
-    rendered.push(&recipe.lead, words("lead"), None, Stability::User);
+    rendered.push(&recipe.lead, words("lead"), None, stability);
     rendered.append(content);
-    rendered.push(&recipe.trail, words("trail"), None, Stability::User);
+    rendered.push(&recipe.trail, words("trail"), None, stability);
     rendered
 }
 

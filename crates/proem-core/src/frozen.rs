@@ -58,13 +58,14 @@ pub struct Placed {
 
 impl Body {
     fn add(&mut self, section: crate::draft::Section) {
-        if section.rendered.is_empty() {
-            return;
-        }
+        let is_empty = section.rendered.is_empty();
         let text = self.carriers.entry(section.carrier).or_default();
         let start = text.len();
         let stability = section.rendered.stability();
         text.append(section.rendered);
+        if is_empty {
+            return;
+        }
         self.sections.push(Placed {
             id: section.id,
             carrier: section.carrier,
@@ -76,7 +77,13 @@ impl Body {
 
     /// The carriers that have text, in the order in which a provider reads them.
     pub fn carriers(&self) -> impl Iterator<Item = (Carrier, &str)> {
-        self.carriers.iter().map(|(carrier, rendered)| (*carrier, rendered.text()))
+        self.filled().map(|(carrier, rendered)| (carrier, rendered.text()))
+    }
+
+    /// A carrier may hold nothing but values that are empty today.
+    fn filled(&self) -> impl Iterator<Item = (Carrier, &Rendered)> {
+        let all = self.carriers.iter().map(|(carrier, rendered)| (*carrier, rendered));
+        all.filter(|(_, rendered)| !rendered.is_empty())
     }
 
     /// The sections that have text, in order.
@@ -94,7 +101,7 @@ impl Body {
     /// The text of a carrier; `None` when nothing rides on it.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {
-        self.carriers.get(&carrier).map(Rendered::text)
+        self.carriers.get(&carrier).map(Rendered::text).filter(|text| !text.is_empty())
     }
 }
 
@@ -160,14 +167,14 @@ pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
 /// Notes the values that change more often than a frozen prompt should: the first of each source.
 fn volatile(body: &Body) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    for (carrier, text) in body.carriers() {
-        let mut seen: Vec<&Source> = Vec::new();
-        for span in body.spans(carrier) {
-            if span.stability <= Stability::Session || seen.contains(&&span.source) {
-                continue;
+    for (carrier, rendered) in &body.carriers {
+        let mut seen: Vec<Source> = Vec::new();
+        for span in rendered.spans().iter().filter(|span| span.stability > Stability::Session) {
+            let source = span.source.without_place();
+            if !seen.contains(&source) {
+                seen.push(source);
+                notes.push(volatile_note(*carrier, span, rendered.len()));
             }
-            seen.push(&span.source);
-            notes.push(volatile_note(carrier, span, text.len()));
         }
     }
     notes
@@ -176,14 +183,18 @@ fn volatile(body: &Body) -> Vec<Note> {
 fn volatile_note(carrier: Carrier, span: &Span, carrier_bytes: usize) -> Note {
     let severity = if span.stability == Stability::Turn { Severity::Warning } else { Severity::Info };
     let message = format!(
-        "{} changes {} and stands at byte {} of the {carrier} carrier: when it does, {} bytes leave the cache",
-        span.source,
+        "{} changes {} and stands at byte {} of the {carrier} carrier: when it does, the cache loses {}",
+        span.source.without_place(),
         span.stability.rhythm(),
         span.bytes.start,
-        carrier_bytes - span.bytes.start,
+        bytes_in_words(carrier_bytes - span.bytes.start),
     );
     let place = span.template.clone().unwrap_or_else(|| span.source.clone());
     Note::new(Code::VolatileInPrefix, severity, message)
         .with_hint("move it to a section on the `turn` carrier, or as far down as possible")
         .with_source(place)
+}
+
+fn bytes_in_words(bytes: usize) -> String {
+    if bytes == 1 { "1 byte".into() } else { format!("{bytes} bytes") }
 }

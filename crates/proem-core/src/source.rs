@@ -61,6 +61,18 @@ impl Source {
         source
     }
 
+    /// Returns the same source as a whole.
+    #[must_use]
+    pub fn without_place(&self) -> Self {
+        let mut source = self.clone();
+        if let Self::BuiltIn { place, .. } | Self::File { place, .. } | Self::Request { place, .. } =
+            &mut source
+        {
+            *place = None;
+        }
+        source
+    }
+
     /// The place inside the source, where there is one.
     #[must_use]
     pub const fn place(&self) -> Option<Place> {

@@ -174,6 +174,7 @@ impl Config {
 
     fn take_environment(&mut self, host: &Host, workspace: &Workspace) {
         if let Ok(folder) = host.env("PROEM_CONFIG_DIR")
+            && !folder.is_empty()
             && !folder.starts_with('/')
         {
             let message = format!("PROEM_CONFIG_DIR is ignored: `{folder}` is not an absolute path");

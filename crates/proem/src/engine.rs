@@ -73,6 +73,7 @@ pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
     draft.notes.extend(config.notes.iter().cloned());
     draft.notes.append(&mut builder.notes);
     draft.notes.extend(unused_fields(request, &profile));
+    draft.notes.extend(unused_template(&config, &profile));
     draft.considered = builder.resolver.into_considered();
     let (frozen, suffix) = freeze(draft);
     Ok(Build { frozen, suffix })
@@ -101,7 +102,9 @@ impl Builder<'_> {
                 text.stability = recipe.stability.unwrap_or(text.stability);
                 (self.render(&text, recipe.carrier)?, text.origin)
             }
-            Content::Given(field) => given(self.request, *field),
+            Content::Given(field) => {
+                given(self.request, *field, recipe.stability.unwrap_or(Stability::Session))
+            }
         };
         let rendered = draft::wrap(self.profile, recipe, content);
         Ok(Section { id: recipe.id.clone(), carrier: recipe.carrier, rendered, source })
@@ -150,14 +153,14 @@ impl Builder<'_> {
 }
 
 /// Text that the request gives for a section of its own.
-fn given(request: &Request, field: GivenField) -> (Rendered, Source) {
+fn given(request: &Request, field: GivenField, stability: Stability) -> (Rendered, Source) {
     let source = Source::Request { field: field.word().to_owned(), place: None };
     let text = match field {
         GivenField::Append => append(request),
         GivenField::Recalled => request.recalled.clone().unwrap_or_default(),
     };
     let mut rendered = Rendered::new();
-    rendered.push(&text, source.clone(), None, Stability::Session);
+    rendered.push(&text, source.clone(), None, stability);
     (rendered, source)
 }
 
@@ -186,6 +189,13 @@ fn unused_fields(request: &Request, profile: &Profile) -> Vec<Note> {
     ];
     let unused = fields.into_iter().filter(|(_, is_unused)| *is_unused);
     unused.map(|(field, _)| unused_field(field, &profile.name)).collect()
+}
+
+/// Notes a configured template that has nothing to replace.
+fn unused_template(config: &Config, profile: &Profile) -> Option<Note> {
+    let path = config.template.value.as_ref().filter(|_| !base::is_in(profile))?;
+    let message = format!("the profile `{}` has no base that {} could replace", profile.name, path.display());
+    Some(Note::new(Code::UnusedField, Severity::Warning, message))
 }
 
 fn unused_field(field: &str, profile: &str) -> Note {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::file::reason;
 use proem_core::bracket::PolicyError;
 use proem_core::draft::TooLarge;
 use proem_core::fact::Absence;
@@ -191,6 +192,9 @@ fn is_circle(chain: &[String]) -> bool {
 
 fn unknown_profile_hint(name: &str, known: &[String]) -> String {
     match proem_core::nearest::nearest(name, known.iter().map(String::as_str)) {
+        Some(near) if near == name => {
+            "a profile that extends its own name needs one of that name to hide".into()
+        }
         Some(near) => format!("did you mean `{near}`? there are: {}", known.join(", ")),
         None => format!("there are: {}", known.join(", ")),
     }
@@ -230,7 +234,7 @@ impl fmt::Display for Error {
             }
             Self::Policy { template, error } => write!(formatter, "cannot render {template}: {error}"),
             Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
-            Self::Write { path, why } => write!(formatter, "cannot write {path}: {why}"),
+            Self::Write { path, why } => write!(formatter, "cannot write {path}: {}", reason(why)),
         }
     }
 }

@@ -26,6 +26,14 @@ impl Host {
             Pin::None => Pin::None,
             Pin::Given(text) => Pin::Given(parse_time(text)?),
         };
+        for (field, pin) in [("home", &pins.home), ("config_dir", &pins.config_dir)] {
+            if let Pin::Given(path) = pin
+                && !path.starts_with('/')
+            {
+                let message = format!("`host.{field}` is `{path}`, which is not an absolute path");
+                return Err(Error::request_with_hint(message, "write the whole path, from `/` on"));
+            }
+        }
         Ok(Self { pins: pins.clone(), said_now, read_now: OnceCell::new() })
     }
 
@@ -65,7 +73,11 @@ impl Host {
     pub(crate) fn timezone(&self) -> Result<String, Absence> {
         said_or(&self.pins.timezone, "named time zone", || {
             let set = self.env("TZ").ok().map(|zone| zone.trim_start_matches(':').to_owned());
-            set.filter(|zone| !zone.is_empty() && !zone.starts_with('/')).or_else(zone_of_the_machine)
+            match set.filter(|zone| !zone.is_empty()) {
+                Some(zone) if zone.starts_with('/') => zone_name(&zone),
+                Some(zone) => Some(zone),
+                None => zone_of_the_machine(),
+            }
         })
     }
 
@@ -132,9 +144,17 @@ fn platform_word(rust_word: &str) -> &str {
 
 /// The zone that `/etc/localtime` points to; without one the C library takes UTC.
 fn zone_of_the_machine() -> Option<String> {
-    let Ok(target) = std::fs::read_link("/etc/localtime") else { return Some("UTC".into()) };
-    let (_, name) = target.to_str()?.split_once("zoneinfo/")?;
-    Some(name.to_owned())
+    match std::fs::read_link("/etc/localtime") {
+        Ok(target) => zone_name(target.to_str()?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("UTC".into()),
+        // A copy of the zone's rules: its name is lost, unless the system wrote it down.
+        Err(_) => std::fs::read_to_string("/etc/timezone").ok().map(|name| name.trim().to_owned()),
+    }
+}
+
+/// The name of a zone from the path of its file.
+fn zone_name(path: &str) -> Option<String> {
+    path.split_once("zoneinfo/").map(|(_, name)| name.to_owned())
 }
 
 fn pretty_name() -> Option<String> {

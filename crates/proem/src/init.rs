@@ -24,6 +24,11 @@ pub enum Initialised {
 /// Writes `.proem/proem.toml` and `.proem/template.md`.
 pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
     let folder = workspace.folder();
+    if folder.is_symlink() {
+        // What is written through it would lie elsewhere, and `build` would refuse to read it.
+        let why = std::io::Error::other("it is a symbolic link");
+        return Err(Error::Write { path: folder.display().to_string(), why });
+    }
     fs::create_dir_all(&folder).map_err(|why| Error::Write { path: folder.display().to_string(), why })?;
     [(FILE_NAME, CONFIG), ("template.md", TEMPLATE)]
         .into_iter()

@@ -3,6 +3,7 @@
 //! A derived reader also takes an array, field by field in the order of the source code: a request
 //! that works by accident today and means something else after the next field is added.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -68,4 +69,34 @@ where
 {
     let values = Option::<Vec<Object<T>>>::deserialize(deserializer)?;
     Ok(values.map(|values| values.into_iter().map(|Object(value)| value).collect()))
+}
+
+/// Reads a map in which no key stands twice: of two values, none is obviously the right one.
+pub(crate) fn unique_keys<'de, T, D>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_map(UniqueKeys(PhantomData))
+}
+
+struct UniqueKeys<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for UniqueKeys<T> {
+    type Value = BTreeMap<String, T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values = BTreeMap::new();
+        while let Some((key, value)) = map.next_entry::<String, T>()? {
+            if values.contains_key(&key) {
+                return Err(serde::de::Error::custom(format_args!("duplicate key `{key}`")));
+            }
+            values.insert(key, value);
+        }
+        Ok(values)
+    }
 }

@@ -56,8 +56,9 @@ pub struct Listed {
 /// The places where profiles are looked for.
 #[derive(Debug)]
 pub struct Profiles {
-    workspace: PathBuf,
+    workspace: Option<PathBuf>,
     user: Option<PathBuf>,
+    notes: Vec<Note>,
     workspace_policy: ReadPolicy,
     user_policy: ReadPolicy,
 }
@@ -84,10 +85,15 @@ impl Profiles {
     /// Says where to look; looks at nothing yet.
     #[must_use]
     pub fn new(host: &Host, workspace: &Workspace) -> Self {
+        let folder = workspace.folder().join("profiles");
+        let workspace_policy = workspace.own_files(host);
+        let is_outside = folder.canonicalize().is_ok_and(|folder| !workspace_policy.allows(&folder));
+        let notes = is_outside.then(|| outside(&folder)).into_iter().collect();
         Self {
-            workspace: workspace.folder().join("profiles"),
+            workspace: (!is_outside).then_some(folder),
+            notes,
             user: host.config_dir().map(|folder| folder.join("profiles")),
-            workspace_policy: workspace.own_files(host),
+            workspace_policy,
             user_policy: ReadPolicy::user(host.home().as_deref(), &[]),
         }
     }
@@ -118,7 +124,8 @@ impl Profiles {
 
     fn resolve(&self, name: &str, chain: Vec<Text>) -> Result<Found, Error> {
         let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
-        let notes = chain.iter().filter_map(|text| self.hides(text)).collect();
+        let notes =
+            self.notes.iter().cloned().chain(chain.iter().filter_map(|text| self.hides(text))).collect();
         let layers =
             chain.into_iter().rev().map(|text| Layer { origin: text.origin, file: text.file }).collect();
         Ok(Found { profile: profile::resolve(name, layers)?, is_of_workspace, notes })
@@ -138,7 +145,7 @@ impl Profiles {
     pub fn list(&self) -> Vec<Listed> {
         let mut names: BTreeSet<String> =
             builtin::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        for folder in [Some(&self.workspace), self.user.as_ref()].into_iter().flatten() {
+        for folder in [&self.workspace, &self.user].into_iter().flatten() {
             names.extend(names_in(folder));
         }
         names.into_iter().map(|name| self.listed(name)).collect()
@@ -156,7 +163,7 @@ impl Profiles {
 
     fn path(&self, home: Home, name: &str) -> Option<PathBuf> {
         let folder = match home {
-            Home::Workspace => Some(&self.workspace),
+            Home::Workspace => self.workspace.as_ref(),
             Home::User => self.user.as_ref(),
             Home::BuiltIn => None,
         };
@@ -166,10 +173,7 @@ impl Profiles {
     /// Reads the nearest file of this name, at `from` or below.
     fn text(&self, name: &str, from: Home) -> Result<Text, Error> {
         if !is_name(name) {
-            return Err(Error::request_with_hint(
-                format!("`{}` is no profile name", name.escape_debug()),
-                "use 1 to 64 lower-case letters, digits, `_` and `-`",
-            ));
+            return Err(self.unknown(&name.escape_debug().to_string()));
         }
         for home in [Home::Workspace, Home::User].into_iter().filter(|home| *home >= from) {
             let Some(path) = self.path(home, name) else { continue };
@@ -201,8 +205,7 @@ impl Profiles {
     fn unknown(&self, name: &str) -> Error {
         let mut known: BTreeSet<String> =
             builtin::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        known.extend(names_in(&self.workspace));
-        known.extend(self.user.iter().flat_map(|folder| names_in(folder)));
+        known.extend([&self.workspace, &self.user].into_iter().flatten().flat_map(|folder| names_in(folder)));
         Error::UnknownProfile { name: name.to_owned(), known: known.into_iter().collect(), named_by: None }
     }
 }
@@ -215,6 +218,12 @@ impl Home {
             Self::BuiltIn => None,
         }
     }
+}
+
+fn outside(folder: &Path) -> Note {
+    let message =
+        format!("profiles in {} are not used: it is a link that leaves the workspace", folder.display());
+    Note::new(Code::RootNotAllowed, Severity::Warning, message)
 }
 
 /// The profile names in a folder; one that cannot be listed has none.

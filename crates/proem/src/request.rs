@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Excerpt};
-use crate::object::{Object, object, objects, required_object, required_objects};
+use crate::object::{Object, object, objects, required_object, required_objects, unique_keys};
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::nearest::nearest;
 use proem_core::text::Place;
@@ -63,6 +63,7 @@ pub struct Request {
     /// The first user message, where the profile must know it.
     pub first_user_text: Option<String>,
     /// Values that give or override facts; `null` means absent.
+    #[serde(deserialize_with = "unique_keys")]
     pub variables: BTreeMap<String, Option<String>>,
     /// What the host is said to be.
     #[serde(deserialize_with = "required_object")]

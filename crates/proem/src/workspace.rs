@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
-use crate::file::ReadPolicy;
+use crate::file::{ReadPolicy, reason};
 use crate::host::Host;
 
 /// The name of the folder in which a workspace keeps what is proem's.
@@ -21,7 +21,7 @@ impl Workspace {
     /// An absolute path stays as it is written, links unresolved, because it is what prompts show.
     pub fn open(cwd: Option<&str>) -> Result<Self, Error> {
         let refuse = |path: &str, why: &str| Error::Cwd { path: path.to_owned(), why: why.to_owned() };
-        let own = || std::env::current_dir().map_err(|error| refuse(".", &error.to_string()));
+        let own = || std::env::current_dir().map_err(|error| refuse(".", &reason(&error)));
         let path = match cwd {
             Some("") => return Err(refuse("", "it is empty")),
             Some(path) if path.contains('\0') => {
@@ -38,7 +38,7 @@ impl Workspace {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(refuse(text, "no such directory"))
             }
-            Err(error) => Err(refuse(text, &error.to_string())),
+            Err(error) => Err(refuse(text, &reason(&error))),
         }
     }
 

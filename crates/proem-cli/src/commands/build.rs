@@ -24,7 +24,9 @@ pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.template {
         request.template = Some(input::read(path, "template", TEMPLATE_BYTES_MAX)?);
-        request.template_path = Some(path.display().to_string());
+        let is_stdin = Some(path.as_path()) == stdin;
+        request.template_path =
+            Some(if is_stdin { "standard input".into() } else { path.display().to_string() });
         // A flag overrides the request file, whichever way that file replaces the base.
         request.system = None;
         request.instruction = None;

@@ -163,10 +163,12 @@ fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
         }
         _ => format!("`[{key}]` is of the unknown type `{kind}` and inserts nothing"),
     };
-    let hint = match (suggestion(key, given), code) {
-        (Some(known), _) => format!("did you mean `[{known}]`?"),
-        (None, Code::UnknownName) => String::from("`proem vars` lists what there is"),
-        (None, _) => format!("for text that should stay, write `[literal:{key}]`"),
+    let hint = match (suggestion(key, given), code, given.unknown_type) {
+        (Some(known), ..) => format!("did you mean `[{known}]`?"),
+        (None, Code::UnknownType, UnknownType::Blank | UnknownType::Error) => {
+            format!("for text that should stay, write `[literal:{key}]`")
+        }
+        (None, ..) => String::from("`proem vars` lists what there is"),
     };
     Note::new(code, Severity::Warning, message).with_hint(hint)
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
-pub(crate) use open::check_regular;
+pub(crate) use open::{check_regular, reason};
 pub(crate) use policy::ReadPolicy;
 
 /// A path for messages: what it was called must not reach a screen as commands.
@@ -63,6 +63,6 @@ pub(crate) fn read_bytes(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<V
 fn take(file: std::fs::File, cap: Cap) -> Result<Vec<u8>, Absence> {
     let mut bytes = Vec::new();
     let read = file.take(cap.bytes_max as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Absence::Unreadable(open::reason(&error)))?;
+    read.map_err(|error| Absence::Unreadable(reason(&error)))?;
     if bytes.len() > cap.bytes_max { Err(Absence::OverLimit(cap.words)) } else { Ok(bytes) }
 }

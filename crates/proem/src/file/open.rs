@@ -80,9 +80,9 @@ pub(super) fn absence(error: &io::Error) -> Absence {
     }
 }
 
-/// The system's words without its number, in lower case.
-pub(super) fn reason(error: &io::Error) -> String {
+/// The system's words in lower case, without its number and without a path of ours.
+pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
-    words.to_lowercase()
+    words.split(" at path ").next().unwrap_or(words).to_lowercase()
 }

@@ -45,11 +45,15 @@ impl ReadPolicy {
 
     /// Turns "no such file" into a refusal where the missing file would lie outside the roots.
     pub(super) fn hide_absence(&self, path: &Path, why: Absence) -> Absence {
-        let existing = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
-        match existing.map(|existing| self.check_roots(&existing)) {
-            Some(Err(refused)) => refused,
-            _ => why,
+        match self.check_roots(&nearest_existing(path, 0)) {
+            Err(refused) => refused,
+            Ok(()) => why,
         }
+    }
+
+    /// Tells whether a real path lies where this policy may read.
+    pub(crate) fn allows(&self, real: &Path) -> bool {
+        self.check_roots(real).is_ok()
     }
 
     fn check_roots(&self, real: &Path) -> Result<(), Absence> {
@@ -63,6 +67,23 @@ impl ReadPolicy {
         let is_allowed = self.allowed.iter().any(|allowed| allowed == written || allowed == real);
         if !is_allowed && is_secret(real, self.home.as_deref()) { Err(Absence::SecretPath) } else { Ok(()) }
     }
+}
+
+/// The deepest real directory on the way to a path that does not exist, links that dangle followed.
+fn nearest_existing(path: &Path, links: usize) -> PathBuf {
+    const LINKS_MAX: usize = 40;
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            return real;
+        }
+        if let Ok(target) = ancestor.read_link()
+            && links < LINKS_MAX
+        {
+            let folder = ancestor.parent().unwrap_or(ancestor);
+            return nearest_existing(&without_dots(&folder.join(target)), links + 1);
+        }
+    }
+    PathBuf::from("/")
 }
 
 fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {

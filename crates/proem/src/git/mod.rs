@@ -1,7 +1,7 @@
 //! What git knows about a directory, without running anything that the repository names.
 //!
 //! The branch is read from `HEAD`, without a process. Status and diff are asked of the `git` program
-//! in a shadow of the repository ([`shadow`]): a hostile configuration is simply not there.
+//! in a shadow of the repository ([`shadow`]): a hostile configuration is not there.
 
 mod config;
 mod head;

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::program;
 use super::repository::{POINTER, Repository};
-use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, shown};
+use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, reason, shown};
 use crate::process::{self, Allowance, Stopped};
 
 /// Our own settings: they come last, so they win over the few that are taken over.
@@ -110,7 +110,7 @@ impl Shadow {
             Err(Stopped::TimedOut) => Err(Absence::TimedOut),
             Err(Stopped::TooMuchOutput) => Err(Absence::OverLimit("1 MiB")),
             Err(Stopped::CannotStart(error) | Stopped::CannotRead(error)) => {
-                Err(Absence::GitFailed(error.to_string()))
+                Err(Absence::GitFailed(reason(&error)))
             }
         }
     }
@@ -161,12 +161,12 @@ fn common_folder(folder: &Path, repository: &Repository) -> Result<PathBuf, Abse
 }
 
 fn failed(error: &std::io::Error) -> Absence {
-    Absence::GitFailed(format!("cannot prepare a safe copy: {error}"))
+    Absence::GitFailed(format!("cannot prepare a safe copy: {}", reason(error)))
 }
 
 fn link(from: &Path, to: &Path) -> Result<(), Absence> {
     let linked = from.canonicalize().and_then(|from| symlink(from, to));
-    linked.map_err(|error| Absence::GitFailed(format!("{}: {error}", shown(from))))
+    linked.map_err(|error| Absence::GitFailed(format!("{}: {}", shown(from), reason(&error))))
 }
 
 /// Links a file that need not exist. Git only reads it: its locks are optional, and off.
