@@ -111,8 +111,10 @@ struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     fn new(source: &'s str, standalone_tags: StandaloneTags) -> Self {
-        // A guess that spares most templates the growing: a tag in every hundred bytes.
-        let steps = Vec::with_capacity(source.len() / 50 + 4);
+        // A tag takes at most two steps, itself and the text before it. The second bound keeps a hostile
+        // template, all brackets, from asking for more memory than its size.
+        let tags = memchr::memchr_iter(b'[', source.as_bytes()).count();
+        let steps = Vec::with_capacity((2 * tags + 1).min(source.len() / 16 + 16));
         let template = Template { source, steps, problems: Vec::new(), slots: Slots::new() };
         Self { template, open: Vec::new(), copied: 0, standalone_tags }
     }
