@@ -23,6 +23,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Print the prompt: exactly its bytes, nothing else
     Build(Build),
+    /// Show the prompt as a tree: sections, the source of every byte, files, notes
+    Explain(Explain),
     /// List every variable with its value here, or why it has none
     Vars(Vars),
     /// List profiles, or show one with everything decided
@@ -57,19 +59,28 @@ pub(crate) enum Format {
 #[derive(Debug, Args)]
 pub(crate) struct Build {
     #[command(flatten)]
-    pub(crate) request: RequestFlags,
-    /// Profile: the recipe of the prompt
-    #[arg(long, short, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
-    /// Template file for the base, in the profile's syntax; `-` is standard input
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) template: Option<PathBuf>,
+    pub(crate) prompt: PromptFlags,
     /// Output: the prompt's bytes, or everything about it as JSON
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
+    /// Print every carrier, with the source of each line in a margin on the left
+    #[arg(long)]
+    pub(crate) annotate: bool,
     /// Do not print notes
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) prompt: PromptFlags,
+    /// Output: a tree for people, or the JSON of `proem build`
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+    /// Print only the files that were looked at
+    #[arg(long)]
+    pub(crate) files: bool,
 }
 
 #[derive(Debug, Args)]
@@ -120,6 +131,25 @@ pub(crate) struct Place {
     /// Working directory [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<String>,
+}
+
+/// Which prompt: the request, and what only a prompt has.
+#[derive(Debug, Args)]
+pub(crate) struct PromptFlags {
+    #[command(flatten)]
+    pub(crate) request: RequestFlags,
+    /// Profile: the recipe of the prompt
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Template file for the base, in the profile's syntax; `-` is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) template: Option<PathBuf>,
+    /// Asset for the base, for example `$user/greet`
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "template")]
+    pub(crate) instruction: Option<String>,
+    /// Pack that replaces wording; later ones win
+    #[arg(long = "pack", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) packs: Vec<String>,
 }
 
 /// The request, field by field. A flag overrides the request file.

@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Input { what: &'static str, path: String, why: String },
     /// Two files are to be read from standard input.
     TwoReaders,
+    /// Two flags ask for different things.
+    Flags { flag: &'static str, other: &'static str, hint: &'static str },
     /// Standard output could not be written.
     Output(io::Error),
     /// A file could not be written.
@@ -50,6 +52,7 @@ impl Failure {
             Self::Build(error) => error.to_string(),
             Self::Input { what, path, why } => format!("cannot read the {what} {path}: {why}"),
             Self::TwoReaders => "cannot read both the request and the template from standard input".into(),
+            Self::Flags { flag, other, .. } => format!("cannot use `{flag}` together with `{other}`"),
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
         }
@@ -60,17 +63,18 @@ impl Failure {
             Self::Build(error) => error.hint(),
             Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
             Self::TwoReaders => Some("put one of them into a file".into()),
+            Self::Flags { hint, .. } => Some((*hint).into()),
             Self::Output(_) | Self::Write { .. } => None,
         }
     }
 
-    const fn code(&self) -> u8 {
+    fn code(&self) -> u8 {
         match self {
             Self::Build(error) => match error.kind() {
                 Kind::Usage => 2,
                 Kind::Failed => 3,
             },
-            Self::Input { .. } | Self::TwoReaders => 2,
+            Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } => 2,
             Self::Output(_) | Self::Write { .. } => 3,
         }
     }

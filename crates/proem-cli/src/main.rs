@@ -1,9 +1,12 @@
 //! The `proem` command.
 
+mod annotated;
 mod arguments;
+mod colour;
 mod commands;
 mod failure;
 mod input;
+mod label;
 mod notes;
 mod table;
 mod terminal;

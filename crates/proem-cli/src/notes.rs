@@ -5,38 +5,43 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use proem_core::note::{Note, Severity};
 
-use crate::terminal::visible;
+use crate::terminal::visible_line;
 
 const DIM: Style = Style::new().dimmed();
 
 /// Prints notes, a line each, with their hints below.
 pub(crate) fn print_notes(notes: &[Note]) {
     for note in notes {
-        let (word, style) = match note.severity {
-            Severity::Info => ("note", DIM),
-            Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
-            Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
-        };
-        let place = note.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
-        line(&format!("{style}{word}{style:#}: {}{DIM}{}{DIM:#}", visible(&note.message), visible(&place)));
-        if let Some(hint) = note.hint.as_ref().filter(|_| note.severity > Severity::Info) {
-            line(&format!("{DIM}hint: {}{DIM:#}", visible(hint)));
-        }
+        write(&shown(note));
     }
+}
+
+/// A note as people read it: a line, and one for the hint where there is something to do.
+pub(crate) fn shown(note: &Note) -> String {
+    let (word, style) = match note.severity {
+        Severity::Info => ("note", DIM),
+        Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
+        Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
+    };
+    let place = note.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
+    let (message, place) = (visible_line(&note.message), visible_line(&place));
+    let hint = note.hint.as_ref().filter(|_| note.severity > Severity::Info);
+    let hint = hint.map_or_else(String::new, |hint| format!("{DIM}hint: {}{DIM:#}\n", visible_line(hint)));
+    format!("{style}{word}{style:#}: {message}{DIM}{place}{DIM:#}\n{hint}")
 }
 
 /// Prints what went wrong.
 pub(crate) fn print_error(message: &str) {
     let style = AnsiColor::Red.on_default().bold();
-    line(&format!("{style}error{style:#}: {message}"));
+    write(&format!("{style}error{style:#}: {message}\n"));
 }
 
 /// Prints what to do about it.
 pub(crate) fn print_hint(text: &str) {
-    line(text);
+    write(&format!("{text}\n"));
 }
 
-/// Writes a line to standard error. If even that is closed, there is nobody left to tell.
-fn line(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+/// Writes to standard error. If even that is closed, there is nobody left to tell.
+fn write(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }

@@ -2,15 +2,27 @@
 
 use anstyle::Style;
 
-/// A cell: its text and how it looks.
+/// A cell: its text, how it looks and where it stands in its column.
 pub(crate) struct Cell {
     text: String,
     style: Style,
+    side: Side,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
 }
 
 impl Cell {
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        Self { text: text.into(), style, side: Side::Left }
+    }
+
+    /// Moves it to the right side of its column, where numbers stand.
+    pub(crate) fn right(self) -> Self {
+        Self { side: Side::Right, ..self }
     }
 
     pub(crate) fn plain(text: impl Into<String>) -> Self {
@@ -32,9 +44,11 @@ fn line(row: &[Cell], widths: &[usize]) -> String {
     let mut line = String::new();
     let last = row.iter().rposition(|cell| !cell.text.is_empty()).unwrap_or(0);
     for (column, cell) in row.iter().enumerate().take(last + 1) {
-        let Cell { text, style } = cell;
-        let padding = if column == last { 0 } else { widths[column] + 2 - text.chars().count() };
-        line.push_str(&format!("{style}{text}{style:#}{:padding$}", ""));
+        let Cell { text, style, side } = cell;
+        let room = widths[column] - text.chars().count();
+        let (before, after) = if *side == Side::Right { (room, 0) } else { (0, room) };
+        let after = if column == last { 0 } else { after + 2 };
+        line.push_str(&format!("{:before$}{style}{text}{style:#}{:after$}", "", ""));
     }
     line.push('\n');
     line

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use anstream::{AutoStream, ColorChoice};
+
 use crate::failure::Failure;
 
 /// Replaces control characters by visible escapes; line breaks and tabs stay.
@@ -18,10 +20,32 @@ pub(crate) fn visible(text: &str) -> String {
     })
 }
 
+/// The same for what must stay on its line, such as a path: line breaks and tabs become visible too.
+pub(crate) fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "<U+000A>").replace('\t', "<U+0009>")
+}
+
 fn is_dangerous(character: char) -> bool {
     let is_control = character.is_control() && !matches!(character, '\n' | '\t');
     is_control
         || matches!(character, '\u{200E}' | '\u{200F}' | '\u{061C}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Who reads standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Somebody at a terminal, or at one behind a pipe into which colours are forced.
+    Person,
+    /// A pipe or a file, where bytes must stay as they are.
+    Program,
+}
+
+impl Reader {
+    pub(crate) fn of_standard_output() -> Self {
+        let output = io::stdout();
+        let is_coloured = AutoStream::choice(&output) != ColorChoice::Never;
+        if is_coloured || output.is_terminal() { Self::Person } else { Self::Program }
+    }
 }
 
 /// Prints text that came from files: raw into pipes and files, harmless on a terminal.
@@ -58,5 +82,6 @@ mod tests {
             visible("a\tb\n\u{1b}[2J\u{9b}x\r\u{202e}é"),
             "a\tb\n<U+001B>[2J<U+009B>x<U+000D><U+202E>é"
         );
+        assert_eq!(visible_line("a\tb\n\u{1b}"), "a<U+0009>b<U+000A><U+001B>");
     }
 }

@@ -1,59 +1,16 @@
 //! The command as a user meets it: good, bad and no input, pipes, terminals, exit codes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
+mod desk;
+
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-struct Desk {
-    root: tempfile::TempDir,
-}
-
-impl Desk {
-    fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("work")).unwrap();
-        Self { root }
-    }
-
-    fn work(&self) -> std::path::PathBuf {
-        self.root.path().join("work")
-    }
-
-    fn write(&self, path: &str, content: &[u8]) -> &Self {
-        let path = self.work().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-        self
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_proem"));
-        command.args(arguments).current_dir(self.work()).env_clear().env("HOME", self.root.path());
-        command.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    /// The text with the desk's own path replaced.
-    fn said(&self, bytes: &[u8]) -> String {
-        String::from_utf8(bytes.to_vec()).unwrap().replace(self.root.path().to_str().unwrap(), "{root}")
-    }
-
-    /// Asserts the exit code and the whole of standard error.
-    #[track_caller]
-    fn refuses(&self, arguments: &[&str], code: i32, expected: &str) {
-        let output = self.run(arguments);
-        assert_eq!(self.said(&output.stderr), expected);
-        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(code), b"".as_slice()));
-    }
-}
+use desk::{Desk, on_terminal};
 
 #[test]
 fn empty_directory_gives_the_documented_bytes() {
@@ -278,7 +235,8 @@ fn profile_show_names_the_file_of_each_key() {
     assert_eq!(line("compaction"), "compaction = \"aligned\"  # {root}/work/.proem/profiles/mine.toml");
     assert_eq!(line("rebuild"), "rebuild = [\"compaction\"]  # built-in template");
     let listed = desk.said(&desk.run(&["profile", "list"]).stdout);
-    let expected = "mine      workspace  One bracket template with variables and conditions\n\
+    let expected = "assets    built-in   Jinja templates from libraries, packs, and a trailing section that cannot be dropped\n\
+                    mine      workspace  One bracket template with variables and conditions\n\
                     template  built-in   One bracket template with variables and conditions\n";
     assert_eq!(listed, expected);
 }
@@ -321,16 +279,7 @@ fn control_characters_are_shown_on_a_terminal_only() {
     let piped = desk.run(&["build", "-q", "--var", "prompt:cwd=\u{1b}[2J"]);
     assert!(piped.stdout.contains(&0x1b));
 
-    let terminal = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
-    rustix::pty::grantpt(&terminal).unwrap();
-    rustix::pty::unlockpt(&terminal).unwrap();
-    let name = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
-    let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let mut child = desk.command(&["build", "-q"]).stdout(side).stderr(Stdio::null()).spawn().unwrap();
-    let mut shown = Vec::new();
-    // The read ends with an error once the program, the last one to hold the other side, has gone.
-    let _ = File::from(terminal).read_to_end(&mut shown);
-    assert!(child.wait().unwrap().success());
-    assert!(!shown.contains(&0x1b), "{}", String::from_utf8_lossy(&shown));
-    assert!(String::from_utf8_lossy(&shown).contains("<U+001B>]0;evil<U+0007>"));
+    let shown = on_terminal(desk.command(&["build", "-q"]));
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    assert!(shown.contains("<U+001B>]0;evil<U+0007>"), "{shown}");
 }

@@ -3,10 +3,20 @@
 //! Changing one of these files changes prompts: the corpus pins their bytes.
 
 /// The built-in profiles, by name.
-pub const PROFILES: [(&str, &str); 1] = [("template", include_str!("../builtin/profiles/template.toml"))];
+pub const PROFILES: [(&str, &str); 2] = [
+    ("assets", include_str!("../builtin/profiles/assets.toml")),
+    ("template", include_str!("../builtin/profiles/template.toml")),
+];
 
 /// The built-in assets, by reference without the prefix.
-pub const ASSETS: [(&str, &str); 1] = [("template/base", include_str!("../builtin/template/base.md"))];
+pub const ASSETS: [(&str, &str); 3] = [
+    ("common/tool-usage", include_str!("../builtin/common/tool-usage.md")),
+    ("default", include_str!("../builtin/default.md")),
+    ("template/base", include_str!("../builtin/template/base.md")),
+];
+
+/// The built-in wording that packs can replace.
+pub const CATALOG: &str = include_str!("../builtin/catalog.toml");
 
 /// Finds a built-in profile.
 #[must_use]

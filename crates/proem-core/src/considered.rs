@@ -4,6 +4,8 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact::Absence;
+
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -11,12 +13,18 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// Its text is in the prompt, or decided a condition.
     Used,
+    /// It has no content.
+    Empty,
     /// It does not exist.
     Missing,
     /// It exists and could not be taken: a directory, a device, not text, too large.
     Unreadable,
     /// It exists perhaps, and may not be read.
     Refused,
+    /// It was read, and does not ask to be in the prompt.
+    Hidden,
+    /// It was read, or only its name was, and it is not what it should be.
+    Malformed,
 }
 
 impl Outcome {
@@ -25,9 +33,22 @@ impl Outcome {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Used => "used",
+            Self::Empty => "empty",
             Self::Missing => "missing",
             Self::Unreadable => "unreadable",
             Self::Refused => "refused",
+            Self::Hidden => "hidden",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// What became of a file that could not be read.
+    #[must_use]
+    pub const fn of(why: &Absence) -> Self {
+        match why {
+            Absence::NoSuchFile => Self::Missing,
+            Absence::SecretPath | Absence::OutsideRoots | Absence::PathEscape => Self::Refused,
+            _ => Self::Unreadable,
         }
     }
 }

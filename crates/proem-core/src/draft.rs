@@ -24,6 +24,8 @@ pub struct Section {
     pub rendered: Rendered,
     /// Where its content comes from as a whole.
     pub source: Source,
+    /// Whether it begins on a line of its own.
+    pub fresh_line: bool,
 }
 
 /// A prompt that may still change.
@@ -59,10 +61,14 @@ impl fmt::Display for TooLarge {
 
 impl core::error::Error for TooLarge {}
 
-/// Puts a section's own words around its content; an empty section stays empty.
+/// Puts a section's own words around its content, which is cut as the profile says.
+///
+/// A section without content has no words either, unless the profile keeps them.
 #[must_use]
-pub fn wrap(profile: &Profile, recipe: &SectionRecipe, content: Rendered) -> Rendered {
-    if content.is_empty() {
+pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) -> Rendered {
+    let cut: Vec<char> = recipe.trim_end.chars().collect();
+    content.trim_end(&cut);
+    if content.is_empty() && !recipe.keep_empty {
         return content;
     }
     let words = |key: &str| Source::Profile {
@@ -77,8 +83,41 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, content: Rendered) -> Ren
     rendered
 }
 
+/// Adds the line breaks that sections ask for, and cuts the ends of carriers, as the profile says.
+fn join(profile: &Profile, sections: &mut [Section]) {
+    for carrier in Carrier::ALL {
+        let mut ends_line = false;
+        for section in sections.iter_mut().filter(|section| section.carrier == carrier) {
+            if section.fresh_line && !ends_line && !section.rendered.is_empty() {
+                section.rendered = with_line_break(profile, section);
+            }
+            if !section.rendered.is_empty() {
+                ends_line = section.rendered.text().ends_with('\n');
+            }
+        }
+        let cut: Vec<char> =
+            profile.carrier_trim_end.get(&carrier).map_or_else(Vec::new, |cut| cut.chars().collect());
+        for section in sections.iter_mut().rev().filter(|section| section.carrier == carrier) {
+            section.rendered.trim_end(&cut);
+            if !section.rendered.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+fn with_line_break(profile: &Profile, section: &Section) -> Rendered {
+    let key = alloc::format!("section.{}.fresh_line", section.id);
+    let source = Source::Profile { profile: profile.name.clone(), key };
+    let mut rendered = Rendered::new();
+    rendered.push("\n", source, None, Stability::User);
+    rendered.append(section.rendered.clone());
+    rendered
+}
+
 /// Makes a draft of finished sections, in their order.
-pub fn assemble(profile: &Profile, sections: Vec<Section>) -> Result<Draft, TooLarge> {
+pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, TooLarge> {
+    join(profile, &mut sections);
     for carrier in Carrier::ALL {
         let bytes = sections
             .iter()

@@ -30,6 +30,7 @@ pub mod considered;
 pub mod digest;
 pub mod draft;
 pub mod fact;
+pub mod front_matter;
 pub mod frozen;
 pub mod limit;
 pub mod nearest;

@@ -19,6 +19,14 @@ pub struct Limit {
 pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
 /// Most problems of one template that are listed one by one.
 pub const DIAGNOSTICS_MAX: usize = 100;
+/// Most steps that a Jinja template may take.
+pub const JINJA_FUEL_MAX: usize = 5_000_000;
+/// Most bytes that the values of one Jinja template may take together.
+pub const JINJA_BYTES_MAX: usize = 64 << 20;
+/// How deep Jinja templates may nest: an include counts ten, a macro four.
+pub const JINJA_DEPTH_MAX: usize = 170;
+/// Most assets that one template may load.
+pub const ASSETS_MAX: usize = 256;
 /// Largest rendered carrier, in bytes.
 pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// Largest file that `file:` inserts, in bytes.
@@ -29,6 +37,16 @@ pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 pub const SETTINGS_BYTES_MAX: usize = 256 << 10;
 /// Longest chain of `extends`.
 pub const EXTENDS_DEPTH_MAX: usize = 16;
+/// Largest front matter, in bytes of YAML.
+pub const FRONT_MATTER_BYTES_MAX: usize = 8 << 10;
+/// Deepest nesting of lists and maps in front matter, the outermost map included.
+pub const FRONT_MATTER_DEPTH_MAX: usize = 8;
+/// Most keys, values, lists and maps in one front matter.
+pub const FRONT_MATTER_NODES_MAX: usize = 256;
+/// Most files of one folder of knowledge or workflows that are read.
+pub const RESIDENTS_MAX: usize = 10_000;
+/// Largest knowledge or workflow file, in bytes.
+pub const RESIDENT_BYTES_MAX: usize = 1 << 20;
 /// Longest path that is looked at, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
 /// Deepest directory from which the walk upwards starts.
@@ -44,15 +62,28 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 12] {
+pub const fn table() -> [Limit; 21] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
+        row("jinja_fuel_max", JINJA_FUEL_MAX, "steps of a Jinja template"),
+        row("jinja_bytes_max", JINJA_BYTES_MAX, "all values of a Jinja template together"),
+        row(
+            "jinja_depth_max",
+            JINJA_DEPTH_MAX,
+            "nesting of Jinja templates: ten for an include, four for a macro",
+        ),
+        row("assets_max", ASSETS_MAX, "assets that one template includes"),
         row("output_bytes_max", OUTPUT_BYTES_MAX, "the text of one carrier"),
         row("file_bytes_max", FILE_BYTES_MAX, "a file that `file:` inserts"),
         row("request_bytes_max", REQUEST_BYTES_MAX, "a request"),
         row("settings_bytes_max", SETTINGS_BYTES_MAX, "a profile or configuration file"),
         row("extends_depth_max", EXTENDS_DEPTH_MAX, "profiles in a chain of `extends`"),
+        row("front_matter_bytes_max", FRONT_MATTER_BYTES_MAX, "front matter"),
+        row("front_matter_depth_max", FRONT_MATTER_DEPTH_MAX, "levels of lists and maps in front matter"),
+        row("front_matter_nodes_max", FRONT_MATTER_NODES_MAX, "keys and values in front matter"),
+        row("residents_max", RESIDENTS_MAX, "files in a folder of knowledge or workflows"),
+        row("resident_bytes_max", RESIDENT_BYTES_MAX, "a knowledge or workflow file"),
         row("path_bytes_max", PATH_BYTES_MAX, "a path"),
         row("ancestors_max", ANCESTORS_MAX, "directories walked upwards"),
         row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),

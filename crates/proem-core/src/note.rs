@@ -67,15 +67,19 @@ pub enum Code {
     GitFailed,
     /// A field of the request that the profile has no use for.
     UnusedField,
+    /// A key of a pack that the catalog does not have.
+    UnknownKey,
     /// A setting that a workspace may not make.
     IgnoredSetting,
     /// A file of the workspace takes the place of one of the user's or a built-in.
     Shadowed,
+    /// A file of resident knowledge that is not what it should be.
+    MalformedResident,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -91,8 +95,10 @@ impl Code {
         Self::EnvNotAllowed,
         Self::GitFailed,
         Self::UnusedField,
+        Self::UnknownKey,
         Self::IgnoredSetting,
         Self::Shadowed,
+        Self::MalformedResident,
     ];
 
     /// The code as programs see it.
@@ -114,8 +120,10 @@ impl Code {
             Self::EnvNotAllowed => "env_not_allowed",
             Self::GitFailed => "git_failed",
             Self::UnusedField => "unused_field",
+            Self::UnknownKey => "unknown_key",
             Self::IgnoredSetting => "ignored_setting",
             Self::Shadowed => "shadowed",
+            Self::MalformedResident => "malformed_resident",
         }
     }
 }

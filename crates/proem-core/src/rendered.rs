@@ -16,7 +16,22 @@ pub struct Span {
     pub source: Source,
     /// The place in the template that put them here, when that is not the source itself.
     pub template: Option<Source>,
+    /// The places that include that template, the nearest first.
+    pub included_from: Vec<Source>,
     /// How long they stay the same.
+    pub stability: Stability,
+}
+
+/// Where a piece of text comes from, in every respect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Where the bytes come from.
+    pub source: Source,
+    /// The place in the template that put them here, when that is not the source itself.
+    pub template: Option<Source>,
+    /// The places that include that template, the nearest first.
+    pub included_from: Vec<Source>,
+    /// How long the bytes stay the same.
     pub stability: Stability,
 }
 
@@ -44,12 +59,19 @@ impl Rendered {
 
     /// Adds `text`. Empty text leaves a span only if it is a variable's value: it may have one next time.
     pub fn push(&mut self, text: &str, source: Source, template: Option<Source>, stability: Stability) {
+        self.push_from(text, Origin { source, template, included_from: Vec::new(), stability });
+    }
+
+    /// Adds `text` with everything that is known about it; empty text as in [`push`](Self::push).
+    pub fn push_from(&mut self, text: &str, origin: Origin) {
+        let Origin { source, template, included_from, stability } = origin;
         if text.is_empty() && !matches!(source, Source::Variable { .. }) {
             return;
         }
         let start = self.text.len();
         self.text.push_str(text);
-        self.spans.push(Span { bytes: start..self.text.len(), source, template, stability });
+        let bytes = start..self.text.len();
+        self.spans.push(Span { bytes, source, template, included_from, stability });
     }
 
     /// Adds another text behind this one, keeping its spans.
@@ -60,6 +82,20 @@ impl Rendered {
             span.bytes = span.bytes.start + shift..span.bytes.end + shift;
             span
         }));
+    }
+
+    /// Removes every one of `characters` from the end.
+    pub fn trim_end(&mut self, characters: &[char]) {
+        self.truncate(self.text.trim_end_matches(characters).len());
+    }
+
+    /// Keeps the first `bytes` bytes.
+    fn truncate(&mut self, bytes: usize) {
+        self.text.truncate(bytes);
+        self.spans.retain(|span| span.bytes.start < bytes || span.bytes.is_empty());
+        for span in &mut self.spans {
+            span.bytes = span.bytes.start.min(bytes)..span.bytes.end.min(bytes);
+        }
     }
 
     /// The text.

@@ -36,6 +36,15 @@ pub enum Source {
         /// Where in it, if that is known.
         place: Option<Place>,
     },
+    /// Wording of a pack.
+    Pack {
+        /// The pack's file.
+        path: String,
+        /// The key of the catalog.
+        key: String,
+        /// Where in the wording, if that is known.
+        place: Option<Place>,
+    },
     /// Text that the profile puts around a section.
     Profile {
         /// The profile's name.
@@ -50,25 +59,28 @@ impl Source {
     #[must_use]
     pub fn at(&self, place: Place) -> Self {
         let mut source = self.clone();
-        match &mut source {
-            Self::BuiltIn { place: own, .. }
-            | Self::File { place: own, .. }
-            | Self::Request { place: own, .. } => {
-                *own = Some(place);
-            }
-            Self::Variable { .. } | Self::Profile { .. } => {}
+        if let Some(own) = source.place_mut() {
+            *own = Some(place);
         }
         source
+    }
+
+    const fn place_mut(&mut self) -> Option<&mut Option<Place>> {
+        match self {
+            Self::BuiltIn { place, .. }
+            | Self::File { place, .. }
+            | Self::Request { place, .. }
+            | Self::Pack { place, .. } => Some(place),
+            Self::Variable { .. } | Self::Profile { .. } => None,
+        }
     }
 
     /// Returns the same source as a whole.
     #[must_use]
     pub fn without_place(&self) -> Self {
         let mut source = self.clone();
-        if let Self::BuiltIn { place, .. } | Self::File { place, .. } | Self::Request { place, .. } =
-            &mut source
-        {
-            *place = None;
+        if let Some(own) = source.place_mut() {
+            *own = None;
         }
         source
     }
@@ -77,7 +89,10 @@ impl Source {
     #[must_use]
     pub const fn place(&self) -> Option<Place> {
         match self {
-            Self::BuiltIn { place, .. } | Self::File { place, .. } | Self::Request { place, .. } => *place,
+            Self::BuiltIn { place, .. }
+            | Self::File { place, .. }
+            | Self::Request { place, .. }
+            | Self::Pack { place, .. } => *place,
             Self::Variable { .. } | Self::Profile { .. } => None,
         }
     }
@@ -90,6 +105,7 @@ impl fmt::Display for Source {
             Self::File { path, .. } => formatter.write_str(path)?,
             Self::Variable { key, .. } => write!(formatter, "[{key}]")?,
             Self::Request { field, .. } => write!(formatter, "request field `{field}`")?,
+            Self::Pack { path, key, .. } => write!(formatter, "{path}, `{key}`")?,
             Self::Profile { profile, key } => write!(formatter, "profile {profile}, {key}")?,
         }
         match self.place() {

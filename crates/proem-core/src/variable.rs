@@ -18,9 +18,11 @@ pub struct Variable {
 }
 
 /// The table, in the order in which people read it.
-pub const TABLE: [Variable; 20] = [
+pub const TABLE: [Variable; 22] = [
     fixed("system", "time", "time of the build, ISO 8601 in UTC with milliseconds", Stability::Turn),
     fixed("system", "date", "day of the build in UTC, YYYY-MM-DD", Stability::Day),
+    fixed("system", "clock", "time of day of the build in UTC, HH:MM:SS", Stability::Turn),
+    fixed("system", "datetime", "time of the build in UTC to the second, RFC 3339", Stability::Turn),
     fixed("system", "os", "platform word: linux, darwin, win32", Stability::Machine),
     fixed(
         "system",

@@ -1,6 +1,5 @@
 //! The text of a template section: the profile's own, or what takes the place of the base.
 
-use proem_core::builtin;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::profile::{Content, Profile, SectionRecipe, Syntax, TemplateRecipe};
 use proem_core::source::Source;
@@ -9,6 +8,10 @@ use proem_core::stability::Stability;
 use crate::config::{Config, Origin};
 use crate::error::Error;
 use crate::file::{Cap, read_text};
+use crate::jinja::Asset;
+use crate::jinja::reference::{self, Reference};
+use crate::libraries::{self, Libraries};
+use crate::render::bad_reference;
 use crate::request::Request;
 use crate::resolve::{Author, Resolver};
 
@@ -25,25 +28,67 @@ pub(crate) struct Text {
     pub(crate) origin: Source,
     pub(crate) author: Author,
     pub(crate) stability: Stability,
+    /// The reference, for a text from a library.
+    pub(crate) reference: Option<Reference>,
 }
 
-/// What the request or the configuration puts in place of the base, if anything.
-pub(crate) fn replacement(
-    request: &Request,
-    config: &Config,
-    resolver: &Resolver<'_>,
-    syntax: Syntax,
-) -> Result<Option<Text>, Error> {
-    if let Some(text) = &request.system {
-        return of_request(request, "system", text, Syntax::Plain).map(Some);
+/// Where the text of templates is found.
+pub(crate) struct Sources<'s> {
+    pub(crate) request: &'s Request,
+    pub(crate) config: &'s Config,
+    pub(crate) libraries: &'s Libraries,
+    pub(crate) profile: &'s Profile,
+}
+
+impl Sources<'_> {
+    /// What the request or the configuration puts in place of the base, if anything.
+    pub(crate) fn replacement(&self, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
+        if let Some(text) = &self.request.system {
+            return of_request(self.request, "system", text, Syntax::Plain).map(Some);
+        }
+        if let Some(text) = &self.request.template {
+            return of_request(self.request, "template", text, syntax).map(Some);
+        }
+        if let Some(reference) = &self.request.instruction {
+            return self.asset(reference, "the request's `instruction`", syntax).map(Some);
+        }
+        configured(self.config, resolver, syntax)
     }
-    if let Some(text) = &request.template {
-        return of_request(request, "template", text, syntax).map(Some);
+
+    /// The template that a section of the profile has by itself.
+    pub(crate) fn of_profile(
+        &self,
+        section: &SectionRecipe,
+        template: &TemplateRecipe,
+        author: Author,
+    ) -> Result<Text, Error> {
+        match template {
+            TemplateRecipe::Asset(reference, syntax) => {
+                let named_by = format!("section `{}` of the profile `{}`", section.id, self.profile.name);
+                self.asset(reference, &named_by, *syntax)
+            }
+            TemplateRecipe::Text(text, syntax) => {
+                let key = format!("section.{}.template", section.id);
+                let origin = Source::Profile { profile: self.profile.name.clone(), key };
+                let (content, stability) = (text.clone(), Stability::User);
+                Ok(Text { content, syntax: *syntax, origin, author, stability, reference: None })
+            }
+        }
     }
-    if let Some(reference) = &request.instruction {
-        return builtin_asset(reference, "the request's `instruction`", syntax).map(Some);
+
+    fn asset(&self, reference: &str, named_by: &str, syntax: Syntax) -> Result<Text, Error> {
+        let refuse = |message: String, hint: Option<String>| Error::NoAsset {
+            message,
+            hint,
+            named_by: named_by.to_owned(),
+        };
+        let parsed = reference::parse(reference, None, &self.profile.jinja.aliases)
+            .map_err(|why| refuse(bad_reference(reference, why), Some(why.hint().to_owned())))?;
+        let asset = self.libraries.load(&parsed).map_err(|missing| refuse(missing.message, missing.hint))?;
+        let author = libraries::author(parsed.library);
+        let Asset { text: content, origin, stability, reference } = asset;
+        Ok(Text { content, syntax, origin, author, stability, reference })
     }
-    configured(config, resolver, syntax)
 }
 
 /// Refuses a request that replaces the base in more than one way.
@@ -77,7 +122,14 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
         (Some(path), "template") => Source::File { path: path.clone(), place: None },
         _ => Source::Request { field: field.to_owned(), place: None },
     };
-    Ok(Text { content: text.to_owned(), syntax, origin, author: Author::User, stability: Stability::Session })
+    Ok(Text {
+        content: text.to_owned(),
+        syntax,
+        origin,
+        author: Author::User,
+        stability: Stability::Session,
+        reference: None,
+    })
 }
 
 /// The template that the configuration names. One that a workspace names is read as the workspace.
@@ -99,34 +151,6 @@ fn configured(config: &Config, resolver: &Resolver<'_>, syntax: Syntax) -> Resul
         origin: Source::File { path: shown, place: None },
         author,
         stability,
+        reference: None,
     }))
-}
-
-/// The template that a section of the profile has by itself.
-pub(crate) fn of_profile(
-    profile: &Profile,
-    section: &SectionRecipe,
-    template: &TemplateRecipe,
-    author: Author,
-) -> Result<Text, Error> {
-    match template {
-        TemplateRecipe::Asset(reference, syntax) => {
-            let named_by = format!("section `{}` of the profile `{}`", section.id, profile.name);
-            builtin_asset(reference, &named_by, *syntax)
-        }
-        TemplateRecipe::Text(text, syntax) => {
-            let key = format!("section.{}.template", section.id);
-            let origin = Source::Profile { profile: profile.name.clone(), key };
-            Ok(Text { content: text.clone(), syntax: *syntax, origin, author, stability: Stability::User })
-        }
-    }
-}
-
-fn builtin_asset(reference: &str, named_by: &str, syntax: Syntax) -> Result<Text, Error> {
-    let name = reference.strip_prefix("$builtin/");
-    let (name, text) = name
-        .and_then(|name| Some((name, builtin::asset(name)?)))
-        .ok_or_else(|| Error::NoAsset { reference: reference.to_owned(), named_by: named_by.to_owned() })?;
-    let origin = Source::BuiltIn { name: name.to_owned(), place: None };
-    Ok(Text { content: text.to_owned(), syntax, origin, author: Author::User, stability: Stability::Release })
 }

@@ -201,15 +201,27 @@ fn read(path: &Path, policy: &ReadPolicy) -> Result<Option<Keys>, Error> {
         Ok(text) => text,
         Err(Absence::NoSuchFile) => return Ok(None),
         Err(why) => {
-            return Err(Error::Config { path: shown, message: why.to_string(), hint: None, excerpt: None });
+            return Err(Error::Config {
+                role: "configuration",
+                path: shown,
+                message: why.to_string(),
+                hint: None,
+                excerpt: None,
+            });
         }
     };
     toml::from_str(&text).map(Some).map_err(|error| {
         let place = error.span().map(|span| Places::new(&text).at(span.start));
         let line = place.and_then(|place| text.lines().nth(place.line - 1));
-        let excerpt = place.zip(line).map(|(place, line)| Excerpt { place, line: line.to_owned() });
+        let excerpt = place.zip(line).map(|(place, line)| Box::new(Excerpt { place, line: line.to_owned() }));
         let at =
             place.map_or_else(String::new, |place| format!("line {}, column {}: ", place.line, place.column));
-        Error::Config { path: shown, message: format!("{at}{}", error.message()), hint: None, excerpt }
+        Error::Config {
+            role: "configuration",
+            path: shown,
+            message: format!("{at}{}", error.message()),
+            hint: None,
+            excerpt,
+        }
     })
 }

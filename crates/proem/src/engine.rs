@@ -1,22 +1,30 @@
 //! The whole pipeline on one screen: parse → resolve → render → assemble → freeze.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proem_core::bracket::{self, Template, diagnose};
 use proem_core::carrier::Carrier;
-use proem_core::draft::{self, Section};
+use proem_core::considered::Considered;
+use proem_core::draft::{self, Draft, Section};
 use proem_core::frozen::{Frozen, Suffix, freeze};
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::{Content, GivenField, Profile, SectionRecipe, Syntax, TemplateRecipe};
+use proem_core::profile::{
+    Collection, Content, GivenField, JinjaRecipe, Profile, SectionRecipe, Syntax, TemplateRecipe,
+};
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-use crate::base::{self, Text};
+use crate::base::{self, Sources, Text};
+use crate::catalog::{Catalog, Entry};
+use crate::collect::{self, Collected};
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::Host;
+use crate::jinja::{Asset, Context, Options};
+use crate::libraries::Libraries;
 use crate::profiles::{Found, Profiles};
+use crate::render::{self, Job};
 use crate::request::{OneOrMany, Request};
 use crate::resolve::{Author, Resolver};
 use crate::workspace::Workspace;
@@ -64,35 +72,63 @@ pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
     let Found { profile, is_of_workspace, notes } = Profiles::new(&host, &workspace).find(name)?;
 
     base::refuse_two(request)?;
-    let resolver = Resolver::new(request, &host, &workspace, &config);
-    let mut builder =
-        Builder { request, caller, config: &config, profile: &profile, is_of_workspace, resolver, notes };
-    let sections = builder.sections()?;
-    let mut draft = draft::assemble(&profile, sections)?;
-
-    draft.notes.extend(config.notes.iter().cloned());
-    draft.notes.append(&mut builder.notes);
+    let libraries = Libraries::new(&host, &workspace);
+    let catalog = Catalog::load(&host, &workspace, request.packs.as_deref().unwrap_or_default())?;
+    let sources = Sources { request, config: &config, libraries: &libraries, profile: &profile };
+    let resolver = Resolver::new(request, &host, &workspace, &config).with_profile(&profile);
+    let builder = Builder {
+        sources,
+        caller,
+        catalog: &catalog,
+        workspace: &workspace,
+        host: &host,
+        is_of_workspace,
+        resolver,
+        options: jinja_options(&profile),
+        notes,
+        considered: Vec::new(),
+    };
+    let mut draft = builder.draft()?;
+    draft.notes.splice(0..0, config.notes.iter().cloned());
     draft.notes.extend(unused_fields(request, &profile));
     draft.notes.extend(unused_template(&config, &profile));
-    draft.considered = builder.resolver.into_considered();
     let (frozen, suffix) = freeze(draft);
     Ok(Build { frozen, suffix })
 }
 
+fn jinja_options(profile: &Profile) -> Options {
+    let JinjaRecipe { trim_blocks, lstrip_blocks, aliases, .. } = profile.jinja.clone();
+    Options { trim_blocks, lstrip_blocks, aliases }
+}
+
 /// Renders the sections of one profile.
 struct Builder<'b> {
-    request: &'b Request,
+    sources: Sources<'b>,
     caller: Caller,
-    config: &'b Config,
-    profile: &'b Profile,
+    catalog: &'b Catalog,
+    workspace: &'b Workspace,
+    host: &'b Host,
     is_of_workspace: bool,
     resolver: Resolver<'b>,
+    options: Options,
     notes: Vec<Note>,
+    considered: Vec<Considered>,
 }
 
 impl Builder<'_> {
-    fn sections(&mut self) -> Result<Vec<Section>, Error> {
-        self.profile.sections.iter().map(|recipe| self.section(recipe)).collect()
+    fn draft(mut self) -> Result<Draft, Error> {
+        let profile = self.sources.profile;
+        if profile.sections.iter().any(|section| section.format.is_some()) {
+            self.check_catalog()?;
+        }
+        let sections =
+            profile.sections.iter().map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
+        let mut draft = draft::assemble(profile, sections)?;
+        draft.notes.append(&mut self.notes);
+        draft.considered = self.resolver.into_considered();
+        draft.considered.append(&mut self.considered);
+        draft.considered.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(draft)
     }
 
     fn section(&mut self, recipe: &SectionRecipe) -> Result<Section, Error> {
@@ -100,56 +136,131 @@ impl Builder<'_> {
             Content::Template(template) => {
                 let mut text = self.template_text(recipe, template)?;
                 text.stability = recipe.stability.unwrap_or(text.stability);
-                (self.render(&text, recipe.carrier)?, text.origin)
+                let origin = text.origin.clone();
+                (Some(self.render(text, recipe.carrier)?), origin)
             }
             Content::Given(field) => {
-                given(self.request, *field, recipe.stability.unwrap_or(Stability::Session))
+                let stability = recipe.stability.unwrap_or(Stability::Session);
+                let (content, source) = given(self.sources.request, *field, stability);
+                (Some(content).filter(|content| !content.is_empty()), source)
             }
+            Content::Collected(collection) => self.collected(*collection, recipe)?,
         };
-        let rendered = draft::wrap(self.profile, recipe, content);
-        Ok(Section { id: recipe.id.clone(), carrier: recipe.carrier, rendered, source })
+        let rendered =
+            content.map_or_else(Rendered::new, |content| draft::wrap(self.sources.profile, recipe, content));
+        let (id, carrier, fresh_line) = (recipe.id.clone(), recipe.carrier, recipe.fresh_line);
+        Ok(Section { id, carrier, rendered, source, fresh_line })
     }
 
     /// The template of a section: what the request or the configuration says in place of the base,
     /// else the profile's own.
     fn template_text(&self, recipe: &SectionRecipe, template: &TemplateRecipe) -> Result<Text, Error> {
         if recipe.id == base::SECTION
-            && let Some(text) =
-                base::replacement(self.request, self.config, &self.resolver, template.syntax())?
+            && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
         {
             return Ok(text);
         }
         let author = if self.is_of_workspace { Author::Other } else { Author::User };
-        base::of_profile(self.profile, recipe, template, author)
+        self.sources.of_profile(recipe, template, author)
     }
 
-    fn render(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
+    fn render(&mut self, text: Text, carrier: Carrier) -> Result<Rendered, Error> {
         match text.syntax {
-            Syntax::Bracket => self.render_bracket(text, carrier),
+            Syntax::Bracket => self.render_bracket(&text, carrier),
+            Syntax::Jinja => self.render_jinja(text),
             Syntax::Plain => {
                 let mut rendered = Rendered::new();
-                rendered.push(&text.content, text.origin.clone(), None, text.stability);
+                rendered.push(&text.content, text.origin, None, text.stability);
                 Ok(rendered)
             }
         }
     }
 
     fn render_bracket(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
-        let policies = &self.profile.bracket;
+        let policies = &self.sources.profile.bracket;
         let template = Template::parse_with(&text.content, policies);
-        let author = if self.caller == Caller::Remote { Author::Other } else { text.author };
+        let author = self.author(text.author);
         let facts = self.resolver.resolve(template.wanted(), author);
-        let given: BTreeSet<&str> = self.request.variables.keys().map(String::as_str).collect();
+        let given: BTreeSet<&str> = self.sources.request.variables.keys().map(String::as_str).collect();
         self.notes.extend(diagnose::diagnose(&template, &text.origin, &given, policies));
         self.notes.extend(diagnose::absences(&template, &text.origin, &facts));
         let bound = bracket::bind(&template, &facts, policies).map_err(|error| Error::Policy {
             template: Box::new(text.origin.clone()),
             error: Box::new(error),
         })?;
-        let bytes = bracket::rendered_bytes(&template, &bound);
-        draft::check_bytes(carrier, bytes)?;
+        draft::check_bytes(carrier, bracket::rendered_bytes(&template, &bound))?;
         Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
     }
+
+    fn render_jinja(&mut self, text: Text) -> Result<Rendered, Error> {
+        let Text { content, origin, author, stability, reference, .. } = text;
+        let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
+        let asset = Asset { reference, text: content, origin, stability };
+        let context = collect::context(self.sources.request, self.sources.profile);
+        self.run(name, asset, author, context)
+    }
+
+    fn run(
+        &mut self,
+        name: String,
+        asset: Asset,
+        author: Author,
+        context: Context,
+    ) -> Result<Rendered, Error> {
+        let (author, libraries) = (self.author(author), self.sources.libraries);
+        let job = Job { name, asset, author, context, options: &self.options, libraries };
+        let (rendered, notes) = render::render(&job, &mut self.resolver)?;
+        self.notes.extend(notes);
+        Ok(rendered)
+    }
+
+    /// Over a connection nobody is the user.
+    fn author(&self, author: Author) -> Author {
+        if self.caller == Caller::Remote { Author::Other } else { author }
+    }
+
+    /// Collects what a section is about, and puts it into the words of its format.
+    fn collected(
+        &mut self,
+        what: Collection,
+        recipe: &SectionRecipe,
+    ) -> Result<(Option<Rendered>, Source), Error> {
+        let Collected { binding, source, notes, considered } =
+            collect::collect(what, self.sources.request, self.workspace, self.host)?;
+        self.notes.extend(notes);
+        self.considered.extend(considered);
+        let Some((variable, binding)) = binding else { return Ok((None, source)) };
+        let key = recipe.format.as_deref().unwrap_or_default();
+        let entry = self.catalog.entry(key).ok_or_else(|| Error::NoWording {
+            key: key.to_owned(),
+            known: self.catalog.entries().map(|(key, _)| key.to_owned()).collect(),
+            section: recipe.id.clone(),
+        })?;
+        let bindings = BTreeMap::from([(variable.to_owned(), binding)]);
+        let context = Context { bindings, aliases: self.options.aliases.clone(), ..Context::default() };
+        let rendered = self.run(entry.name(key), wording(key, entry), entry.author, context)?;
+        Ok((Some(rendered), source))
+    }
+
+    /// Checks every wording that was read, used or not, before anything is rendered.
+    fn check_catalog(&mut self) -> Result<(), Error> {
+        self.notes.extend(self.catalog.notes().iter().cloned());
+        for (key, entry) in self.catalog.all() {
+            let (author, libraries) = (entry.author, self.sources.libraries);
+            let (name, asset, context) = (entry.name(key), wording(key, entry), Context::default());
+            render::check(&Job { name, asset, author, context, options: &self.options, libraries })?;
+        }
+        Ok(())
+    }
+}
+
+/// A wording of the catalog as a template. It lies in no library, so its includes must be qualified.
+fn wording(key: &str, entry: &Entry) -> Asset {
+    let origin = match &entry.path {
+        Some(path) => Source::Pack { path: path.clone(), key: key.to_owned(), place: None },
+        None => Source::BuiltIn { name: format!("catalog/{key}"), place: None },
+    };
+    Asset { reference: None, text: entry.text.clone(), origin, stability: entry.stability }
 }
 
 /// Text that the request gives for a section of its own.
@@ -174,15 +285,26 @@ fn append(request: &Request) -> String {
 fn unused_fields(request: &Request, profile: &Profile) -> Vec<Note> {
     let takes =
         |field: GivenField| profile.sections.iter().any(|section| section.content == Content::Given(field));
+    let collects = |what: &[Collection]| {
+        profile
+            .sections
+            .iter()
+            .any(|section| matches!(section.content, Content::Collected(own) if what.contains(&own)))
+    };
+    let is_catalogued = profile.sections.iter().any(|section| section.format.is_some());
+    let has_tools = profile.jinja.variables.values().any(|key| key == "prompt:tools");
     let fields = [
         ("system", request.system.is_some() && !base::is_in(profile)),
         ("template", request.template.is_some() && !base::is_in(profile)),
         ("instruction", request.instruction.is_some() && !base::is_in(profile)),
-        ("tools", request.tools.is_some()),
-        ("scope", request.scope.is_some()),
-        ("packs", request.packs.is_some()),
-        ("residents", request.residents.is_some()),
-        ("project", request.project.is_some()),
+        ("tools", request.tools.is_some() && !has_tools),
+        ("scope", request.scope.is_some() && !collects(&[Collection::Scope])),
+        ("packs", request.packs.is_some() && !is_catalogued),
+        (
+            "residents",
+            request.residents.is_some() && !collects(&[Collection::Knowledge, Collection::Workflows]),
+        ),
+        ("project", request.project.is_some() && !is_catalogued),
         ("first_user_text", request.first_user_text.is_some()),
         ("append", request.append.is_some() && !takes(GivenField::Append)),
         ("recalled", request.recalled.is_some() && !takes(GivenField::Recalled)),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::file::reason;
+use crate::jinja::TemplateError;
 use proem_core::bracket::PolicyError;
 use proem_core::draft::TooLarge;
 use proem_core::fact::Absence;
@@ -40,7 +41,7 @@ pub enum Error {
         /// What to do.
         hint: Option<String>,
         /// Where, if the request was JSON text.
-        excerpt: Option<Excerpt>,
+        excerpt: Option<Box<Excerpt>>,
     },
     /// The working directory cannot be used.
     Cwd {
@@ -67,6 +68,8 @@ pub enum Error {
     },
     /// A configuration file cannot be used.
     Config {
+        /// What it is for: `configuration` or `pack`.
+        role: &'static str,
         /// The file.
         path: String,
         /// What is wrong.
@@ -74,7 +77,7 @@ pub enum Error {
         /// What to do.
         hint: Option<String>,
         /// Where.
-        excerpt: Option<Excerpt>,
+        excerpt: Option<Box<Excerpt>>,
     },
     /// A file that was named cannot be used.
     File {
@@ -85,12 +88,32 @@ pub enum Error {
         /// Why not.
         why: Absence,
     },
-    /// A profile names an asset that does not exist.
+    /// A workflow file, or the folder of them, is not what it should be.
+    Resident {
+        /// The file or folder.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// An asset that cannot be had.
     NoAsset {
-        /// The reference.
-        reference: String,
+        /// Why not, with the reference.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
         /// Who names it.
         named_by: String,
+    },
+    /// A Jinja template that cannot be used.
+    Template(Box<TemplateError>),
+    /// A profile names wording that the catalog does not have.
+    NoWording {
+        /// The key.
+        key: String,
+        /// The keys that there are.
+        known: Vec<String>,
+        /// The section that names it.
+        section: String,
     },
     /// A variable without a value, where the profile says that this is an error.
     Policy {
@@ -133,7 +156,7 @@ impl Error {
 
     /// Whose turn it is to act.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Kind {
         match self {
             Self::Request { .. }
             | Self::Cwd { .. }
@@ -142,8 +165,11 @@ impl Error {
             | Self::ProfileChain { .. }
             | Self::Config { .. }
             | Self::NoAsset { .. }
+            | Self::NoWording { .. }
+            | Self::Resident { .. }
             | Self::File { .. } => Kind::Usage,
-            Self::Policy { .. } | Self::TooLarge(_) | Self::Write { .. } => Kind::Failed,
+            Self::Template(error) if !error.is_limit => Kind::Usage,
+            Self::Template(_) | Self::Policy { .. } | Self::TooLarge(_) | Self::Write { .. } => Kind::Failed,
         }
     }
 
@@ -151,7 +177,9 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Request { hint, .. } | Self::Config { hint, .. } => hint.clone(),
+            Self::Request { hint, .. } | Self::Config { hint, .. } | Self::NoAsset { hint, .. } => hint.clone(),
+            Self::Template(error) => error.hint.clone(),
+            Self::NoWording { known, .. } => Some(format!("the keys are: {}", known.join(", "))),
             Self::Cwd { .. } => {
                 Some("name a directory that exists, with `--cwd` or `cwd` in the request".into())
             }
@@ -164,7 +192,9 @@ impl Error {
                 Some(format!("at most {EXTENDS_DEPTH_MAX} profiles may extend each other"))
             }
             Self::File { why, .. } => why.hint().map(Into::into),
-            Self::NoAsset { .. } => Some("built-in assets are `$builtin/…`; check the spelling".into()),
+            Self::Resident { .. } => Some(
+                "name it like `deploy-site.md`, and begin it with three lines: `---`, `description: …`, `---`".into(),
+            ),
             Self::Policy { error, .. } => Some(format!(
                 "put it into `[if {}]…[endif]`, give it with `--var {}=VALUE`, or set the profile's policy to `blank`",
                 error.key, error.key
@@ -178,8 +208,9 @@ impl Error {
     #[must_use]
     pub fn excerpt(&self) -> Option<Excerpt> {
         match self {
-            Self::Request { excerpt, .. } | Self::Config { excerpt, .. } => excerpt.clone(),
+            Self::Request { excerpt, .. } | Self::Config { excerpt, .. } => excerpt.as_deref().cloned(),
             Self::Profile(error) => Some(Excerpt { place: error.place?, line: error.line.clone()? }),
+            Self::Template(error) => error.excerpt(),
             _ => None,
         }
     }
@@ -225,12 +256,22 @@ impl fmt::Display for Error {
                 };
                 write!(formatter, "{why}: {}", chain.join(" → "))
             }
-            Self::Config { path, message, .. } => {
-                write!(formatter, "cannot use the configuration {path}: {message}")
+            Self::Config { role, path, message, .. } => {
+                write!(formatter, "cannot use the {role} {path}: {message}")
             }
             Self::File { role, path, why } => write!(formatter, "cannot read the {role} {path}: {why}"),
-            Self::NoAsset { reference, named_by } => {
-                write!(formatter, "there is no asset `{reference}`, which {named_by} names")
+            Self::Resident { path, message } => {
+                write!(formatter, "cannot use the workflow {path}: {message}")
+            }
+            Self::NoAsset { message, named_by, .. } => {
+                write!(formatter, "cannot load the template that {named_by} names: {message}")
+            }
+            Self::Template(error) => error.fmt(formatter),
+            Self::NoWording { key, section, .. } => {
+                write!(
+                    formatter,
+                    "the catalog has no key `{key}`, which section `{section}` of the profile names"
+                )
             }
             Self::Policy { template, error } => write!(formatter, "cannot render {template}: {error}"),
             Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
@@ -243,6 +284,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Profile(error) => Some(error.as_ref()),
+            Self::Template(error) => Some(error.as_ref()),
             Self::Policy { error, .. } => Some(error.as_ref()),
             Self::TooLarge(error) => Some(error),
             Self::Write { why, .. } => Some(why),

@@ -13,6 +13,8 @@
 //! ```
 
 mod base;
+pub mod catalog;
+mod collect;
 pub mod config;
 mod engine;
 mod error;
@@ -20,11 +22,16 @@ mod file;
 mod git;
 mod host;
 mod init;
+mod jinja;
+mod libraries;
 mod object;
 mod process;
 pub mod profiles;
+mod render;
 mod request;
+mod residents;
 mod resolve;
+mod scope;
 mod vars;
 pub mod wire;
 mod workspace;
@@ -33,6 +40,7 @@ pub use engine::{Build, Caller, build};
 pub use error::{Error, Excerpt, Kind};
 pub use host::Host;
 pub use init::{Initialised, init};
+pub use jinja::TemplateError;
 pub use request::{HostPins, Pin, Request, Scope, ScopeRule, Tool};
 pub use vars::{VariableReport, variables};
 pub use workspace::Workspace;

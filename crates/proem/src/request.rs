@@ -260,7 +260,7 @@ fn explain(text: &str, error: &serde_json::Error) -> Error {
     Error::Request {
         message: format!("{message}, at line {}, column {}", place.line, place.column),
         hint: Some("docs/request.md describes every field".into()),
-        excerpt: Some(Excerpt { place, line: line.to_owned() }),
+        excerpt: Some(Box::new(Excerpt { place, line: line.to_owned() })),
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Fact, Facts};
 use proem_core::limit::FILE_BYTES_MAX;
+use proem_core::profile::Profile;
 use proem_core::stability::Stability;
 use proem_core::variable;
 
@@ -34,6 +35,7 @@ pub(crate) struct Resolver<'b> {
     host: &'b Host,
     workspace: &'b Workspace,
     config: &'b Config,
+    profile: Option<&'b Profile>,
     git: Git,
     considered: BTreeMap<(String, Author), Considered>,
 }
@@ -46,7 +48,13 @@ impl<'b> Resolver<'b> {
         config: &'b Config,
     ) -> Self {
         let git = Git::new(workspace.path(), config.git_time_max.value);
-        Self { request, host, workspace, config, git, considered: BTreeMap::new() }
+        Self { request, host, workspace, config, profile: None, git, considered: BTreeMap::new() }
+    }
+
+    /// Takes the profile's values for facts that nobody gives.
+    pub(crate) const fn with_profile(mut self, profile: &'b Profile) -> Self {
+        self.profile = Some(profile);
+        self
     }
 
     /// Observes what is wanted, and nothing else.
@@ -76,7 +84,11 @@ impl<'b> Resolver<'b> {
             variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
             _ => Err(self.unknown(kind)),
         };
-        Fact { value, stability, path: None }
+        Fact { value: value.or_else(|why| self.default(key).ok_or(why)), stability, path: None }
+    }
+
+    fn default(&self, key: &str) -> Option<String> {
+        self.profile?.jinja.defaults.get(key).cloned()
     }
 
     /// The files that were looked at, by path.
@@ -94,6 +106,8 @@ impl<'b> Resolver<'b> {
         match name {
             "time" => time("%Y-%m-%dT%H:%M:%S%.3fZ"),
             "date" => time("%Y-%m-%d"),
+            "clock" => time("%H:%M:%S"),
+            "datetime" => time("%Y-%m-%dT%H:%M:%SZ"),
             "os" => self.host.os(),
             "os_name" => self.host.os_name(),
             "os_version" => self.host.os_version(),
@@ -144,7 +158,7 @@ impl<'b> Resolver<'b> {
         };
         let (outcome, why) = match &value {
             Ok(_) => (Outcome::Used, None),
-            Err(why) => (outcome(why), Some(why.to_string())),
+            Err(why) => (Outcome::of(why), Some(why.to_string())),
         };
         self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
         Fact { value, stability: Stability::Project, path: Some(shown) }
@@ -165,13 +179,5 @@ impl<'b> Resolver<'b> {
         roots.extend(self.git.root().map(Path::to_owned));
         roots.extend(self.host.config_dir());
         roots
-    }
-}
-
-const fn outcome(why: &Absence) -> Outcome {
-    match why {
-        Absence::NoSuchFile => Outcome::Missing,
-        Absence::SecretPath | Absence::OutsideRoots | Absence::PathEscape => Outcome::Refused,
-        _ => Outcome::Unreadable,
     }
 }

@@ -75,6 +75,10 @@ pub struct SpanShape<'b> {
     /// The place in the template that put them here, when that is not the source itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<SourceShape<'b>>,
+    /// The places that include that template, the nearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub included_from: Vec<SourceShape<'b>>,
 }
 
 /// Where something comes from.
@@ -119,6 +123,19 @@ pub enum SourceShape<'b> {
         /// The field.
         field: &'b str,
         /// The line, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        /// The column in characters, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<usize>,
+    },
+    /// Wording of a pack.
+    Pack {
+        /// The pack's file.
+        path: &'b str,
+        /// The key of the catalog.
+        key: &'b str,
+        /// The line in the wording, from 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
         /// The column in characters, from 1.
@@ -220,6 +237,7 @@ impl<'b> SourceShape<'b> {
                 Self::Variable { key, path: path.as_deref(), line: path.as_ref().map(|_| 1) }
             }
             Source::Request { field, .. } => Self::Request { field, line, column },
+            Source::Pack { path, key, .. } => Self::Pack { path, key, line, column },
             Source::Profile { profile, key } => Self::Profile { profile, key },
         }
     }
@@ -249,5 +267,6 @@ fn span(carrier: Carrier, span: &Span) -> SpanShape<'_> {
         stability: span.stability.word(),
         source: SourceShape::of(&span.source),
         template: span.template.as_ref().map(SourceShape::of),
+        included_from: span.included_from.iter().map(SourceShape::of).collect(),
     }
 }

@@ -1,44 +1,33 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
-use std::path::Path;
-
 use proem::Caller;
 use proem::wire::BuildShape;
-use proem_core::limit::TEMPLATE_BYTES_MAX;
 
-use super::request::request;
+use super::request::prompt_request;
+use crate::annotated::annotated;
 use crate::arguments::{Build, Format};
 use crate::failure::Failure;
-use crate::input;
 use crate::notes::print_notes;
-use crate::terminal::{print_json, print_raw};
+use crate::terminal::{Reader, print, print_json, print_raw};
 
 pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
-    let stdin = Some(Path::new("-"));
-    if arguments.request.request.as_deref() == stdin && arguments.template.as_deref() == stdin {
-        return Err(Failure::TwoReaders);
+    if arguments.annotate && arguments.format == Format::Json {
+        return Err(Failure::Flags {
+            flag: "--annotate",
+            other: "--format json",
+            hint: "leave `--annotate` out: `spans` in the JSON holds the source of every byte",
+        });
     }
-    let mut request = request(&arguments.request)?;
-    if arguments.profile.is_some() {
-        request.profile.clone_from(&arguments.profile);
+    let build = proem::build(&prompt_request(&arguments.prompt)?, Caller::User)?;
+    if arguments.format == Format::Json {
+        return print_json(&BuildShape::of(&build));
     }
-    if let Some(path) = &arguments.template {
-        request.template = Some(input::read(path, "template", TEMPLATE_BYTES_MAX)?);
-        let is_stdin = Some(path.as_path()) == stdin;
-        request.template_path =
-            Some(if is_stdin { "standard input".into() } else { path.display().to_string() });
-        // A flag overrides the request file, whichever way that file replaces the base.
-        request.system = None;
-        request.instruction = None;
+    if !arguments.quiet {
+        print_notes(build.frozen.notes());
     }
-    let build = proem::build(&request, Caller::User)?;
-    match arguments.format {
-        Format::Json => print_json(&BuildShape::of(&build)),
-        Format::Text => {
-            if !arguments.quiet {
-                print_notes(build.frozen.notes());
-            }
-            print_raw(build.system().unwrap_or_default())
-        }
+    match (arguments.annotate, Reader::of_standard_output()) {
+        (false, _) => print_raw(build.system().unwrap_or_default()),
+        (true, Reader::Person) => print(&annotated(&build, Reader::Person)),
+        (true, Reader::Program) => print_raw(&annotated(&build, Reader::Program)),
     }
 }

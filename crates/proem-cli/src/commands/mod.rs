@@ -2,6 +2,7 @@
 
 mod build;
 mod config;
+mod explain;
 mod init;
 mod pages;
 mod profile;
@@ -15,6 +16,7 @@ use crate::failure::Failure;
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Build(arguments) => build::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Vars(arguments) => vars::run(arguments),
         Command::Profile(command) => profile::run(command),
         Command::Config(arguments) => config::run(arguments),

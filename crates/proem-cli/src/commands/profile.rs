@@ -1,6 +1,9 @@
 //! `proem profile list|show`.
 
+use std::collections::BTreeMap;
+
 use anstyle::{AnsiColor, Style};
+use proem::catalog::Catalog;
 use proem::profiles::{Listed, Profiles};
 use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
@@ -18,13 +21,18 @@ const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 pub(super) fn run(command: &Profile) -> Result<(), Failure> {
     match command {
         Profile::List { place, format } => list(&profiles(place)?, *format),
-        Profile::Show { name, place, format } => show(&profiles(place)?, name, *format),
+        Profile::Show { name, place, format } => show(&profiles(place)?, &catalog(place)?, name, *format),
     }
 }
 
 fn profiles(place: &Place) -> Result<Profiles, Failure> {
     let host = Host::new(&HostPins::default())?;
     Ok(Profiles::new(&host, &Workspace::open(place.cwd.as_deref())?))
+}
+
+fn catalog(place: &Place) -> Result<Catalog, Failure> {
+    let host = Host::new(&HostPins::default())?;
+    Ok(Catalog::load(&host, &Workspace::open(place.cwd.as_deref())?, &[])?)
 }
 
 fn list(profiles: &Profiles, format: Format) -> Result<(), Failure> {
@@ -60,13 +68,15 @@ fn row(profile: &Listed) -> Vec<Cell> {
     vec![Cell::plain(&profile.name), Cell::new(profile.home.word(), dim), description]
 }
 
-fn show(profiles: &Profiles, name: &str, format: Format) -> Result<(), Failure> {
+fn show(profiles: &Profiles, catalog: &Catalog, name: &str, format: Format) -> Result<(), Failure> {
     let found = profiles.find(name)?;
     let profile = &found.profile;
+    let uses_catalog = profile.sections.iter().any(|section| section.format.is_some());
     match format {
         Format::Text => {
             print_notes(&found.notes);
-            print_raw(&profile.to_toml())
+            print_notes(if uses_catalog { catalog.notes() } else { &[] });
+            print_raw(&(profile.to_toml() + &if uses_catalog { wording(catalog) } else { String::new() }))
         }
         Format::Json => print_json(&json!({
             "name": profile.name,
@@ -78,11 +88,34 @@ fn show(profiles: &Profiles, name: &str, format: Format) -> Result<(), Failure> 
                 "absent": profile.bracket.absent,
                 "standalone_tags": profile.bracket.standalone_tags,
             },
+            "jinja": {
+                "trim_blocks": profile.jinja.trim_blocks,
+                "lstrip_blocks": profile.jinja.lstrip_blocks,
+                "aliases": profile.jinja.aliases,
+                "variables": profile.jinja.variables,
+                "defaults": profile.jinja.defaults,
+            },
+            "carrier_trim_end": profile.carrier_trim_end,
             "sections": profile.sections.iter().map(section).collect::<Vec<_>>(),
             "origins": profile.origins,
+            "catalog": catalog.entries().filter(|_| uses_catalog).map(|(key, entry)| {
+                (key, json!({ "template": entry.text, "from": entry.layer }))
+            }).collect::<BTreeMap<_, _>>(),
             "notes": found.notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
         })),
     }
+}
+
+/// The wording that the sections' formats name, as comments: packs hold it, not the profile.
+fn wording(catalog: &Catalog) -> String {
+    let lines = catalog.entries().map(|(key, entry)| {
+        let first = entry.text.lines().find(|line| !line.is_empty() && *line != "---").unwrap_or_default();
+        format!("# {key} = {}  # {}\n", serde_json::Value::from(first), entry.layer)
+    });
+    format!(
+        "\n# The catalog, by key: the first line of each wording, and the layer that it comes from.\n{}",
+        lines.collect::<String>()
+    )
 }
 
 fn section(section: &SectionRecipe) -> serde_json::Value {
@@ -92,6 +125,7 @@ fn section(section: &SectionRecipe) -> serde_json::Value {
         }
         Content::Template(TemplateRecipe::Text(text, syntax)) => json!({ "text": text, "syntax": syntax }),
         Content::Given(field) => json!({ "given": field }),
+        Content::Collected(collection) => json!({ "collect": collection, "format": section.format }),
     };
     json!({
         "id": section.id,
@@ -100,5 +134,8 @@ fn section(section: &SectionRecipe) -> serde_json::Value {
         "stability": section.stability,
         "lead": section.lead,
         "trail": section.trail,
+        "trim_end": section.trim_end,
+        "fresh_line": section.fresh_line,
+        "keep_empty": section.keep_empty,
     })
 }

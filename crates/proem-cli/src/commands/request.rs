@@ -1,11 +1,43 @@
 //! Puts the request together: the file first, then the flags over it.
 
-use proem::{Pin, Request};
-use proem_core::limit::REQUEST_BYTES_MAX;
+use std::path::Path;
 
-use crate::arguments::RequestFlags;
+use proem::{Pin, Request};
+use proem_core::limit::{REQUEST_BYTES_MAX, TEMPLATE_BYTES_MAX};
+
+use crate::arguments::{PromptFlags, RequestFlags};
 use crate::failure::Failure;
 use crate::input;
+
+/// The request for a prompt: the flags of every request, then profile and template.
+pub(super) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
+    let stdin = Some(Path::new("-"));
+    if flags.request.request.as_deref() == stdin && flags.template.as_deref() == stdin {
+        return Err(Failure::TwoReaders);
+    }
+    let mut request = request(&flags.request)?;
+    if flags.profile.is_some() {
+        request.profile.clone_from(&flags.profile);
+    }
+    if let Some(path) = &flags.template {
+        request.template = Some(input::read(path, "template", TEMPLATE_BYTES_MAX)?);
+        let is_stdin = Some(path.as_path()) == stdin;
+        request.template_path =
+            Some(if is_stdin { "standard input".into() } else { path.display().to_string() });
+        // A flag overrides the request file, whichever way that file replaces the base.
+        request.system = None;
+        request.instruction = None;
+    }
+    if flags.instruction.is_some() {
+        request.instruction.clone_from(&flags.instruction);
+        request.system = None;
+        request.template = None;
+    }
+    if !flags.packs.is_empty() {
+        request.packs = Some(flags.packs.clone());
+    }
+    Ok(request)
+}
 
 /// The request that the flags describe.
 pub(super) fn request(flags: &RequestFlags) -> Result<Request, Failure> {

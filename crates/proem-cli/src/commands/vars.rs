@@ -1,13 +1,13 @@
 //! `proem vars`: every variable with its value here, or why it has none.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use proem::VariableReport;
 use proem::wire::NoteShape;
-use proem_core::stability::Stability;
 use serde::Serialize;
 
 use super::request::request;
 use crate::arguments::{Format, Vars};
+use crate::colour;
 use crate::failure::Failure;
 use crate::notes::print_notes;
 use crate::table::{Cell, layout, one_line};
@@ -37,17 +37,8 @@ fn row(report: &VariableReport) -> Vec<Cell> {
         Some(Ok(value)) if value.is_empty() => Cell::new("empty", dim),
         Some(Ok(value)) => Cell::plain(one_line(&visible(value), VALUE_CHARACTERS_MAX)),
     };
-    let stability = Cell::new(report.stability.word(), colour(report.stability));
+    let stability = Cell::new(report.stability.word(), colour::of(report.stability));
     vec![Cell::plain(visible(&report.key)), stability, value, Cell::new(&report.description, dim)]
-}
-
-/// The colours of stability: what stays is calm, what changes with every turn is red.
-fn colour(stability: Stability) -> Style {
-    match stability {
-        Stability::Turn => AnsiColor::Red.on_default(),
-        Stability::Day => AnsiColor::Yellow.on_default(),
-        _ => AnsiColor::Green.on_default(),
-    }
 }
 
 #[derive(Serialize)]

@@ -1,11 +1,12 @@
 //! The keys of a profile file, each optional.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::Deserialize;
 
-use super::{Compaction, GivenField, ProfileError, Reason, Syntax};
+use super::{Collection, Compaction, GivenField, ProfileError, Reason, Syntax};
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
 use crate::stability::Stability;
@@ -22,7 +23,27 @@ pub struct ProfileFile {
     #[serde(default)]
     pub(super) bracket: BracketKeys,
     #[serde(default)]
+    pub(super) jinja: JinjaKeys,
+    #[serde(default)]
+    pub(super) carrier: BTreeMap<Carrier, CarrierKeys>,
+    #[serde(default)]
     pub(super) section: Vec<SectionKeys>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JinjaKeys {
+    pub(super) trim_blocks: Option<bool>,
+    pub(super) lstrip_blocks: Option<bool>,
+    pub(super) aliases: Option<BTreeMap<String, String>>,
+    pub(super) variables: Option<BTreeMap<String, String>>,
+    pub(super) defaults: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CarrierKeys {
+    pub(super) trim_end: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -39,10 +60,15 @@ pub(super) struct SectionKeys {
     pub(super) id: String,
     pub(super) template: Option<TemplateKeys>,
     pub(super) given: Option<GivenField>,
+    pub(super) collect: Option<Collection>,
+    pub(super) format: Option<String>,
     pub(super) carrier: Option<Carrier>,
     pub(super) stability: Option<Stability>,
     pub(super) lead: Option<String>,
     pub(super) trail: Option<String>,
+    pub(super) trim_end: Option<String>,
+    pub(super) fresh_line: Option<bool>,
+    pub(super) keep_empty: Option<bool>,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
     #[serde(default)]

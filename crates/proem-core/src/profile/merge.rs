@@ -6,8 +6,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::file::{SectionKeys, TemplateKeys};
-use super::{Compaction, Content, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax, TemplateRecipe};
+use super::file::{CarrierKeys, SectionKeys, TemplateKeys};
+use super::{
+    Compaction, Content, JinjaRecipe, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax,
+    TemplateRecipe,
+};
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
 
@@ -54,6 +57,16 @@ impl Merge {
             "bracket.standalone_tags",
             &origin,
         );
+        let (own, said) = (&mut keys.jinja, file.jinja);
+        self.key(&mut own.trim_blocks, said.trim_blocks, "jinja.trim_blocks", &origin);
+        self.key(&mut own.lstrip_blocks, said.lstrip_blocks, "jinja.lstrip_blocks", &origin);
+        self.key(&mut own.aliases, said.aliases, "jinja.aliases", &origin);
+        self.key(&mut own.variables, said.variables, "jinja.variables", &origin);
+        self.key(&mut own.defaults, said.defaults, "jinja.defaults", &origin);
+        for (carrier, said) in file.carrier {
+            let own = keys.carrier.entry(carrier).or_default();
+            self.key(&mut own.trim_end, said.trim_end, &format!("carrier.{carrier}.trim_end"), &origin);
+        }
         refuse_twins(&file.section, &origin)?;
         for section in file.section {
             self.section(&mut keys.section, section, &origin)?;
@@ -108,24 +121,26 @@ impl Merge {
     }
 
     fn section_keys(&mut self, own: &mut SectionKeys, said: SectionKeys, origin: &str) {
-        let path = |key: &str| format!("section.{}.{key}", own.id);
-        let (template, given, carrier) = (path("template"), path("given"), path("carrier"));
-        let (stability, lead, trail) = (path("stability"), path("lead"), path("trail"));
+        let id = own.id.clone();
+        let path = |key: &str| format!("section.{id}.{key}");
         // A section has one kind of content: saying another one replaces the first.
-        if said.template.is_some() {
-            own.given = None;
-            self.origins.remove(&given);
+        if said.template.is_some() || said.given.is_some() || said.collect.is_some() {
+            (own.template, own.given, own.collect) = (None, None, None);
+            for kind in ["template", "given", "collect"] {
+                self.origins.remove(&path(kind));
+            }
         }
-        if said.given.is_some() {
-            own.template = None;
-            self.origins.remove(&template);
-        }
-        self.key(&mut own.template, said.template, &template, origin);
-        self.key(&mut own.given, said.given, &given, origin);
-        self.key(&mut own.carrier, said.carrier, &carrier, origin);
-        self.key(&mut own.stability, said.stability, &stability, origin);
-        self.key(&mut own.lead, said.lead, &lead, origin);
-        self.key(&mut own.trail, said.trail, &trail, origin);
+        self.key(&mut own.template, said.template, &path("template"), origin);
+        self.key(&mut own.given, said.given, &path("given"), origin);
+        self.key(&mut own.collect, said.collect, &path("collect"), origin);
+        self.key(&mut own.format, said.format, &path("format"), origin);
+        self.key(&mut own.carrier, said.carrier, &path("carrier"), origin);
+        self.key(&mut own.stability, said.stability, &path("stability"), origin);
+        self.key(&mut own.lead, said.lead, &path("lead"), origin);
+        self.key(&mut own.trail, said.trail, &path("trail"), origin);
+        self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), origin);
+        self.key(&mut own.fresh_line, said.fresh_line, &path("fresh_line"), origin);
+        self.key(&mut own.keep_empty, said.keep_empty, &path("keep_empty"), origin);
     }
 
     fn finish(self, name: &str, origin: &str) -> Result<Profile, ProfileError> {
@@ -147,35 +162,56 @@ impl Merge {
                 absent: keys.bracket.absent.unwrap_or(Policies::SEED.absent),
                 standalone_tags: keys.bracket.standalone_tags.unwrap_or(Policies::SEED.standalone_tags),
             },
+            jinja: JinjaRecipe {
+                trim_blocks: keys.jinja.trim_blocks.unwrap_or(false),
+                lstrip_blocks: keys.jinja.lstrip_blocks.unwrap_or(false),
+                aliases: keys.jinja.aliases.unwrap_or_default(),
+                variables: keys.jinja.variables.unwrap_or_default(),
+                defaults: keys.jinja.defaults.unwrap_or_default(),
+            },
+            carrier_trim_end: trim_ends(keys.carrier),
             sections,
             origins: self.origins,
         })
     }
 }
 
+fn trim_ends(carriers: BTreeMap<Carrier, CarrierKeys>) -> BTreeMap<Carrier, String> {
+    carriers.into_iter().filter_map(|(carrier, keys)| Some((carrier, keys.trim_end?))).collect()
+}
+
 fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError> {
-    let content = match (keys.template, keys.given) {
-        (Some(template), None) => Content::Template(template_recipe(template, &keys.id, origin)?),
-        (None, Some(field)) => Content::Given(field),
-        (Some(_), Some(_)) => {
-            return Err(ProfileError::new(
-                origin,
-                format!("section `{}` has both `template` and `given`", keys.id),
-            )
-            .with_hint("a section has one kind of content: split it into two"));
-        }
-        (None, None) => {
+    let content = match (keys.template, keys.given, keys.collect) {
+        (Some(template), None, None) => Content::Template(template_recipe(template, &keys.id, origin)?),
+        (None, Some(field), None) => Content::Given(field),
+        (None, None, Some(collection)) => Content::Collected(collection),
+        (None, None, None) => {
             return Err(ProfileError::new(origin, format!("section `{}` has no content", keys.id))
-                .with_hint("add one of `template`, `given`"));
+                .with_hint("add one of `template`, `given`, `collect`"));
+        }
+        _ => {
+            return Err(ProfileError::new(origin, format!("section `{}` has two kinds of content", keys.id))
+                .with_hint("keep one of `template`, `given`, `collect`, or split the section"));
         }
     };
+    if matches!(content, Content::Collected(_)) != keys.format.is_some() {
+        return Err(ProfileError::new(
+            origin,
+            format!("section `{}` needs both `collect` and `format`, or none", keys.id),
+        )
+        .with_hint("`format` is a key of the catalog, for example \"agents_md_section\""));
+    }
     Ok(SectionRecipe {
         id: keys.id,
         content,
         carrier: keys.carrier.unwrap_or(Carrier::System),
         stability: keys.stability,
+        format: keys.format,
         lead: keys.lead.unwrap_or_default(),
         trail: keys.trail.unwrap_or_default(),
+        trim_end: keys.trim_end.unwrap_or_default(),
+        fresh_line: keys.fresh_line.unwrap_or(false),
+        keep_empty: keys.keep_empty.unwrap_or(false),
     })
 }
 

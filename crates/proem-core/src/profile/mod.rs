@@ -35,6 +35,10 @@ pub struct Profile {
     pub compaction: Compaction,
     /// What bracket templates do in doubtful cases.
     pub bracket: Policies,
+    /// What Jinja templates see, and how their white space is treated.
+    pub jinja: JinjaRecipe,
+    /// Characters removed from the end of a carrier's text.
+    pub carrier_trim_end: BTreeMap<Carrier, String>,
     /// The sections, in the order of the prompt.
     pub sections: Vec<SectionRecipe>,
     /// Which file decided each key, by the key's path, for example `section.base.template`.
@@ -52,10 +56,33 @@ pub struct SectionRecipe {
     pub carrier: Carrier,
     /// How stable its own words are; inserted values can only lower it.
     pub stability: Option<Stability>,
+    /// The wording of collected content: a key of the catalog.
+    pub format: Option<String>,
     /// Text before it, when it is not empty.
     pub lead: String,
     /// Text after it, when it is not empty.
     pub trail: String,
+    /// Characters removed from the end of its content.
+    pub trim_end: String,
+    /// Whether it begins on a line of its own.
+    pub fresh_line: bool,
+    /// Whether lead and trail stay also when its content comes out empty.
+    pub keep_empty: bool,
+}
+
+/// What a profile says about Jinja templates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JinjaRecipe {
+    /// Whether the line break after a block tag goes.
+    pub trim_blocks: bool,
+    /// Whether white space before a block tag goes.
+    pub lstrip_blocks: bool,
+    /// Other names of the libraries' prefixes.
+    pub aliases: BTreeMap<String, String>,
+    /// Plain names of facts.
+    pub variables: BTreeMap<String, String>,
+    /// Values of facts that nobody gives.
+    pub defaults: BTreeMap<String, String>,
 }
 
 /// Where a section's content comes from.
@@ -65,6 +92,22 @@ pub enum Content {
     Template(TemplateRecipe),
     /// Text that the request gives.
     Given(GivenField),
+    /// Something collected from the request or the workspace, put into words by a format.
+    Collected(Collection),
+}
+
+/// What can be collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collection {
+    /// What the agent may read and write: the variable `scope_summary`.
+    Scope,
+    /// The `AGENTS.md` of the working directory: the variable `agents_md`.
+    AgentsMd,
+    /// Resident knowledge: the variable `entries`.
+    Knowledge,
+    /// Resident workflows: the variable `entries`.
+    Workflows,
 }
 
 /// A template of a profile: a reference or the text itself, never both.
@@ -92,6 +135,8 @@ impl TemplateRecipe {
 pub enum Syntax {
     /// `[type:name]`, `[if …]`.
     Bracket,
+    /// `{{ name }}`, `{% if … %}`.
+    Jinja,
     /// No tags: the text stays as it is.
     Plain,
 }

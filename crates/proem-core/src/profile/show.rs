@@ -21,6 +21,16 @@ impl Profile {
         page.line("unknown_type", "bracket.unknown_type", &self.bracket.unknown_type);
         page.line("absent", "bracket.absent", &self.bracket.absent);
         page.line("standalone_tags", "bracket.standalone_tags", &self.bracket.standalone_tags);
+        page.text.push_str("\n[jinja]\n");
+        page.line("trim_blocks", "jinja.trim_blocks", &self.jinja.trim_blocks);
+        page.line("lstrip_blocks", "jinja.lstrip_blocks", &self.jinja.lstrip_blocks);
+        page.line("aliases", "jinja.aliases", &self.jinja.aliases);
+        page.line("variables", "jinja.variables", &self.jinja.variables);
+        page.line("defaults", "jinja.defaults", &self.jinja.defaults);
+        for (carrier, trim_end) in &self.carrier_trim_end {
+            page.text.push_str(&format!("\n[carrier.{carrier}]\n"));
+            page.line("trim_end", &format!("carrier.{carrier}.trim_end"), trim_end);
+        }
         for section in &self.sections {
             page.section(section);
         }
@@ -41,15 +51,22 @@ impl Page<'_> {
         match &section.content {
             Content::Template(template) => self.written("template", &path("template"), &inline(template)),
             Content::Given(field) => self.line("given", &path("given"), field),
+            Content::Collected(collection) => self.line("collect", &path("collect"), collection),
         }
         self.line("carrier", &path("carrier"), &section.carrier);
         if let Some(stability) = &section.stability {
             self.line("stability", &path("stability"), stability);
         }
-        for (key, words) in [("lead", &section.lead), ("trail", &section.trail)] {
-            if !words.is_empty() {
-                self.line(key, &path(key), words);
-            }
+        if let Some(format) = &section.format {
+            self.line("format", &path("format"), format);
+        }
+        let words = [("lead", &section.lead), ("trail", &section.trail), ("trim_end", &section.trim_end)];
+        for (key, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {
+            self.line(key, &path(key), words);
+        }
+        let flags = [("fresh_line", section.fresh_line), ("keep_empty", section.keep_empty)];
+        for (key, flag) in flags.into_iter().filter(|(_, flag)| *flag) {
+            self.line(key, &path(key), &flag);
         }
     }
 
@@ -86,9 +103,21 @@ fn written(value: &impl Serialize) -> String {
             let items: Vec<String> = items.iter().map(ToString::to_string).collect();
             format!("[{}]", items.join(", "))
         }
+        Ok(toml::Value::Table(table)) => {
+            let pairs: Vec<String> =
+                table.iter().map(|(key, value)| format!("{} = {value}", quoted(key))).collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
         Ok(value) => value.to_string(),
         Err(_) => "\"\"".to_string(),
     }
+}
+
+/// A key, in quotes unless it is a bare one.
+fn quoted(key: &str) -> String {
+    let is_bare = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_bare { key.to_string() } else { toml::Value::String(key.to_string()).to_string() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,116 @@
+//! The prompt with the source of each line in a margin. The text itself stays as it is.
+
+use anstyle::Style;
+use proem::Build;
+use proem_core::carrier::Carrier;
+use proem_core::rendered::Span;
+use proem_core::stability::Stability;
+
+use crate::colour;
+use crate::label::{first_line, name, shortened, with_line};
+use crate::terminal::{Reader, visible};
+
+/// The margin's width in characters, without the bar.
+const MARGIN: usize = 28;
+
+const DIM: Style = Style::new().dimmed();
+
+/// Every carrier's text, each line behind its margin.
+///
+/// With a single system carrier, what follows the bars is the prompt, byte for byte. Otherwise each
+/// carrier has a heading with its size, because a last line without a break gets one.
+pub(crate) fn annotated(build: &Build, reader: Reader) -> String {
+    let bodies = [build.frozen.body(), build.suffix.body()];
+    let carriers: Vec<(Carrier, &str, &[Span])> = bodies
+        .iter()
+        .flat_map(|body| body.carriers().map(|(carrier, text)| (carrier, text, body.spans(carrier))))
+        .collect();
+    let mut page = Page { reader, output: String::new(), last: None };
+    match carriers.as_slice() {
+        [(Carrier::System, text, spans)] => page.add(text, spans),
+        all => {
+            for (carrier, text, spans) in all {
+                page.head(*carrier, text.len());
+                page.add(text, spans);
+            }
+        }
+    }
+    page.output
+}
+
+/// The lines so far.
+struct Page {
+    reader: Reader,
+    output: String,
+    /// What the line before begins with: a source and its line.
+    last: Option<(String, Option<usize>)>,
+}
+
+impl Page {
+    fn head(&mut self, carrier: Carrier, bytes: usize) {
+        if !self.output.is_empty() && !self.output.ends_with('\n') {
+            self.output.push('\n');
+        }
+        let unit = if bytes == 1 { "byte" } else { "bytes" };
+        self.push(&format!("{:─<MARGIN$}─┬─", format!("{carrier}, {bytes} {unit} ")), DIM);
+        self.output.push('\n');
+        self.last = None;
+    }
+
+    fn add(&mut self, text: &str, spans: &[Span]) {
+        let mut is_line_start = true;
+        for span in spans {
+            let own = text.get(span.bytes.clone()).unwrap_or_default();
+            for (breaks, piece) in own.split_inclusive('\n').enumerate() {
+                let words = piece.strip_suffix('\n').unwrap_or(piece);
+                if is_line_start {
+                    self.begin_line(span, breaks, words);
+                }
+                if !words.is_empty() {
+                    self.push_words(words, span);
+                }
+                is_line_start = words.len() < piece.len();
+                if is_line_start {
+                    self.output.push('\n');
+                }
+            }
+        }
+    }
+
+    /// Writes the margin. It is blank where a source goes on with its next line.
+    fn begin_line(&mut self, span: &Span, breaks: usize, words: &str) {
+        let name = name(&span.source);
+        let line = first_line(&span.source).map(|first| first + breaks);
+        let goes_on = self.last.as_ref().is_some_and(|(last_name, last_line)| {
+            *last_name == name && last_line.map(|last_line| last_line + 1) == line
+        });
+        let label = if goes_on { String::new() } else { shortened(&with_line(&name, line), MARGIN) };
+        // No space behind the bar of an empty line: nothing would follow it.
+        let gap = if words.is_empty() { "" } else { " " };
+        self.push(&format!("{label:MARGIN$} │{gap}"), DIM);
+        self.last = Some((name, line));
+    }
+
+    fn push_words(&mut self, words: &str, span: &Span) {
+        match self.reader {
+            Reader::Program => self.output.push_str(words),
+            Reader::Person => self.push(&visible(words), style(span)),
+        }
+    }
+
+    fn push(&mut self, text: &str, style: Style) {
+        match self.reader {
+            Reader::Program => self.output.push_str(text),
+            Reader::Person => self.output.push_str(&format!("{style}{text}{style:#}")),
+        }
+    }
+}
+
+/// A template's own words are plain; what was inserted, or changes within a session, has a colour.
+fn style(span: &Span) -> Style {
+    if span.template.is_none() && span.stability <= Stability::Session {
+        Style::new()
+    } else {
+        colour::of(span.stability)
+    }
+}

@@ -1,0 +1,395 @@
+//! `proem explain` and `proem build --annotate`, as a user sees them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+mod desk;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use desk::{Desk, on_terminal};
+use proem_testkit::for_each_case;
+use serde_json::Value;
+
+const TEMPLATE: &[u8] = b"You run [prompt:model].\n\
+    [if file:AGENTS.md]Follow the rules:\n\n[file:AGENTS.md][endif]\n\
+    [if file:MORE.md]More: [file:MORE.md][else]There is no more.[endif]\n\
+    It is [system:time].";
+
+/// A template with a file, variables, conditions and a file that is not there.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.write("t.md", TEMPLATE).write("AGENTS.md", "# Rules\n\nWrite tests first, naïvely.\n".as_bytes());
+    desk
+}
+
+/// The command with everything pinned.
+fn arguments<'a>(command: &[&'a str]) -> Vec<&'a str> {
+    let pins = ["--template", "t.md", "--model", "m-1", "--now", "2026-01-02T03:04:05Z"];
+    [command, &pins].concat()
+}
+
+/// Compares all of standard output with a text that begins on a line of its own. A desk's path stands in it
+/// as another one of the same length.
+#[track_caller]
+fn says(desk: &Desk, arguments: &[&str], expected: &str) {
+    let output = desk.run(arguments);
+    let said = desk.said(&output.stdout).replace("{root}", "/tmp/proem-000000");
+    let expected = expected.strip_prefix('\n').unwrap_or(expected);
+    assert_eq!(said, expected, "{}", desk.said(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// Takes the margin away from each line.
+fn without_margin(page: &str) -> String {
+    let lines = page.split_inclusive('\n').map(|line| {
+        let (margin, text) = line.split_once(" │").unwrap();
+        assert_eq!(margin.chars().count(), 28, "{line}");
+        text.strip_prefix(' ').unwrap_or(text)
+    });
+    lines.collect()
+}
+
+#[test]
+fn explain_shows_the_source_of_every_byte() {
+    let desk = desk();
+    let output = desk.run(&arguments(&["explain"]));
+    assert_eq!(desk.said(&output.stderr), "");
+    let expected = r"
+profile  template
+digest   beebf3c25a4069b0ba586ea3279cb30f91d57e64463311562684ab39b0d0b8ae
+prefix   120 bytes
+
+bytes  range     stability  source                                  inserted by
+  120                       system
+  120  0..120    turn         base from t.md
+    8  0..8      session        t.md:1
+    3  8..11     session        [prompt:model]                      t.md:1:9
+   21  11..32    session        t.md:1
+   38  32..70    project        /tmp/proem-000000/work/AGENTS.md:1  [file:AGENTS.md] at t.md:4:1
+   25  70..95    session        t.md:4
+   24  95..119   turn           [system:time]                       t.md:6:7
+    1  119..120  session        t.md:6
+
+outcome  file                              why
+used     /tmp/proem-000000/work/AGENTS.md
+missing  /tmp/proem-000000/work/MORE.md    no such file
+
+note: `[file:MORE.md]` is absent: no such file (t.md:5:1)
+warning: [system:time] changes with every turn and stands at byte 95 of the system carrier: when it does, the cache loses 25 bytes (t.md:6:7)
+hint: move it to a section on the `turn` carrier, or as far down as possible
+";
+    says(&desk, &arguments(&["explain"]), expected);
+}
+
+#[test]
+fn files_alone_are_the_files_that_were_looked_at() {
+    let expected = r"
+outcome  file                              why
+used     /tmp/proem-000000/work/AGENTS.md
+missing  /tmp/proem-000000/work/MORE.md    no such file
+";
+    says(&desk(), &arguments(&["explain", "--files"]), expected);
+}
+
+#[test]
+fn nothing_is_said_in_words() {
+    let desk = Desk::new();
+    desk.write("empty.md", b"");
+    let expected = r"
+profile  template
+digest   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+prefix   0 bytes
+
+The prompt is empty: no section has text.
+
+No file was looked at.
+
+There are no notes.
+";
+    says(&desk, &["explain", "--template", "empty.md"], expected);
+    says(&desk, &["explain", "--template", "empty.md", "--files"], "No file was looked at.\n");
+    says(&desk, &["build", "--annotate", "--template", "empty.md"], "");
+}
+
+/// A value that is empty today may not be tomorrow, so its place is shown.
+#[test]
+fn empty_values_have_a_line() {
+    let desk = Desk::new();
+    desk.write("t.md", b"[x:y]");
+    let expected = r"
+profile  template
+digest   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+prefix   0 bytes
+
+The prompt is empty: no section has text.
+
+bytes  range  stability  source     inserted by
+    0                    system
+    0  0..0   session        [x:y]  t.md:1:1
+
+No file was looked at.
+
+There are no notes.
+";
+    says(&desk, &["explain", "--template", "t.md", "--var", "x:y="], expected);
+}
+
+/// Without bytes, the end of one section and the start of the next are the same place.
+#[test]
+fn empty_values_stay_in_their_section() {
+    let desk = Desk::new();
+    let profile = "extends = \"template\"\n[[section]]\nid = \"second\"\n\
+        template = { text = \"[x:y]B\", syntax = \"bracket\" }\n";
+    desk.write(".proem/profiles/mine.toml", profile.as_bytes()).write("t.md", b"A[x:y]");
+    let expected = r"
+profile  mine
+digest   38164fbd17603d73f696b8b4d72664d735bb6a7c88577687fd2ae33fd6964153
+prefix   2 bytes
+
+bytes  range  stability  source                                               inserted by
+    2                    system
+    1  0..1   session      base from t.md
+    1  0..1   session        t.md:1
+    0  1..1   session        [x:y]                                            t.md:1:2
+    1  1..2   session      second from profile mine, section.second.template
+    0  1..1   session        [x:y]                                            profile mine, section.second.template
+    1  1..2   user           profile mine, section.second.template
+
+No file was looked at.
+
+There are no notes.
+";
+    says(&desk, &["explain", "-p", "mine", "--template", "t.md", "--var", "x:y="], expected);
+}
+
+#[test]
+fn annotated_lines_name_the_source_where_it_changes() {
+    let desk = desk();
+    let output = desk.run(&arguments(&["build", "--annotate"]));
+    let expected = r"
+t.md:1                       │ You run m-1.
+                             │ Follow the rules:
+                             │
+…/work/AGENTS.md:1           │ # Rules
+                             │
+                             │ Write tests first, naïvely.
+t.md:4                       │
+                             │ There is no more.
+                             │ It is 2026-01-02T03:04:05.000Z.";
+    says(&desk, &arguments(&["build", "--annotate"]), expected);
+    assert_eq!(output.stderr, desk.run(&arguments(&["build"])).stderr);
+    let prompt = desk.run(&arguments(&["build"])).stdout;
+    assert_eq!(without_margin(&desk.said(&output.stdout)), desk.said(&prompt));
+}
+
+/// Lines that a condition leaves out break the count, so the margin says where it goes on.
+#[test]
+fn annotated_lines_are_numbered_as_in_their_source() {
+    let desk = Desk::new();
+    desk.write("a/rather/deep/folder/RULES.md", b"one\ntwo\n");
+    desk.write("t.md", b"1\n2\n[if x:y]\n4\n[endif]\n6 [file:a/rather/deep/folder/RULES.md]7\n");
+    let expected = r"
+t.md:1                       │ 1
+                             │ 2
+t.md:5                       │
+                             │ 6 one
+…/deep/folder/RULES.md:2     │ two
+t.md:6                       │ 7
+";
+    says(&desk, &["build", "-q", "--annotate", "--template", "t.md", "--absent", "x:y"], expected);
+}
+
+#[test]
+fn carriers_have_headings_where_there_are_several() {
+    let desk = Desk::new();
+    let profile = "extends = \"template\"\n[[section]]\nid = \"clock\"\ncarrier = \"turn\"\n\
+        template = { text = \"It is [system:date].\\n\", syntax = \"bracket\" }\n";
+    desk.write(".proem/profiles/mine.toml", profile.as_bytes());
+    desk.write("t.md", b"Be brief.");
+    desk.write("r.json", br#"{"append": "Be kind.\nBe exact."}"#);
+    let pins = ["-p", "mine", "--template", "t.md", "--request", "r.json", "--now", "2026-01-02T03:04:05Z"];
+    let expected = r"
+system, 29 bytes ────────────┬─
+t.md:1                       │ Be brief.
+… mine, section.append.lead  │
+request field `append`       │ Be kind.
+                             │ Be exact.
+turn, 18 bytes ──────────────┬─
+… section.clock.template     │ It is 2026-01-02.
+";
+    says(&desk, &[&["build", "-q", "--annotate"], &pins[..]].concat(), expected);
+    let expected = r"
+profile  mine
+digest   8539f1eec7d93aa7eddf9c3c2894d8e6740ab9a1cd3d5f90f802adc086fc5939
+prefix   29 bytes
+
+bytes  range   stability  source                                             inserted by
+   29                     system
+    9  0..9    session      base from t.md
+    9  0..9    session        t.md:1
+   20  9..29   session      append from request field `append`
+    2  9..11   user           profile mine, section.append.lead
+   18  11..29  session        request field `append`
+   18                     turn
+   18  0..18   day          clock from profile mine, section.clock.template
+    6  0..6    user           profile mine, section.clock.template
+   10  6..16   day            [system:date]                                  profile mine, section.clock.template
+    2  16..18  user           profile mine, section.clock.template
+
+No file was looked at.
+
+There are no notes.
+";
+    says(&desk, &[&["explain"], &pins[..]].concat(), expected);
+}
+
+/// A path may hold anything but NUL: it must not move the cursor or pretend to be another line.
+#[test]
+fn paths_cannot_act_on_the_terminal() {
+    let desk = Desk::new();
+    let folder = "e\u{1b}[2Jvil\nused  x";
+    desk.write(&format!("{folder}/a.md"), b"a\n").write("t.md", b"[file:a.md][file:b\t.md]");
+    let flags = ["--template", "t.md", "--cwd", folder];
+    let expected = r"
+profile  template
+digest   87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7
+prefix   2 bytes
+
+bytes  range  stability  source                                                            inserted by
+    2                    system
+    2  0..2   project      base from t.md
+    2  0..2   project        /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md:1  [file:a.md] at t.md:1:1
+
+outcome  file                                                                why
+used     /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md
+missing  /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/b<U+0009>.md  no such file
+
+note: `[file:b<U+0009>.md]` is absent: no such file (t.md:1:12)
+";
+    says(&desk, &[&["explain"], &flags[..]].concat(), expected);
+    let expected = r"
+…  x/a.md:1                  │ a
+";
+    says(&desk, &[&["build", "-q", "--annotate"], &flags[..]].concat(), expected);
+}
+
+#[test]
+fn json_is_that_of_build() {
+    let desk = desk();
+    let explained = desk.run(&arguments(&["explain", "--format", "json"]));
+    assert_eq!(explained, desk.run(&arguments(&["build", "--format", "json"])));
+    assert!(serde_json::from_slice::<Value>(&explained.stdout).unwrap()["spans"].is_array());
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    let desk = Desk::new();
+    desk.refuses(
+        &["build", "--annotate", "--format", "json"],
+        2,
+        "error: cannot use `--annotate` together with `--format json`\n\
+         hint: leave `--annotate` out: `spans` in the JSON holds the source of every byte\n",
+    );
+    desk.refuses(
+        &["explain", "--files", "--format", "json"],
+        2,
+        "error: cannot use `--files` together with `--format json`\n\
+         hint: leave `--files` out: `considered` in the JSON is the list of files\n",
+    );
+    assert_eq!(desk.run(&["build", "--annotate", "--format", "text"]).status.code(), Some(0));
+}
+
+/// Into a pipe the text goes raw, with the escapes that a file holds; on a terminal they are harmless.
+#[test]
+fn annotated_text_has_colours_on_a_terminal_only() {
+    let desk = Desk::new();
+    desk.write("t.md", b"A [x:y] B\x1b[2J [system:time]\n");
+    let flags = ["build", "-q", "--annotate", "--template", "t.md", "--var", "x:y=v", "--now"];
+    let flags = [&flags[..], &["2026-01-02T03:04:05Z"]].concat();
+    says(&desk, &flags, "t.md:1                       │ A v B\u{1b}[2J 2026-01-02T03:04:05.000Z\n");
+
+    let mut command = desk.command(&flags);
+    command.env("TERM", "xterm");
+    assert_eq!(
+        on_terminal(command),
+        "\u{1b}[2mt.md:1                       │ \u{1b}[0mA \u{1b}[32mv\u{1b}[0m \
+         B<U+001B>[2J \u{1b}[31m2026-01-02T03:04:05.000Z\u{1b}[0m\n"
+    );
+    let mut command = desk.command(&flags);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    assert_eq!(
+        on_terminal(command),
+        "t.md:1                       │ A v B<U+001B>[2J 2026-01-02T03:04:05.000Z\n"
+    );
+}
+
+#[test]
+fn explain_colours_stability_on_a_terminal() {
+    let desk = Desk::new();
+    desk.write("t.md", b"[system:date][file:a.md]").write("a.md", b"a");
+    let mut command = desk.command(&["explain", "--template", "t.md", "--now", "2026-01-02T03:04:05Z"]);
+    command.env("TERM", "xterm");
+    let shown = on_terminal(command);
+    let shown = desk.said(shown.as_bytes()).replace("{root}", "/tmp/proem-000000");
+    let rows: Vec<&str> = shown.lines().skip(5).take(4).collect();
+    let expected = [
+        "   11                     \u{1b}[1msystem\u{1b}[0m",
+        "   11  0..11   \u{1b}[33mday\u{1b}[0m          base from t.md",
+        "   10  0..10   \u{1b}[33mday\u{1b}[0m            [system:date]                  \u{1b}[2mt.md:1:1\u{1b}[0m",
+        "    1  10..11  \u{1b}[32mproject\u{1b}[0m        /tmp/proem-000000/work/a.md:1  \
+         \u{1b}[2m[file:a.md] at t.md:1:14\u{1b}[0m",
+    ];
+    assert_eq!(rows, expected);
+}
+
+/// Whatever the prompt, the margin only stands before it.
+#[test]
+fn annotated_text_is_the_prompt_in_every_case_of_the_corpus() {
+    for_each_case(|case| {
+        let laid = case.lay_out();
+        let run = |arguments: &[&str]| {
+            let desk = Desk::new();
+            let mut command = desk.command(&["build", "-q", "--request", "-"]);
+            let mut child = command
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            child.stdin.take().unwrap().write_all(laid.request.as_bytes()).unwrap();
+            child.wait_with_output().unwrap()
+        };
+        let json = run(&["--format", "json"]);
+        let page = run(&["--annotate"]);
+        assert_eq!(page.status, json.status);
+        if json.status.success() {
+            let shape: Value = serde_json::from_slice(&json.stdout).unwrap();
+            check_page(std::str::from_utf8(&page.stdout).unwrap(), &shape["carriers"]);
+        }
+    });
+}
+
+fn check_page(page: &str, carriers: &Value) {
+    let carriers = carriers.as_object().unwrap();
+    if carriers.keys().all(|carrier| carrier == "system") {
+        let system = carriers.get("system").map_or("", |text| text.as_str().unwrap());
+        assert_eq!(without_margin(page), system);
+        return;
+    }
+    let order = ["system", "developer", "first_user", "turn"];
+    let mut expected = String::new();
+    for (carrier, text) in order.iter().filter_map(|carrier| Some((carrier, carriers.get(*carrier)?))) {
+        let text = text.as_str().unwrap();
+        let _ = writeln!(expected, "{carrier} {}\n{}", text.len(), text.strip_suffix('\n').unwrap_or(text));
+    }
+    let found: String = page
+        .split_terminator('\n')
+        .map(|line| match line.split_once(" bytes ──") {
+            Some((heading, _)) => heading.replace(',', "") + "\n",
+            None => without_margin(&format!("{line}\n")),
+        })
+        .collect();
+    assert_eq!(found, expected);
+}

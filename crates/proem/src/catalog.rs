@@ -1,0 +1,182 @@
+//! The catalog: wording by key, in layers that packs lay over each other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use proem_core::builtin;
+use proem_core::fact::Absence;
+use proem_core::limit::SETTINGS_BYTES_MAX;
+use proem_core::nearest::nearest;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::Places;
+use serde::Deserialize;
+
+use crate::error::{Error, Excerpt};
+use crate::file::{Cap, ReadPolicy, read_text};
+use crate::host::Host;
+use crate::resolve::Author;
+use crate::workspace::Workspace;
+
+/// The file of a layer, in the user's and in the workspace's folder.
+const FILE_NAME: &str = "prompts.toml";
+
+const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+
+/// The wording that holds for one build.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    entries: BTreeMap<String, Entry>,
+    all: Vec<(String, Entry)>,
+    notes: Vec<Note>,
+}
+
+/// The wording of one key, and the layer that decided it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The template.
+    pub text: String,
+    /// The pack's file, or `built-in`.
+    pub layer: String,
+    pub(crate) path: Option<String>,
+    pub(crate) stability: Stability,
+    pub(crate) author: Author,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pack {
+    #[serde(default)]
+    prompt: BTreeMap<String, String>,
+}
+
+/// Where a layer comes from.
+struct Layer {
+    path: PathBuf,
+    is_required: bool,
+    stability: Stability,
+    author: Author,
+    policy: ReadPolicy,
+}
+
+impl Catalog {
+    /// Lays all layers over each other: built-in, the user's, the workspace's, then the request's packs.
+    pub fn load(host: &Host, workspace: &Workspace, packs: &[String]) -> Result<Self, Error> {
+        let mut catalog = Self::default();
+        let built_in = parse(builtin::CATALOG, "built-in")?;
+        for (key, text) in built_in.prompt {
+            let (layer, path) = ("built-in".to_owned(), None);
+            catalog
+                .take(key, Entry { text, layer, path, stability: Stability::Release, author: Author::User });
+        }
+        let user_policy = ReadPolicy::user(host.home().as_deref(), &[]);
+        let mut layers: Vec<Layer> = Vec::new();
+        layers.extend(host.config_dir().map(|folder| Layer {
+            path: folder.join(FILE_NAME),
+            is_required: false,
+            stability: Stability::User,
+            author: Author::User,
+            policy: user_policy.clone(),
+        }));
+        layers.push(Layer {
+            path: workspace.folder().join(FILE_NAME),
+            is_required: false,
+            stability: Stability::Project,
+            author: Author::Other,
+            policy: workspace.own_files(host),
+        });
+        layers.extend(packs.iter().map(|pack| Layer {
+            path: workspace.path().join(pack),
+            is_required: true,
+            stability: Stability::Session,
+            author: Author::User,
+            policy: user_policy.clone(),
+        }));
+        for layer in &layers {
+            catalog.lay(layer)?;
+        }
+        Ok(catalog)
+    }
+
+    fn lay(&mut self, layer: &Layer) -> Result<(), Error> {
+        let shown = layer.path.display().to_string();
+        let text = match read_text(&layer.path, &layer.policy, CAP) {
+            Ok(text) => text,
+            Err(Absence::NoSuchFile) if !layer.is_required => return Ok(()),
+            Err(why) => return Err(Error::File { role: "pack", path: shown, why }),
+        };
+        for (key, text) in parse(&text, &shown)?.prompt {
+            if !self.entries.contains_key(&key) {
+                self.notes.push(self.unknown(&key, &layer.path));
+            }
+            let (layer_name, path) = (shown.clone(), Some(shown.clone()));
+            let entry =
+                Entry { text, layer: layer_name, path, stability: layer.stability, author: layer.author };
+            self.take(key, entry);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, key: String, entry: Entry) {
+        self.all.push((key.clone(), entry.clone()));
+        self.entries.insert(key, entry);
+    }
+
+    fn unknown(&self, key: &str, path: &Path) -> Note {
+        let message = format!("`{key}` in {} is no key of the catalog", path.display());
+        let hint = match nearest(key, self.entries.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the keys are: {}", self.entries.keys().cloned().collect::<Vec<_>>().join(", ")),
+        };
+        Note::new(Code::UnknownKey, Severity::Warning, message)
+            .with_hint(hint)
+            .with_source(Source::File { path: path.display().to_string(), place: None })
+    }
+
+    /// The wording of a key.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// The effective wording, by key.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
+    }
+
+    /// Every wording that was read, also those that another layer replaced.
+    pub(crate) fn all(&self) -> &[(String, Entry)] {
+        &self.all
+    }
+
+    /// What a reader should know.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}
+
+impl Entry {
+    /// What the template is called in messages.
+    pub(crate) fn name(&self, key: &str) -> String {
+        format!("`{key}` of {}", self.layer)
+    }
+}
+
+fn parse(text: &str, path: &str) -> Result<Pack, Error> {
+    toml::from_str(text).map_err(|error| {
+        let place = error.span().map(|span| Places::new(text).at(span.start));
+        let line = place.and_then(|place| text.lines().nth(place.line - 1));
+        let excerpt = place.zip(line).map(|(place, line)| Box::new(Excerpt { place, line: line.to_owned() }));
+        let at =
+            place.map_or_else(String::new, |place| format!("line {}, column {}: ", place.line, place.column));
+        Error::Config {
+            role: "pack",
+            path: path.to_owned(),
+            message: format!("{at}{}", error.message()),
+            hint: None,
+            excerpt,
+        }
+    })
+}

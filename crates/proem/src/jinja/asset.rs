@@ -1,0 +1,39 @@
+//! Assets: the texts that Jinja templates are made of, and what is known about each.
+
+use std::collections::BTreeMap;
+
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+use super::reference::Reference;
+
+/// One template text.
+#[derive(Debug, Clone)]
+pub(crate) struct Asset {
+    /// The reference, where it lies in a library; includes may then be relative to it.
+    pub(crate) reference: Option<Reference>,
+    pub(crate) text: String,
+    pub(crate) origin: Source,
+    pub(crate) stability: Stability,
+}
+
+/// The assets that a build has loaded so far, by name. What was looked for in vain has its reason.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Assets {
+    by_name: BTreeMap<String, Result<Asset, String>>,
+}
+
+impl Assets {
+    pub(crate) fn insert(&mut self, name: String, asset: Result<Asset, String>) {
+        self.by_name.insert(name, asset);
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Result<&Asset, &str>> {
+        self.by_name.get(name).map(|found| found.as_ref().map_err(String::as_str))
+    }
+
+    /// The assets that exist, by name.
+    pub(crate) fn present(&self) -> impl Iterator<Item = (&str, &Asset)> {
+        self.by_name.iter().filter_map(|(name, asset)| Some((name.as_str(), asset.as_ref().ok()?)))
+    }
+}

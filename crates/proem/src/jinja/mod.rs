@@ -1,0 +1,293 @@
+//! Jinja templates: assets that include each other, rendered by minijinja, with the origin of every
+//! byte.
+//!
+//! Nothing here looks at the world. What a render lacks (an asset, a fact) it names as a [`Wish`];
+//! whoever renders fulfils it and tries again. It lives outside the core only because it must
+//! implement `std::io::Write` to see what minijinja writes.
+
+mod asset;
+mod edit;
+mod error;
+mod guard;
+pub(crate) mod reference;
+mod spans;
+mod syntax;
+mod trace;
+mod values;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, ErrorKind, Output, State, UndefinedBehavior, escape_formatter};
+use proem_core::limit::JINJA_DEPTH_MAX;
+use proem_core::rendered::Rendered;
+
+pub(crate) use asset::{Asset, Assets};
+pub use error::TemplateError;
+pub(crate) use syntax::Outline;
+pub(crate) use values::{Binding, Context};
+
+use edit::Edited;
+use guard::Budget;
+use reference::Reference;
+use spans::Scene;
+use trace::{MARK, Mark, Sink};
+
+/// What a render lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// A fact, by its key.
+    Fact(String),
+    /// An asset, by its reference.
+    Asset(Reference),
+}
+
+/// Why there is no text.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Wish(Wish),
+    Error(Box<TemplateError>),
+}
+
+/// What a profile says about Jinja.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) trim_blocks: bool,
+    pub(crate) lstrip_blocks: bool,
+    /// Other names of the libraries' prefixes.
+    pub(crate) aliases: BTreeMap<String, String>,
+}
+
+impl Options {
+    fn syntax(&self) -> SyntaxConfig {
+        let mut builder = SyntaxConfig::builder();
+        builder.trim_blocks(self.trim_blocks).lstrip_blocks(self.lstrip_blocks).keep_trailing_newline(false);
+        builder.build().unwrap_or_default()
+    }
+}
+
+/// Begins the detail of an error that asks for an asset.
+const WANTED_ASSET: &str = "\u{0}wanted asset ";
+/// Begins the name that stands for a reference which is none.
+const BAD_REFERENCE: &str = "\u{0}bad reference ";
+
+/// Checks the syntax of an asset and outlines it.
+pub(crate) fn outline(name: &str, asset: &Asset, options: &Options) -> Result<Outline, Box<TemplateError>> {
+    syntax::outline(&asset.text, name, &options.syntax()).map_err(|error| {
+        let mut assets = Assets::default();
+        assets.insert(name.to_owned(), Ok(asset.clone()));
+        Box::new(error::explain(&error, &assets, &|_, offset| offset, &[]))
+    })
+}
+
+/// The asset that an include names, as a qualified reference.
+pub(crate) fn resolve(
+    include: &str,
+    parent: &Asset,
+    options: &Options,
+) -> Result<Reference, reference::ReferenceError> {
+    reference::parse(include, parent.reference.as_ref(), &options.aliases)
+}
+
+/// Renders the asset called `root`.
+pub(crate) fn render(
+    root: &str,
+    assets: &Assets,
+    context: &Context,
+    options: &Options,
+) -> Result<Rendered, Stop> {
+    let outlines = outlines(assets, options);
+    let plain = Templates::new(assets, &outlines, Tracing::Off);
+    let text = plain.render(root, context, options).map_err(|error| {
+        match stop(&error, &plain, assets, context) {
+            // The sink knows no template.
+            Stop::Error(error) if error.template.is_empty() => {
+                Stop::Error(Box::new(TemplateError { template: root.to_owned(), ..*error }))
+            }
+            other => other,
+        }
+    })?;
+    let traced = Templates::new(assets, &outlines, Tracing::On).trace(root, context, options);
+    let scene = Scene { root, assets, outlines: &outlines, context };
+    Ok(spans::assemble(&text, traced, &scene))
+}
+
+/// The outlines of all assets that have one; broken ones were refused before.
+fn outlines(assets: &Assets, options: &Options) -> BTreeMap<String, Outline> {
+    let outline = |(name, asset): (&str, &Asset)| {
+        Some((name.to_owned(), syntax::outline(&asset.text, name, &options.syntax()).ok()?))
+    };
+    assets.present().filter_map(outline).collect()
+}
+
+fn stop(error: &minijinja::Error, templates: &Templates, assets: &Assets, context: &Context) -> Stop {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = next.and_then(|source| source.downcast_ref::<minijinja::Error>()) {
+        if let Some(key) = values::wanted_fact(inner) {
+            return Stop::Wish(Wish::Fact(key));
+        }
+        if let Some(name) = inner.detail().and_then(|detail| detail.strip_prefix(WANTED_ASSET))
+            && let Ok(reference) = reference::parse(name, None, &BTreeMap::new())
+        {
+            return Stop::Wish(Wish::Asset(reference));
+        }
+        next = std::error::Error::source(inner);
+    }
+    let original = |name: &str, offset: usize| {
+        let placed = templates.placed.iter().find(|placed| placed.name == name);
+        placed.map_or(offset, |placed| placed.edited.original(offset))
+    };
+    Stop::Error(Box::new(error::explain(error, assets, &original, &context.names())))
+}
+
+/// What a traced render gives: the pieces, and the edited texts that their addresses point into.
+pub(super) struct Traced {
+    text: Vec<u8>,
+    pieces: Vec<trace::Piece>,
+    templates: Vec<Placed>,
+}
+
+/// An edited template: where its text begins in memory, and the number of its first expression.
+#[derive(Debug)]
+struct Placed {
+    name: String,
+    start: usize,
+    edited: Edited,
+    first_site: usize,
+}
+
+/// Whether expressions are wrapped so that they can be followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tracing {
+    On,
+    Off,
+}
+
+/// All assets with their insertions, ready for one render.
+struct Templates {
+    assets: Assets,
+    placed: Vec<Placed>,
+    fuel: u64,
+}
+
+impl Templates {
+    fn new(assets: &Assets, outlines: &BTreeMap<String, Outline>, tracing: Tracing) -> Self {
+        let mut edited_assets = assets.clone();
+        let mut placed: Vec<Placed> = Vec::new();
+        let mut first_site = 0;
+        for (name, asset) in assets.present() {
+            let Some(outline) = outlines.get(name) else { continue };
+            let mut insertions = guard::insertions(outline);
+            if tracing == Tracing::On {
+                insertions.extend(trace::insertions(&outline.sites, first_site));
+            }
+            let edited = Edited::new(&asset.text, insertions);
+            edited_assets.insert(name.to_owned(), Ok(Asset { text: edited.text.clone(), ..asset.clone() }));
+            placed.push(Placed { name: name.to_owned(), start: 0, edited, first_site });
+            first_site += outline.sites.len();
+        }
+        let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
+        Self { assets: edited_assets, placed, fuel: guard::fuel(longest) }
+    }
+
+    fn render(&self, root: &str, context: &Context, options: &Options) -> Result<String, minijinja::Error> {
+        let environment = environment(self, context, options, &Mark::default());
+        let mut sink = Sink::new(Vec::new(), Mark::default());
+        environment.get_template(root)?.render_captured_to(context.value(), &mut sink)?;
+        String::from_utf8(sink.text)
+            .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))
+    }
+
+    /// Renders once more, following every byte; `None` where that is not possible.
+    fn trace(mut self, root: &str, context: &Context, options: &Options) -> Option<Traced> {
+        let mark = Mark::default();
+        let environment = environment(&self, context, options, &mark);
+        for placed in &mut self.placed {
+            placed.start = environment.get_template(&placed.name).ok()?.source().as_ptr().addr();
+        }
+        let ranges = self
+            .placed
+            .iter()
+            .map(|placed| (placed.start, placed.start + placed.edited.text.len()))
+            .collect();
+        let mut sink = Sink::new(ranges, mark);
+        environment.get_template(root).ok()?.render_captured_to(context.value(), &mut sink).ok()?;
+        Some(Traced { text: sink.text, pieces: sink.pieces, templates: self.placed })
+    }
+}
+
+/// Lets wrapped expressions announce their values, and the formatter say when one is written. Every
+/// value counts against the budget, also one that is captured and never printed.
+fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
+    let called = mark.clone();
+    environment.add_function(MARK, move |site: usize, value: Value| {
+        called.call(site);
+        value
+    });
+    let (writing, budget) = (mark.clone(), budget.clone());
+    environment.set_formatter(move |output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
+        budget.spend(value.as_str().map_or(0, str::len))?;
+        writing.begin();
+        let written = escape_formatter(output, state, value);
+        // An empty value leaves its trace as well.
+        let written = written.and_then(|()| output.write_str("").map_err(Into::into));
+        writing.end();
+        written
+    });
+}
+
+/// An environment that knows the assets and nothing else. Everything that changes bytes is said here.
+fn environment(
+    templates: &Templates,
+    context: &Context,
+    options: &Options,
+    mark: &Mark,
+) -> Environment<'static> {
+    let mut environment = Environment::new();
+    let (assets, budget) = (&templates.assets, Budget::default());
+    guard::install(&mut environment, &budget);
+    announce(&mut environment, mark, &budget);
+    environment.set_syntax(options.syntax());
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(templates.fuel));
+    environment.set_recursion_limit(JINJA_DEPTH_MAX);
+    environment.set_debug(true);
+    environment.add_test("absent", |value: &Value| values::is_absent(value));
+    environment.add_test("present", |value: &Value| !value.is_undefined() && !values::is_absent(value));
+    if let Some(file) = context.file() {
+        environment.add_function("file", move |path: &str| file(path));
+    }
+    let (known, aliases) = (assets.clone(), options.aliases.clone());
+    environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
+    let known = assets.clone();
+    environment.set_loader(move |name| load(name, &known));
+    environment
+}
+
+/// The qualified name of an include. A name that is none travels on, to be refused with its reason.
+fn join<'s>(
+    name: &'s str,
+    parent: &str,
+    assets: &Assets,
+    aliases: &BTreeMap<String, String>,
+) -> Cow<'s, str> {
+    let parent = assets.find(parent).and_then(Result::ok).and_then(|asset| asset.reference.as_ref());
+    match reference::parse(name, parent, aliases) {
+        Ok(reference) => Cow::Owned(reference.to_string()),
+        Err(why) => Cow::Owned(format!("{BAD_REFERENCE}`{name}` is no reference: {why}")),
+    }
+}
+
+fn load(name: &str, assets: &Assets) -> Result<Option<String>, minijinja::Error> {
+    if let Some(why) = name.strip_prefix(BAD_REFERENCE) {
+        return Err(minijinja::Error::new(ErrorKind::BadInclude, why.to_owned()));
+    }
+    match assets.find(name) {
+        Some(Ok(asset)) => Ok(Some(asset.text.clone())),
+        Some(Err(why)) => Err(minijinja::Error::new(ErrorKind::TemplateNotFound, why.to_owned())),
+        None => Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("{WANTED_ASSET}{name}"))),
+    }
+}

@@ -1,0 +1,220 @@
+//! Turns the pieces of a traced render into spans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proem_core::rendered::{Origin, Rendered};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::Places;
+use proem_core::variable;
+
+use super::asset::{Asset, Assets};
+use super::reference;
+use super::syntax::Outline;
+use super::trace::{From, Piece};
+use super::values::{Binding, Context};
+use super::{Placed, Traced};
+
+/// What is known about a finished render.
+pub(super) struct Scene<'s> {
+    pub(super) root: &'s str,
+    pub(super) assets: &'s Assets,
+    pub(super) outlines: &'s BTreeMap<String, Outline>,
+    pub(super) context: &'s Context,
+}
+
+/// Gives `text` its spans. Where the trace is missing or says something else, the whole text is the
+/// root template's: less is known then, but nothing wrong.
+pub(super) fn assemble(text: &str, traced: Option<Traced>, scene: &Scene<'_>) -> Rendered {
+    let mut rendered = Rendered::new();
+    let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
+    match traced.filter(|traced| traced.text == text.as_bytes()) {
+        Some(traced) => {
+            let mut scribe = Scribe::new(&traced.templates, scene);
+            let mut start = 0;
+            for piece in &traced.pieces {
+                let end = start + piece.bytes;
+                rendered.push_from(text.get(start..end).unwrap_or_default(), scribe.origin(piece));
+                start = end;
+            }
+        }
+        None => rendered.push(text, asset.origin.clone(), None, least_stable(scene.assets, scene.context)),
+    }
+    rendered
+}
+
+/// The stability of the least stable thing that could be in the text.
+fn least_stable(assets: &Assets, context: &Context) -> Stability {
+    let facts = context.facts.iter().flat_map(|facts| facts.iter().map(|(_, fact)| fact.stability));
+    let assets = assets.present().map(|(_, asset)| asset.stability);
+    facts.chain(assets).max().unwrap_or(Stability::Session)
+}
+
+/// Knows where the render stands: in which template, included from where.
+struct Scribe<'s> {
+    templates: &'s [Placed],
+    assets: &'s Assets,
+    outlines: &'s BTreeMap<String, Outline>,
+    context: &'s Context,
+    /// What each name that templates set is made of, over all templates.
+    assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,
+    /// The templates that are being rendered: their index, and where the one above included it.
+    stack: Vec<(usize, Option<Source>)>,
+    places: BTreeMap<usize, Places<'s>>,
+}
+
+impl<'s> Scribe<'s> {
+    fn new(templates: &'s [Placed], scene: &Scene<'s>) -> Self {
+        let Scene { root, assets, outlines, context } = *scene;
+        let mut assigned: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, made_of) in outlines.values().flat_map(|outline| &outline.assigned) {
+            assigned.entry(name).or_default().extend(made_of.iter().map(String::as_str));
+        }
+        let first = templates.iter().position(|placed| placed.name == root).unwrap_or(0);
+        let stack = vec![(first, None)];
+        Self { templates, assets, outlines, context, assigned, stack, places: BTreeMap::new() }
+    }
+
+    fn origin(&mut self, piece: &Piece) -> Origin {
+        match piece.from {
+            From::Text { address } => self.text(address),
+            From::Site(site) => self.site(site),
+            From::Elsewhere => {
+                let (index, _) = *self.stack.last().unwrap_or(&(0, None));
+                let asset = self.asset(index);
+                let (source, stability) = (asset.origin.clone(), least_stable(self.assets, self.context));
+                Origin { source, template: None, included_from: self.included_from(), stability }
+            }
+        }
+    }
+
+    fn text(&mut self, address: usize) -> Origin {
+        let holds =
+            |placed: &Placed| (placed.start..placed.start + placed.edited.text.len()).contains(&address);
+        let index = self.templates.iter().position(holds).unwrap_or(0);
+        self.enter(index);
+        let placed = &self.templates[index];
+        let source = self.place(index, placed.edited.original(address - placed.start));
+        let stability = self.asset(index).stability;
+        Origin { source, template: None, included_from: self.included_from(), stability }
+    }
+
+    fn site(&mut self, number: usize) -> Origin {
+        let index = self.templates.partition_point(|placed| placed.first_site <= number).saturating_sub(1);
+        self.enter(index);
+        let placed = &self.templates[index];
+        let site = &self.outlines[&placed.name].sites[number - placed.first_site];
+        let written = self.place(index, site.offset);
+        let made_of = self.made_of(&site.names);
+        let own = self.asset(index).stability;
+        let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
+        let included_from = self.included_from();
+        match merge(made_of) {
+            Some(source) => Origin { source, template: Some(written), included_from, stability },
+            None => Origin { source: written, template: None, included_from, stability },
+        }
+    }
+
+    /// The sources behind some names, through everything that templates set.
+    fn made_of(&self, names: &BTreeSet<String>) -> Vec<(Source, Stability)> {
+        let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut sources = Vec::new();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            if let Some(source) = self.source(name) {
+                sources.push(source);
+            } else {
+                let base = name.split(':').next().unwrap_or(name);
+                open.extend(
+                    self.assigned.get(name).or_else(|| self.assigned.get(base)).into_iter().flatten(),
+                );
+            }
+        }
+        sources.sort_by_cached_key(|(source, _)| source.to_string());
+        sources
+    }
+
+    fn source(&self, name: &str) -> Option<(Source, Stability)> {
+        match self.context.bindings.get(name) {
+            Some(Binding::Text { source, stability, .. } | Binding::List { source, stability, .. }) => {
+                Some((source.clone(), *stability))
+            }
+            Some(Binding::Fact(key)) => self.fact(key),
+            None => self.fact(name),
+        }
+    }
+
+    fn fact(&self, key: &str) -> Option<(Source, Stability)> {
+        let fact = self.context.facts.as_ref()?.fact(key);
+        let stability = fact.map(|fact| fact.stability).or_else(|| Some(variable::find(key)?.stability))?;
+        let path = fact.and_then(|fact| fact.path.clone());
+        Some((Source::Variable { key: key.to_owned(), path }, stability))
+    }
+
+    fn asset(&self, index: usize) -> &'s Asset {
+        let name = &self.templates[index].name;
+        self.assets.find(name).and_then(Result::ok).expect("only assets that exist are traced")
+    }
+
+    fn place(&mut self, index: usize, offset: usize) -> Source {
+        let asset = self.asset(index);
+        let places = self.places.entry(index).or_insert_with(|| Places::new(&asset.text));
+        asset.origin.at(places.at(offset))
+    }
+
+    /// Notes that the render is now in this template: back in one that included the last, or in one
+    /// that the last, or one above it, includes.
+    fn enter(&mut self, index: usize) {
+        if let Some(depth) = self.stack.iter().rposition(|(open, _)| *open == index) {
+            self.stack.truncate(depth + 1);
+            return;
+        }
+        let wanted = &self.templates[index].name;
+        for depth in (0..self.stack.len()).rev() {
+            let parent = self.stack[depth].0;
+            if let Some(offset) = self.include_of(parent, wanted) {
+                let from = self.place(parent, offset);
+                self.stack.truncate(depth + 1);
+                self.stack.push((index, Some(from)));
+                return;
+            }
+        }
+        self.stack.push((index, None));
+    }
+
+    fn include_of(&self, parent: usize, wanted: &str) -> Option<usize> {
+        let asset = self.asset(parent);
+        let includes = &self.outlines[&self.templates[parent].name].includes;
+        let found = includes.iter().find(|include| {
+            let resolved = reference::parse(&include.name, asset.reference.as_ref(), &self.context.aliases);
+            resolved.is_ok_and(|reference| reference.to_string() == wanted)
+        });
+        found.map(|include| include.offset)
+    }
+
+    fn included_from(&self) -> Vec<Source> {
+        self.stack.iter().rev().filter_map(|(_, from)| from.clone()).collect()
+    }
+}
+
+/// One source for a value that is made of several.
+fn merge(sources: Vec<(Source, Stability)>) -> Option<Source> {
+    let mut sources = sources.into_iter().map(|(source, _)| source);
+    let first = sources.next()?;
+    let rest: Vec<String> = sources.map(|source| key_of(&source)).collect();
+    if rest.is_empty() {
+        return Some(first);
+    }
+    let keys = std::iter::once(key_of(&first)).chain(rest).collect::<Vec<_>>().join(", ");
+    Some(Source::Variable { key: keys, path: None })
+}
+
+fn key_of(source: &Source) -> String {
+    match source {
+        Source::Variable { key, .. } => key.clone(),
+        other => other.to_string(),
+    }
+}

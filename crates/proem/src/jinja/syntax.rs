@@ -1,0 +1,362 @@
+//! What can be known of a Jinja template without rendering it: its includes, and what each
+//! `{{ … }}` inserts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minijinja::machinery::ast::{self, Expr, Stmt};
+use minijinja::machinery::{Span, Token, parse, tokenize};
+use minijinja::syntax::SyntaxConfig;
+
+/// An include whose name stands in the template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Include {
+    pub(crate) name: String,
+    pub(crate) offset: usize,
+    pub(crate) ignores_missing: bool,
+}
+
+/// A `{{ … }}`: where its expression stands, and the names that it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// Where `{{` begins.
+    pub(crate) offset: usize,
+    /// Where the expression begins and ends, white space included.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) names: BTreeSet<String>,
+}
+
+/// A `~` or `+`: where the whole expression stands, and its operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) start: usize,
+    pub(crate) operator: usize,
+    pub(crate) end: usize,
+}
+
+/// What a template says about itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outline {
+    pub(crate) sums: Vec<Sum>,
+    /// The bytes of the longest text between two tags.
+    pub(crate) longest_text: usize,
+    pub(crate) includes: Vec<Include>,
+    pub(crate) sites: Vec<Site>,
+    /// Names that the template sets, and the names that they are made of.
+    pub(crate) assigned: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Checks a template's syntax and outlines it.
+pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<Outline, minijinja::Error> {
+    let tree = parse(text, name, syntax.clone())?;
+    let mut walk = Walk::default();
+    walk.statement(&tree);
+    let mut outline = walk.outline;
+    let tokens = tokens(text, syntax)?;
+    outline.sites = sites(&tokens, walk.emitted);
+    outline.sums = sums(&tokens, &walk.operands);
+    outline.longest_text = tokens.iter().map(|token| token.text_bytes).max().unwrap_or(0);
+    Ok(outline)
+}
+
+/// A token that matters here.
+struct Mark {
+    kind: MarkKind,
+    start: usize,
+    end: usize,
+    text_bytes: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MarkKind {
+    VariableStart,
+    VariableEnd,
+    Operator,
+    Other,
+}
+
+fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Error> {
+    let mark = |found: Result<(Token<'_>, Span), minijinja::Error>| {
+        let (token, span) = found?;
+        let kind = match token {
+            Token::VariableStart => MarkKind::VariableStart,
+            Token::VariableEnd => MarkKind::VariableEnd,
+            Token::Tilde | Token::Plus => MarkKind::Operator,
+            _ => MarkKind::Other,
+        };
+        let text_bytes = if let Token::TemplateData(text) = token { text.len() } else { 0 };
+        Ok(Mark { kind, start: span.start_offset as usize, end: span.end_offset as usize, text_bytes })
+    };
+    tokenize(text, false, syntax.clone()).map(mark).collect()
+}
+
+/// Finds the operator between the operands of each sum: nothing else but brackets stands there.
+fn sums(tokens: &[Mark], operands: &[[usize; 4]]) -> Vec<Sum> {
+    let operators = || tokens.iter().filter(|token| token.kind == MarkKind::Operator);
+    let sum = |[start, left_end, right_start, end]: &[usize; 4]| {
+        let operator = operators().find(|token| token.start >= *left_end && token.end <= *right_start)?.start;
+        Some(Sum { start: *start, operator, end: *end })
+    };
+    operands.iter().filter_map(sum).collect()
+}
+
+/// Pairs the expressions of the tree with their places, both in the order of the text.
+fn sites(tokens: &[Mark], mut emitted: Vec<(usize, BTreeSet<String>)>) -> Vec<Site> {
+    emitted.sort_by_key(|(offset, _)| *offset);
+    let mut names = emitted.into_iter().map(|(_, names)| names);
+    let mut sites = Vec::new();
+    let mut open = None;
+    for token in tokens {
+        match token.kind {
+            MarkKind::VariableStart => open = Some((token.start, token.end)),
+            MarkKind::VariableEnd => {
+                if let Some((offset, start)) = open.take() {
+                    let names = names.next().unwrap_or_default();
+                    sites.push(Site { offset, start, end: token.start, names });
+                }
+            }
+            MarkKind::Operator | MarkKind::Other => {}
+        }
+    }
+    sites
+}
+
+#[derive(Default)]
+struct Walk {
+    outline: Outline,
+    emitted: Vec<(usize, BTreeSet<String>)>,
+    /// For each `~` and `+`: start of the whole, end of the left operand, start of the right one, end.
+    operands: Vec<[usize; 4]>,
+}
+
+impl Walk {
+    fn statements(&mut self, statements: &[Stmt<'_>]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Stmt<'_>) {
+        for expression in expressions(statement) {
+            operands(expression, &mut self.operands);
+        }
+        match statement {
+            Stmt::Template(template) => self.statements(&template.children),
+            Stmt::EmitExpr(emit) => {
+                let names = names(&emit.expr);
+                self.emitted.push((emit.expr.span().start_offset as usize, names));
+            }
+            Stmt::ForLoop(each) => {
+                self.assign(&each.target, &names(&each.iter));
+                self.statements(&each.body);
+                self.statements(&each.else_body);
+            }
+            Stmt::IfCond(condition) => {
+                self.statements(&condition.true_body);
+                self.statements(&condition.false_body);
+            }
+            Stmt::WithBlock(with) => {
+                for (target, value) in &with.assignments {
+                    self.assign(target, &names(value));
+                }
+                self.statements(&with.body);
+            }
+            Stmt::Set(set) => self.assign(&set.target, &names(&set.expr)),
+            Stmt::SetBlock(set) => {
+                let before = self.emitted.len();
+                self.statements(&set.body);
+                let inside = self.emitted[before..].iter().flat_map(|(_, names)| names.clone()).collect();
+                self.assign(&set.target, &inside);
+            }
+            Stmt::AutoEscape(block) => self.statements(&block.body),
+            Stmt::FilterBlock(block) => self.statements(&block.body),
+            Stmt::Block(block) => self.statements(&block.body),
+            Stmt::Macro(block) => self.statements(&block.body),
+            Stmt::CallBlock(block) => self.statements(&block.macro_decl.body),
+            Stmt::Include(include) => self.include(&include.name, include.ignore_missing),
+            Stmt::Extends(extends) => self.include(&extends.name, false),
+            Stmt::Import(import) => self.include(&import.expr, false),
+            Stmt::FromImport(import) => self.include(&import.expr, false),
+            Stmt::EmitRaw(_) | Stmt::Continue(_) | Stmt::Break(_) | Stmt::Do(_) => {}
+        }
+    }
+
+    /// Takes an include whose name is a text. Of a list, any one may exist.
+    fn include(&mut self, name: &Expr<'_>, ignores_missing: bool) {
+        let offset = name.span().start_offset as usize;
+        let Some(value) = name.as_const() else { return };
+        if let Some(name) = value.as_str() {
+            self.outline.includes.push(Include { name: name.to_owned(), offset, ignores_missing });
+            return;
+        }
+        let names = value.try_iter().into_iter().flatten();
+        for name in names.filter_map(|value| value.as_str().map(str::to_owned)) {
+            self.outline.includes.push(Include { name, offset, ignores_missing: true });
+        }
+    }
+
+    fn assign(&mut self, target: &Expr<'_>, made_of: &BTreeSet<String>) {
+        for name in names(target) {
+            self.outline.assigned.entry(name).or_default().extend(made_of.iter().cloned());
+        }
+    }
+}
+
+/// The expressions that stand in a statement itself, not in its body.
+fn expressions<'s, 'a>(statement: &'s Stmt<'a>) -> Vec<&'s Expr<'a>> {
+    match statement {
+        Stmt::EmitExpr(emit) => vec![&emit.expr],
+        Stmt::ForLoop(each) => std::iter::once(&each.iter).chain(&each.filter_expr).collect(),
+        Stmt::IfCond(condition) => vec![&condition.expr],
+        Stmt::WithBlock(with) => with.assignments.iter().map(|(_, value)| value).collect(),
+        Stmt::Set(set) => vec![&set.expr],
+        Stmt::SetBlock(set) => set.filter.iter().collect(),
+        Stmt::FilterBlock(block) => vec![&block.filter],
+        Stmt::Include(include) => vec![&include.name],
+        Stmt::Macro(block) => block.defaults.iter().collect(),
+        Stmt::CallBlock(block) => call_expressions(&block.call),
+        Stmt::Do(block) => call_expressions(&block.call),
+        _ => Vec::new(),
+    }
+}
+
+fn call_expressions<'s, 'a>(call: &'s ast::Call<'a>) -> Vec<&'s Expr<'a>> {
+    std::iter::once(&call.expr).chain(call.args.iter().map(argument)).collect()
+}
+
+fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
+    match argument {
+        ast::CallArg::Pos(expression)
+        | ast::CallArg::Kwarg(_, expression)
+        | ast::CallArg::PosSplat(expression)
+        | ast::CallArg::KwargSplat(expression) => expression,
+    }
+}
+
+/// Notes the operands of every `~` and `+` in an expression.
+fn operands(expression: &Expr<'_>, found: &mut Vec<[usize; 4]>) {
+    if let Expr::BinOp(binary) = expression
+        && matches!(binary.op, ast::BinOpKind::Concat | ast::BinOpKind::Add)
+    {
+        let (whole, left, right) = (expression.span(), binary.left.span(), binary.right.span());
+        let ends = [whole.start_offset, left.end_offset, right.start_offset, whole.end_offset];
+        found.push(ends.map(|offset| offset as usize));
+    }
+    for part in parts(expression) {
+        operands(part, found);
+    }
+}
+
+/// The expressions that an expression is made of.
+fn parts<'s, 'a>(expression: &'s Expr<'a>) -> Vec<&'s Expr<'a>> {
+    match expression {
+        Expr::Var(_) | Expr::Const(_) => Vec::new(),
+        Expr::Slice(slice) => {
+            let ends = [&slice.start, &slice.stop, &slice.step];
+            std::iter::once(&slice.expr).chain(ends.into_iter().flatten()).collect()
+        }
+        Expr::UnaryOp(unary) => vec![&unary.expr],
+        Expr::BinOp(binary) => vec![&binary.left, &binary.right],
+        Expr::Compare(compare) => std::iter::once(&compare.expr)
+            .chain(compare.ops.iter().map(|operation| &operation.expr))
+            .collect(),
+        Expr::IfExpr(choice) => {
+            [&choice.test_expr, &choice.true_expr].into_iter().chain(&choice.false_expr).collect()
+        }
+        Expr::Filter(filter) => filter.expr.iter().chain(filter.args.iter().map(argument)).collect(),
+        Expr::Test(test) => std::iter::once(&test.expr).chain(test.args.iter().map(argument)).collect(),
+        Expr::GetAttr(get) => vec![&get.expr],
+        Expr::GetItem(get) => vec![&get.expr, &get.subscript_expr],
+        Expr::Call(call) => call_expressions(call),
+        Expr::List(list) => list.items.iter().collect(),
+        Expr::Tuple(tuple) => tuple.items.iter().collect(),
+        Expr::Map(map) => map.keys.iter().chain(&map.values).collect(),
+    }
+}
+
+/// The names that an expression is made of: `git.branch`, `file("x")` as `file:x`, `tools`.
+fn names(expression: &Expr<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    collect(expression, &mut found);
+    found
+}
+
+fn collect(expression: &Expr<'_>, found: &mut BTreeSet<String>) {
+    match expression {
+        Expr::Var(var) => {
+            found.insert(var.id.to_owned());
+        }
+        Expr::GetAttr(get) => match &get.expr {
+            Expr::Var(var) => {
+                found.insert(format!("{}:{}", var.id, get.name));
+            }
+            other => collect(other, found),
+        },
+        Expr::GetItem(get) => match (&get.expr, get.subscript_expr.as_const()) {
+            (Expr::Var(var), Some(key)) if key.as_str().is_some() => {
+                found.insert(format!("{}:{}", var.id, key.as_str().unwrap_or_default()));
+            }
+            _ => parts(expression).into_iter().for_each(|part| collect(part, found)),
+        },
+        Expr::Call(call) => collect_call(call, found),
+        _ => parts(expression).into_iter().for_each(|part| collect(part, found)),
+    }
+}
+
+fn collect_call(call: &ast::Call<'_>, found: &mut BTreeSet<String>) {
+    let first = call.args.first().and_then(|argument| match argument {
+        ast::CallArg::Pos(Expr::Const(value)) => value.value.as_str().map(str::to_owned),
+        _ => None,
+    });
+    match (&call.expr, first) {
+        (Expr::Var(var), Some(path)) if var.id == "file" => {
+            found.insert(format!("file:{path}"));
+        }
+        (Expr::Var(_), _) => call.args.iter().for_each(|own| collect(argument(own), found)),
+        _ => call_expressions(call).into_iter().for_each(|part| collect(part, found)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> SyntaxConfig {
+        SyntaxConfig::default()
+    }
+
+    #[test]
+    fn sites_know_their_names_and_places() {
+        let text = "a {{ cwd }}{{- git.branch | upper -}} {{ file('x') ~ env['Y'] }}{% for t in tools %}{{ t }}{% endfor %}";
+        let outline = outline(text, "t", &config()).unwrap();
+        let found: Vec<(&str, Vec<&str>)> = outline
+            .sites
+            .iter()
+            .map(|site| {
+                (
+                    text.get(site.start..site.end).unwrap().trim(),
+                    site.names.iter().map(String::as_str).collect(),
+                )
+            })
+            .collect();
+        let expected: Vec<(&str, Vec<&str>)> = vec![
+            ("cwd", vec!["cwd"]),
+            ("git.branch | upper", vec!["git:branch"]),
+            ("file('x') ~ env['Y']", vec!["env:Y", "file:x"]),
+            ("t", vec!["t"]),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(outline.assigned["t"], BTreeSet::from(["tools".to_owned()]));
+        assert_eq!(outline.sites[0].offset, 2);
+    }
+
+    #[test]
+    fn includes_in_dead_branches_are_found() {
+        let text =
+            "{% if false %}{% include 'a' %}{% endif %}{% include 'b' ignore missing %}{% include name %}";
+        let found = outline(text, "t", &config()).unwrap().includes;
+        let found: Vec<(&str, bool)> =
+            found.iter().map(|include| (include.name.as_str(), include.ignores_missing)).collect();
+        assert_eq!(found, [("a", false), ("b", true)]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Follows a render byte by byte: what comes from which template, and what from which `{{ … }}`.
+//!
+//! minijinja writes a template's own text as slices of the very source that it was given, so their
+//! address tells where they stand. Inserted values are told apart by a function that wraps every
+//! expression ([`insertions`]) and leaves its number behind just before the value is written. Both cost
+//! nothing to the bytes: a second, plain render is what counts, and the two are compared.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proem_core::limit::OUTPUT_BYTES_MAX;
+
+use super::edit::Insertion;
+use super::syntax::Site;
+
+/// The function that is put around every expression.
+pub(super) const MARK: &str = "__proem_at";
+
+/// The insertions that wrap the expressions of a template; numbers count on from `first`.
+pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
+    let wrap = |(index, site): (usize, &Site)| {
+        let open = format!("{MARK}({}, (", first + index);
+        [
+            Insertion { offset: site.start, rank: isize::MIN, text: open },
+            Insertion { offset: site.end, rank: isize::MAX, text: "))".to_owned() },
+        ]
+    };
+    sites.iter().enumerate().flat_map(wrap).collect()
+}
+
+/// The number of the expression whose value comes next, shared by the function that is called, the
+/// formatter that writes and the sink that receives.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mark {
+    called: Arc<AtomicUsize>,
+    writing: Arc<AtomicUsize>,
+}
+
+impl Mark {
+    /// The wrapped expression has been evaluated.
+    pub(super) fn call(&self, site: usize) {
+        self.called.store(site + 1, Ordering::Relaxed);
+    }
+
+    /// A value is about to be written. One that no expression announced belongs to none.
+    pub(super) fn begin(&self) {
+        self.writing.store(self.called.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The value is written.
+    pub(super) fn end(&self) {
+        self.writing.store(0, Ordering::Relaxed);
+    }
+
+    fn site(&self) -> Option<usize> {
+        self.writing.load(Ordering::Relaxed).checked_sub(1)
+    }
+}
+
+/// A piece of output and what wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) bytes: usize,
+    pub(super) from: From,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// A template's own text: which one, and the address.
+    Text { address: usize },
+    /// The value of an expression.
+    Site(usize),
+    /// Something in between, such as a filter block.
+    Elsewhere,
+}
+
+/// Receives the output.
+pub(super) struct Sink {
+    pub(super) text: Vec<u8>,
+    pub(super) pieces: Vec<Piece>,
+    sources: Vec<(usize, usize)>,
+    mark: Mark,
+}
+
+impl Sink {
+    /// `sources` are the addresses of the templates' texts: first byte and byte behind the last.
+    pub(super) const fn new(sources: Vec<(usize, usize)>, mark: Mark) -> Self {
+        Self { text: Vec::new(), pieces: Vec::new(), sources, mark }
+    }
+
+    fn origin(&self, bytes: &[u8]) -> From {
+        if let Some(site) = self.mark.site() {
+            return From::Site(site);
+        }
+        let address = bytes.as_ptr().addr();
+        let is_source = self.sources.iter().any(|(start, end)| (*start..*end).contains(&address));
+        if is_source { From::Text { address } } else { From::Elsewhere }
+    }
+}
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.text.len() + bytes.len() > OUTPUT_BYTES_MAX {
+            return Err(io::Error::other("the output is too large"));
+        }
+        let from = self.origin(bytes);
+        match self.pieces.last_mut() {
+            // One value may be written in several goes.
+            Some(last) if last.from == from && matches!(from, From::Site(_) | From::Elsewhere) => {
+                last.bytes += bytes.len();
+            }
+            _ => self.pieces.push(Piece { bytes: bytes.len(), from }),
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! What a Jinja template sees: variables, and facts by namespace.
+//!
+//! A fact that is not known yet makes the render stop and name it; whoever renders observes it and
+//! tries again. So nothing is observed that no template really asked for, and rendering itself looks
+//! at nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::value::{Object, ObjectRepr, Value};
+use minijinja::{Error, ErrorKind};
+use proem_core::fact::Facts;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::variable;
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub(crate) enum Binding {
+    /// A fact, by its key.
+    Fact(String),
+    /// A text.
+    Text { text: String, source: Source, stability: Stability },
+    /// A list of texts.
+    List { items: Vec<String>, source: Source, stability: Stability },
+}
+
+/// Everything that a template may name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Context {
+    pub(crate) bindings: BTreeMap<String, Binding>,
+    /// The facts known so far; `None` hides the namespaces altogether.
+    pub(crate) facts: Option<Facts>,
+    /// Other names of the libraries' prefixes.
+    pub(crate) aliases: BTreeMap<String, String>,
+    /// Keys that the request gives, beside those of the table.
+    pub(crate) own_keys: Vec<String>,
+}
+
+/// Begins the detail of an error that asks for a fact.
+const WANTED_FACT: &str = "\u{0}wanted fact ";
+
+/// The fact that a failed render asked for.
+pub(super) fn wanted_fact(error: &Error) -> Option<String> {
+    error.detail()?.strip_prefix(WANTED_FACT).map(str::to_owned)
+}
+
+impl Context {
+    /// The value of the whole context.
+    pub(super) fn value(&self) -> Value {
+        Value::from_object(Root(self.clone()))
+    }
+
+    /// The names that a template may use, for messages.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.bindings.keys().cloned().collect();
+        if self.facts.is_some() {
+            let fixed = variable::TABLE.iter().filter(|row| !row.dynamic);
+            names.extend(fixed.map(|row| format!("{}.{}", row.kind, row.name)));
+            names.extend(["env.NAME".to_owned(), "file(\"PATH\")".to_owned()]);
+        }
+        names
+    }
+
+    /// The function `file("PATH")`, where facts are visible.
+    pub(super) fn file(&self) -> Option<impl Fn(&str) -> Result<Value, Error> + Send + Sync + 'static> {
+        let facts = self.facts.clone()?;
+        Some(move |path: &str| fact(&facts, &format!("file:{path}")))
+    }
+
+    fn is_type(&self, name: &str) -> bool {
+        self.facts.is_some()
+            && ((variable::is_known_type(name) && name != variable::LITERAL && name != "file")
+                || self.own_keys.iter().any(|key| variable::split(key).0 == name))
+    }
+}
+
+/// The value of a fact, or the wish to know it.
+fn fact(facts: &Facts, key: &str) -> Result<Value, Error> {
+    match facts.fact(key).map(|fact| &fact.value) {
+        Some(Ok(text)) => Ok(Value::from(text.as_str())),
+        Some(Err(_)) => Ok(Value::from_object(Absent)),
+        None => Err(Error::new(ErrorKind::InvalidOperation, format!("{WANTED_FACT}{key}"))),
+    }
+}
+
+/// A fact without a value: false in conditions, nothing in text.
+#[derive(Debug)]
+struct Absent;
+
+impl Object for Absent {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        false
+    }
+
+    fn render(self: &Arc<Self>, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// Tells whether a value is an absent fact: the test behind `is absent` and `is present`.
+pub(super) fn is_absent(value: &Value) -> bool {
+    value.downcast_object_ref::<Absent>().is_some()
+}
+
+#[derive(Debug)]
+struct Root(Context);
+
+impl Object for Root {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        match self.0.bindings.get(name) {
+            Some(Binding::Text { text, .. }) => Some(Value::from(text.as_str())),
+            Some(Binding::List { items, .. }) => Some(Value::from(items.clone())),
+            Some(Binding::Fact(key)) => Some(or_error(fact(self.0.facts.as_ref()?, key))),
+            None if self.0.is_type(name) => {
+                let facts = self.0.facts.clone()?;
+                let own_keys = self.0.own_keys.clone();
+                Some(Value::from_object(Namespace { kind: name.to_owned(), facts, own_keys }))
+            }
+            None => None,
+        }
+    }
+}
+
+/// The facts of one type: `git.branch`.
+#[derive(Debug)]
+struct Namespace {
+    kind: String,
+    facts: Facts,
+    own_keys: Vec<String>,
+}
+
+impl Object for Namespace {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let key = format!("{}:{}", self.kind, key.as_str()?);
+        let is_known = variable::find(&key).is_some() || self.own_keys.contains(&key);
+        is_known.then(|| or_error(fact(&self.facts, &key)))
+    }
+}
+
+/// An error as a value: it is raised when the template uses it.
+fn or_error(value: Result<Value, Error>) -> Value {
+    value.unwrap_or_else(Value::from)
+}

@@ -1,0 +1,114 @@
+//! Loads assets from the libraries: compiled in, the user's, the workspace's.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::builtin;
+use proem_core::fact::Absence;
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::nearest::nearest;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+use crate::file::{Cap, ReadPolicy, read_text};
+use crate::host::Host;
+use crate::jinja::Asset;
+use crate::jinja::reference::{Library, Reference};
+use crate::resolve::Author;
+use crate::workspace::Workspace;
+
+const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+
+/// The places where assets are looked for.
+pub(crate) struct Libraries {
+    user: Option<PathBuf>,
+    workspace: PathBuf,
+    user_policy: ReadPolicy,
+    workspace_policy: ReadPolicy,
+}
+
+/// Why an asset cannot be had, in words, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Libraries {
+    pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
+        Self {
+            user: host.config_dir().map(|folder| folder.join("prompts")),
+            workspace: workspace.folder().join("prompts"),
+            user_policy: ReadPolicy::user(host.home().as_deref(), &[]),
+            workspace_policy: workspace.own_files(host),
+        }
+    }
+
+    /// Loads one asset.
+    pub(crate) fn load(&self, reference: &Reference) -> Result<Asset, Missing> {
+        match reference.library {
+            Library::BuiltIn => load_builtin(reference),
+            Library::User => {
+                let Some(folder) = &self.user else { return Err(not_configured(reference)) };
+                load_file(reference, folder, &self.user_policy, Stability::User)
+            }
+            Library::Workspace => {
+                load_file(reference, &self.workspace, &self.workspace_policy, Stability::Project)
+            }
+        }
+    }
+}
+
+fn load_file(
+    reference: &Reference,
+    folder: &Path,
+    policy: &ReadPolicy,
+    stability: Stability,
+) -> Result<Asset, Missing> {
+    let path = folder.join(format!("{}.md", reference.path));
+    let shown = path.display().to_string();
+    let text = read_text(&path, policy, CAP).map_err(|why| match why {
+        Absence::NoSuchFile => Missing {
+            message: format!("there is no asset `{reference}`"),
+            hint: Some(format!("it would be the file {shown}")),
+        },
+        why => Missing {
+            message: format!("the asset `{reference}` ({shown}) cannot be used: {why}"),
+            hint: None,
+        },
+    })?;
+    let origin = Source::File { path: shown, place: None };
+    Ok(Asset { reference: Some(reference.clone()), text, origin, stability })
+}
+
+/// Who wrote what lies in a library.
+pub(crate) const fn author(library: Library) -> Author {
+    match library {
+        Library::BuiltIn | Library::User => Author::User,
+        Library::Workspace => Author::Other,
+    }
+}
+
+fn load_builtin(reference: &Reference) -> Result<Asset, Missing> {
+    let Some(text) = builtin::asset(&reference.path) else {
+        let known = builtin::ASSETS.iter().map(|(name, _)| *name);
+        let hint = match nearest(&reference.path, known.clone()) {
+            Some(near) => format!("did you mean `$builtin/{near}`?"),
+            None => format!("built in are: {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        return Err(Missing { message: format!("there is no asset `{reference}`"), hint: Some(hint) });
+    };
+    let origin = Source::BuiltIn { name: reference.path.clone(), place: None };
+    Ok(Asset {
+        reference: Some(reference.clone()),
+        text: text.to_owned(),
+        origin,
+        stability: Stability::Release,
+    })
+}
+
+fn not_configured(reference: &Reference) -> Missing {
+    Missing {
+        message: format!("the library of `{reference}` is not configured"),
+        hint: Some("this host has no configuration directory; use `$workspace/…` or `$builtin/…`".into()),
+    }
+}

@@ -1,0 +1,171 @@
+//! Renders Jinja templates: loads what they include, observes what they ask for, and tries again.
+
+use std::collections::BTreeSet;
+
+use proem_core::fact::Facts;
+use proem_core::limit::ASSETS_MAX;
+use proem_core::note::Note;
+use proem_core::rendered::Rendered;
+use proem_core::source::Source;
+
+use crate::error::Error;
+use crate::jinja::reference::{Reference, ReferenceError};
+use crate::jinja::{self, Asset, Assets, Context, Options, Stop, TemplateError, Wish};
+use crate::libraries::{self, Libraries, Missing};
+use crate::resolve::{Author, Resolver};
+
+/// A template on its way to text.
+pub(crate) struct Job<'j> {
+    /// What the template is called: its reference, or what else it is.
+    pub(crate) name: String,
+    pub(crate) asset: Asset,
+    pub(crate) author: Author,
+    pub(crate) context: Context,
+    pub(crate) options: &'j Options,
+    pub(crate) libraries: &'j Libraries,
+}
+
+/// Checks a template and everything that it includes by name, dead branches too.
+pub(crate) fn check(job: &Job<'_>) -> Result<(Assets, Author), Error> {
+    let mut loading = Loading { job, assets: Assets::default(), author: job.author, loaded: 0 };
+    loading.take(&job.name, &job.asset, &[])?;
+    Ok((loading.assets, loading.author))
+}
+
+/// Renders a template.
+pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rendered, Vec<Note>), Error> {
+    let (mut assets, mut author) = check(job)?;
+    let mut context = job.context.clone();
+    let mut asked: BTreeSet<String> = BTreeSet::new();
+    loop {
+        match jinja::render(&job.name, &assets, &context, job.options) {
+            Ok(rendered) => return Ok((rendered, absences(&asked, context.facts.as_ref()))),
+            Err(Stop::Error(error)) => return Err(Error::Template(named_cycle(error, &assets, job))),
+            Err(Stop::Wish(Wish::Fact(key))) => {
+                let fact = resolver.fact(&key, author);
+                context.facts.get_or_insert_default().insert(&key, fact);
+                asked.insert(key);
+            }
+            Err(Stop::Wish(Wish::Asset(reference))) => {
+                let mut loading = Loading { job, assets, author, loaded: 0 };
+                loading.fetch(&reference, &[])?;
+                (assets, author) = (loading.assets, loading.author);
+            }
+        }
+    }
+}
+
+/// A note for each fact that was asked for and has no value.
+fn absences(asked: &BTreeSet<String>, facts: Option<&Facts>) -> Vec<Note> {
+    let absent = asked.iter().filter_map(|key| {
+        let why = facts?.fact(key)?.value.as_ref().err()?;
+        let note = Note::new(why.code(), why.severity(), format!("`{key}` is absent: {why}"));
+        let note = note.with_source(Source::Variable { key: key.clone(), path: None });
+        Some(why.hint().into_iter().fold(note, Note::with_hint))
+    });
+    absent.collect()
+}
+
+struct Loading<'l, 'j> {
+    job: &'l Job<'j>,
+    assets: Assets,
+    author: Author,
+    loaded: usize,
+}
+
+impl Loading<'_, '_> {
+    /// Takes an asset, and those that it includes by name.
+    fn take(&mut self, name: &str, asset: &Asset, chain: &[String]) -> Result<(), Error> {
+        self.loaded += 1;
+        if self.loaded > ASSETS_MAX {
+            let mut error =
+                TemplateError::new(&self.job.name, format!("it includes more than {ASSETS_MAX} assets"));
+            error.is_limit = true;
+            return Err(Error::Template(Box::new(error)));
+        }
+        let outline = jinja::outline(name, asset, self.job.options).map_err(|mut error| {
+            error.included_from = chain.to_vec();
+            Error::Template(error)
+        })?;
+        self.assets.insert(name.to_owned(), Ok(asset.clone()));
+        for include in &outline.includes {
+            let fail = |message: String, hint: Option<String>| {
+                let mut error = TemplateError::new(name, message).at(asset, include.offset);
+                error.hint = hint;
+                error.included_from = chain.to_vec();
+                Error::Template(Box::new(error))
+            };
+            let line = asset.text.get(..include.offset).map_or(1, |before| before.matches('\n').count() + 1);
+            let mut chain = chain.to_vec();
+            chain.insert(0, format!("{name}, line {line}"));
+            match jinja::resolve(&include.name, asset, self.job.options) {
+                Err(why) => return Err(fail(bad_reference(&include.name, why), Some(why.hint().into()))),
+                Ok(reference) => match self.fetch(&reference, &chain)? {
+                    Some(missing) if !include.ignores_missing => {
+                        return Err(fail(missing.message, missing.hint));
+                    }
+                    _ => {}
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads an asset unless that was tried before; returns why it cannot be had.
+    fn fetch(&mut self, reference: &Reference, chain: &[String]) -> Result<Option<Missing>, Error> {
+        let name = reference.to_string();
+        match self.assets.find(&name) {
+            Some(Ok(_)) => return Ok(None),
+            Some(Err(why)) => return Ok(Some(Missing { message: why.to_owned(), hint: None })),
+            None => {}
+        }
+        match self.job.libraries.load(reference) {
+            Ok(asset) => {
+                self.author = self.author.max(libraries::author(reference.library));
+                self.take(&name, &asset, chain)?;
+                Ok(None)
+            }
+            Err(missing) => {
+                self.assets.insert(name, Err(missing.message.clone()));
+                Ok(Some(missing))
+            }
+        }
+    }
+}
+
+pub(crate) fn bad_reference(text: &str, why: ReferenceError) -> String {
+    format!("`{text}` is no reference: {why}")
+}
+
+/// Says that templates include each other in a circle, where that is why they nest too deeply.
+fn named_cycle(mut error: Box<TemplateError>, assets: &Assets, job: &Job<'_>) -> Box<TemplateError> {
+    if error.is_limit
+        && error.message.contains("too deeply")
+        && let Some(cycle) = cycle(&job.name, assets, job.options, &mut Vec::new())
+    {
+        error.message = format!("templates include each other in a circle: {}", cycle.join(" → "));
+        error.hint = Some("remove one of these includes".into());
+        error.included_from.clear();
+        error.is_limit = false;
+    }
+    error
+}
+
+/// The first circle of includes that can be reached from `name`.
+fn cycle(name: &str, assets: &Assets, options: &Options, path: &mut Vec<String>) -> Option<Vec<String>> {
+    if let Some(start) = path.iter().position(|open| open == name) {
+        let mut circle: Vec<String> = path.get(start..)?.to_vec();
+        circle.push(name.to_owned());
+        return Some(circle);
+    }
+    let asset = assets.find(name)?.ok()?;
+    path.push(name.to_owned());
+    for include in jinja::outline(name, asset, options).ok()?.includes {
+        let next = jinja::resolve(&include.name, asset, options).ok()?.to_string();
+        if let Some(circle) = cycle(&next, assets, options, path) {
+            return Some(circle);
+        }
+    }
+    path.pop();
+    None
+}
