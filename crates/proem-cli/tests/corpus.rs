@@ -37,7 +37,7 @@ fn outcome(text: &Output, json: &Output) -> Outcome {
     let carriers = shape["carriers"].as_object().unwrap().clone();
     let printed = carriers.get("system").map_or("", |system| system.as_str().unwrap());
     assert_eq!(text.stdout, printed.as_bytes(), "text and JSON differ");
-    let brief = |note: &Value| json!({"code": note["code"], "severity": note["severity"], "message": note["message"]});
+    let brief = |note: &Value| json!({"code": note["code"], "message": note["message"], "severity": note["severity"]});
     Outcome::Built { carriers, notes: shape["notes"].as_array().unwrap().iter().map(brief).collect() }
 }
 

@@ -195,7 +195,19 @@ fn pinned(path: &Path) -> String {
     };
     let mut request = read(&project_root().join("corpus/defaults.json"));
     merge(&mut request, read(path));
-    serde_json::to_string_pretty(&request).unwrap()
+    // Messages name lines: the order must not depend on how maps are kept.
+    serde_json::to_string_pretty(&sorted(request)).unwrap()
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(String, Value)> = fields.into_iter().collect();
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Value::Object(fields.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        other => other,
+    }
 }
 
 /// Lays `over` on `under`; objects are merged, everything else is replaced.

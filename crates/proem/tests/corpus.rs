@@ -21,7 +21,7 @@ fn run(request: &str) -> (Outcome, Option<Value>) {
 }
 
 fn outcome(shape: &Value) -> Outcome {
-    let brief = |note: &Value| json!({"code": note["code"], "severity": note["severity"], "message": note["message"]});
+    let brief = |note: &Value| json!({"code": note["code"], "message": note["message"], "severity": note["severity"]});
     Outcome::Built {
         carriers: shape["carriers"].as_object().unwrap().clone(),
         notes: shape["notes"].as_array().unwrap().iter().map(brief).collect(),

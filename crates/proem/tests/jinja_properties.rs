@@ -1,0 +1,111 @@
+//! Jinja templates against bare minijinja, on generated input: guards and tracing change no byte.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+use std::collections::BTreeMap;
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use proem::wire::BuildShape;
+use proem::{Caller, Request};
+use proptest::prelude::*;
+use serde_json::json;
+
+const PIECES: [&str; 36] = [
+    "text",
+    " ",
+    "\n",
+    "\r\n",
+    "é🦀",
+    "{",
+    "}}",
+    "[a:b]",
+    "{{ cwd }}",
+    "{{ language }}",
+    "{{- language -}}",
+    "{{ language | upper }}",
+    "{{ language ~ '-' ~ cwd }}",
+    "{{ ('a' ~ language) ~ (1 + 2) }}",
+    "{{ 1 + 2 * (3 + 4) }}",
+    "{{ [1] + [2] }}",
+    "{{ tools | join(', ') }}",
+    "{{ language | replace('e', 'ee') }}",
+    "{{ 'a\nb' | indent(2) }}",
+    "{% if tools %}",
+    "{% if not tools %}",
+    "{%- if language == 'de' -%}",
+    "{% else %}",
+    "{% endif %}",
+    "{% for t in tools %}",
+    "{% for t in tools %}{{ t }}{{ loop.index + 1 }}{% endfor %}",
+    "{% endfor %}",
+    "{% set x = language ~ '!' %}",
+    "{{ x }}",
+    "{% set y %}<{{ language }}>{% endset %}{{ y }}",
+    "{% macro m(a) %}({{ a ~ a }}){% endmacro %}{{ m(language) }}",
+    "{% filter upper %}{{ language }} f{% endfilter %}",
+    "{# comment #}",
+    "{% raw %}{{ raw }}{% endraw %}",
+    "{{ '' }}",
+    "{{ ghost }}",
+];
+
+fn template() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..12).prop_map(|pieces| pieces.concat())
+}
+
+/// What bare minijinja makes of a template, with the settings that the assets profile promises.
+fn bare(source: &str) -> Option<String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(1_000_000));
+    environment.add_template("t", source).ok()?;
+    let context: BTreeMap<&str, Value> = BTreeMap::from([
+        ("cwd", Value::from("/")),
+        ("language", Value::from("de")),
+        ("tools", Value::from(vec!["a", "b"])),
+    ]);
+    environment.get_template("t").ok()?.render(Value::from(context)).ok()
+}
+
+/// What proem makes of it, and the JSON that it says about it.
+fn ours(source: &str) -> Option<(String, serde_json::Value)> {
+    let request = json!({
+        "profile": "assets", "cwd": "/", "template": source, "language": "de", "residents": false, "project": false,
+        "tools": [{"name": "b"}, {"name": "a"}],
+        "host": {"env": {}, "home": null, "config_dir": null, "now": "2026-03-07T14:55:05Z"},
+    });
+    let build = proem::build(&Request::from_json(&request.to_string()).unwrap(), Caller::User).ok()?;
+    let shape = serde_json::to_value(BuildShape::of(&build)).unwrap();
+    Some((build.system().unwrap_or_default().to_owned(), shape))
+}
+
+/// The prompt that a body leads to, by the rules of the trailing section.
+fn with_trailing_section(body: &str) -> String {
+    let fresh = if body.ends_with('\n') { "" } else { "\n" };
+    format!("{body}{fresh}\n---\n## Working boundaries\n\nReadable:\n  - /\nWritable:\n  - /")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bytes_and_failures_are_those_of_bare_minijinja(source in template()) {
+        let expected = bare(&source).map(|body| with_trailing_section(&body));
+        prop_assert_eq!(ours(&source).map(|(text, _)| text), expected, "{:?}", source);
+    }
+
+    #[test]
+    fn every_byte_of_the_body_has_a_place(source in template()) {
+        let Some((text, shape)) = ours(&source) else { return Ok(()) };
+        let mut next = 0;
+        for span in shape["spans"].as_array().unwrap() {
+            prop_assert_eq!(&span["start"], &json!(next));
+            next = span["end"].as_u64().unwrap();
+            let from = if span["template"].is_null() { &span["source"] } else { &span["template"] };
+            let is_of_filter_block = source.contains("{% filter");
+            let has_place = from["line"].is_u64() || from["kind"] == "profile" || is_of_filter_block;
+            prop_assert!(has_place, "{source:?}: {span}");
+        }
+        prop_assert_eq!(next, text.len() as u64);
+    }
+}
