@@ -343,6 +343,57 @@ fn explain_colours_stability_on_a_terminal() {
     assert_eq!(rows, expected);
 }
 
+/// The tree shows assets, the includes on the way to them, the wording of packs, and what was collected.
+#[test]
+fn assets_are_traced_through_includes_and_packs() {
+    let desk = Desk::new();
+    desk.write("../.config/proem/prompts/greet.md", b"Hello.\n{% include \"part\" %}");
+    desk.write("../.config/proem/prompts/part.md", b"You are in {{ cwd }}.");
+    desk.write("pack.toml", b"[prompt]\nagents_md_section = \"Rules: {{ agents_md }}\"\n");
+    desk.write("AGENTS.md", b"Be brief.\n");
+    let arguments = ["explain", "--profile", "assets", "--instruction", "$user/greet", "--pack", "pack.toml"];
+    let page = desk.said(&desk.run(&arguments).stdout);
+    let rows: Vec<String> =
+        page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let greet = "{root}/.config/proem/prompts/greet.md";
+    let part = "{root}/.config/proem/prompts/part.md";
+    for expected in [
+        format!("7 0..7 user {greet}:1"),
+        format!("11 7..18 user {part}:1 included from {greet}:2:12"),
+        format!("22 18..40 session [prompt:cwd] {part}:1:12, included from {greet}:2:12"),
+        "{root}/work/AGENTS.md:1 {root}/work/pack.toml, `agents_md_section`:1:8".to_owned(),
+    ] {
+        assert!(rows.iter().any(|row| row.ends_with(&expected)), "no row ends with {expected:?} in\n{page}");
+    }
+}
+
+#[test]
+fn profile_show_names_the_layer_of_each_wording() {
+    let desk = Desk::new();
+    desk.write(
+        ".proem/prompts.toml",
+        b"[prompt]\nagents_md_section = \"Rules: {{ agents_md }}\"\nagents = \"x\"\n",
+    );
+    let output = desk.run(&["profile", "show", "assets"]);
+    let page = desk.said(&output.stdout);
+    let line = |key: &str| {
+        page.lines().find(|line| line.starts_with(&format!("# {key} ="))).unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        line("agents_md_section"),
+        "# agents_md_section = \"Rules: {{ agents_md }}\"  # {root}/work/.proem/prompts.toml"
+    );
+    assert_eq!(
+        line("working_boundaries_section"),
+        "# working_boundaries_section = \"## Working boundaries\"  # built-in"
+    );
+    let said = desk.said(&output.stderr);
+    assert!(
+        said.starts_with("warning: `agents` in {root}/work/.proem/prompts.toml is no key of the catalog"),
+        "{said}"
+    );
+}
+
 /// Whatever the prompt, the margin only stands before it.
 #[test]
 fn annotated_text_is_the_prompt_in_every_case_of_the_corpus() {

@@ -9,6 +9,7 @@ use proem_core::note::{Note, Severity};
 use proem_core::profile::{Collection, Profile};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
+use proem_core::text::Place;
 
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
@@ -107,7 +108,8 @@ fn agents_md(workspace: &Workspace, host: &Host) -> Collected {
     let considered = vec![Considered { path: shown, outcome, why }];
     let text = text.ok().filter(|text| !text.trim().is_empty());
     let binding = text.map(|text| {
-        ("agents_md", Binding::Text { text, source: source.clone(), stability: Stability::Project })
+        let source = source.at(Place { line: 1, column: 1 });
+        ("agents_md", Binding::Text { text, source, stability: Stability::Project })
     });
     Collected { binding, source, notes: note.into_iter().collect(), considered }
 }

@@ -108,6 +108,7 @@ fn is_part(span: &Span, section: &Placed, next: Option<&Placed>) -> bool {
 fn is_one_run(span: &Span, next: &Span) -> bool {
     span.stability == next.stability
         && span.template == next.template
+        && span.included_from == next.included_from
         && span.source.without_place() == next.source.without_place()
 }
 
@@ -135,13 +136,15 @@ fn run_row(spans: &[Span]) -> Row {
     ]
 }
 
-/// The place in the template; for a file also the variable, which its name does not show.
+/// The place in the template; for a file also the variable, which its name does not show. Then the
+/// includes on the way to that template.
 fn inserted_by(span: &Span) -> String {
-    let Some(template) = &span.template else { return String::new() };
-    visible_line(&match &span.source {
+    let place = span.template.as_ref().map(|template| match &span.source {
         Source::Variable { path: Some(_), .. } => format!("{} at {template}", span.source),
         _ => template.to_string(),
-    })
+    });
+    let includes = span.included_from.iter().map(|from| format!("included from {from}"));
+    visible_line(&place.into_iter().chain(includes).collect::<Vec<_>>().join(", "))
 }
 
 fn titled(titles: &[&str], rows: impl IntoIterator<Item = Row>) -> String {
