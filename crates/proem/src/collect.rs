@@ -13,7 +13,6 @@ use proem_core::text::Place;
 
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
-use crate::host::Host;
 use crate::jinja::{Binding, Context};
 use crate::request::Request;
 use crate::residents::{self, ResidentKind};
@@ -26,6 +25,12 @@ pub(crate) struct Collected {
     pub(crate) source: Source,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<Considered>,
+}
+
+/// What may be read.
+pub(crate) struct Policies {
+    pub(crate) instructions: ReadPolicy,
+    pub(crate) own_files: ReadPolicy,
 }
 
 /// What Jinja templates of a profile see.
@@ -56,7 +61,7 @@ pub(crate) fn collect(
     what: Collection,
     request: &Request,
     workspace: &Workspace,
-    host: &Host,
+    policies: &Policies,
 ) -> Result<Collected, Error> {
     match what {
         Collection::Scope => {
@@ -65,15 +70,17 @@ pub(crate) fn collect(
             Ok(text_of("scope_summary", text, source, Stability::Session))
         }
         Collection::AgentsMd if request.project == Some(false) => Ok(nothing("project")),
-        Collection::AgentsMd => Ok(agents_md(workspace, host)),
+        Collection::AgentsMd => Ok(agents_md(workspace, &policies.instructions)),
         Collection::Knowledge | Collection::Workflows if request.residents == Some(false) => {
             Ok(nothing("residents"))
         }
         Collection::Knowledge | Collection::Workflows if request.project == Some(false) => {
             Ok(nothing("project"))
         }
-        Collection::Knowledge => resident(ResidentKind::Knowledge, "knowledge", workspace, host),
-        Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, host),
+        Collection::Knowledge => {
+            resident(ResidentKind::Knowledge, "knowledge", workspace, &policies.own_files)
+        }
+        Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, &policies.own_files),
     }
 }
 
@@ -89,16 +96,16 @@ fn nothing(field: &str) -> Collected {
 }
 
 /// The `AGENTS.md` of the working directory, whole; white space alone counts as none.
-fn agents_md(workspace: &Workspace, host: &Host) -> Collected {
+fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
     const CAP: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
     let source = Source::File { path: shown.clone(), place: None };
-    let text = read_text(&path, &ReadPolicy::user(host.home().as_deref(), &[]), CAP);
+    let text = read_text(&path, policy, CAP);
     let (outcome, why, note) = match &text {
         Ok(text) if text.trim().is_empty() => (Outcome::Empty, None, None),
         Ok(_) => (Outcome::Used, None, None),
-        Err(Absence::NoSuchFile) => (Outcome::Missing, None, None),
+        Err(why @ Absence::NoSuchFile) => (Outcome::Missing, Some(why.to_string()), None),
         Err(why) => {
             let message = format!("{shown} is left out: {why}");
             let note = Note::new(why.code(), Severity::Warning, message).with_source(source.clone());
@@ -118,12 +125,11 @@ fn resident(
     kind: ResidentKind,
     folder: &str,
     workspace: &Workspace,
-    host: &Host,
+    policy: &ReadPolicy,
 ) -> Result<Collected, Error> {
     let folder = workspace.folder().join(folder);
     let source = Source::File { path: folder.display().to_string(), place: None };
-    let residents::Collected { entries, notes, considered } =
-        residents::collect(&folder, kind, &workspace.own_files(host))?;
+    let residents::Collected { entries, notes, considered } = residents::collect(&folder, kind, policy)?;
     let binding = (!entries.is_empty()).then(|| {
         let text = residents::lines(&entries);
         ("entries", Binding::Text { text, source: source.clone(), stability: Stability::Project })

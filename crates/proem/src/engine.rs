@@ -17,7 +17,7 @@ use proem_core::stability::Stability;
 
 use crate::base::{self, Sources, Text};
 use crate::catalog::{Catalog, Entry};
-use crate::collect::{self, Collected};
+use crate::collect::{self, Collected, Policies};
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::Host;
@@ -73,7 +73,11 @@ pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
 
     base::refuse_two(request)?;
     let libraries = Libraries::new(&host, &workspace);
-    let catalog = Catalog::load(&host, &workspace, request.packs.as_deref().unwrap_or_default())?;
+    let catalog = if profile.sections.iter().any(|section| section.format.is_some()) {
+        Catalog::load(&host, &workspace, request.packs.as_deref().unwrap_or_default())?
+    } else {
+        Catalog::default()
+    };
     let sources = Sources { request, config: &config, libraries: &libraries, profile: &profile };
     let resolver = Resolver::new(request, &host, &workspace, &config).with_profile(&profile);
     let builder = Builder {
@@ -118,9 +122,7 @@ struct Builder<'b> {
 impl Builder<'_> {
     fn draft(mut self) -> Result<Draft, Error> {
         let profile = self.sources.profile;
-        if profile.sections.iter().any(|section| section.format.is_some()) {
-            self.check_catalog()?;
-        }
+        self.check_catalog()?;
         let sections =
             profile.sections.iter().map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
         let mut draft = draft::assemble(profile, sections)?;
@@ -219,6 +221,13 @@ impl Builder<'_> {
         if self.caller == Caller::Remote { Author::Other } else { author }
     }
 
+    /// What may be read for sections: the project's instructions as the caller may, residents as the
+    /// workspace's own.
+    fn policies(&self) -> Policies {
+        let instructions = self.resolver.read_policy(self.author(Author::User));
+        Policies { instructions, own_files: self.workspace.own_files(self.host) }
+    }
+
     /// Collects what a section is about, and puts it into the words of its format.
     fn collected(
         &mut self,
@@ -226,7 +235,7 @@ impl Builder<'_> {
         recipe: &SectionRecipe,
     ) -> Result<(Option<Rendered>, Source), Error> {
         let Collected { binding, source, notes, considered } =
-            collect::collect(what, self.sources.request, self.workspace, self.host)?;
+            collect::collect(what, self.sources.request, self.workspace, &self.policies())?;
         self.notes.extend(notes);
         self.considered.extend(considered);
         let Some((variable, binding)) = binding else { return Ok((None, source)) };

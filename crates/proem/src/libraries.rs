@@ -29,6 +29,8 @@ pub(crate) struct Libraries {
 /// Why an asset cannot be had, in words, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
+    /// Whether it exists and cannot be used.
+    pub(crate) is_unusable: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
@@ -68,10 +70,12 @@ fn load_file(
     let shown = path.display().to_string();
     let text = read_text(&path, policy, CAP).map_err(|why| match why {
         Absence::NoSuchFile => Missing {
+            is_unusable: false,
             message: format!("there is no asset `{reference}`"),
             hint: Some(format!("it would be the file {shown}")),
         },
         why => Missing {
+            is_unusable: true,
             message: format!("the asset `{reference}` ({shown}) cannot be used: {why}"),
             hint: None,
         },
@@ -95,7 +99,11 @@ fn load_builtin(reference: &Reference) -> Result<Asset, Missing> {
             Some(near) => format!("did you mean `$builtin/{near}`?"),
             None => format!("built in are: {}", known.collect::<Vec<_>>().join(", ")),
         };
-        return Err(Missing { message: format!("there is no asset `{reference}`"), hint: Some(hint) });
+        return Err(Missing {
+            is_unusable: false,
+            message: format!("there is no asset `{reference}`"),
+            hint: Some(hint),
+        });
     };
     let origin = Source::BuiltIn { name: reference.path.clone(), place: None };
     Ok(Asset {
@@ -108,6 +116,7 @@ fn load_builtin(reference: &Reference) -> Result<Asset, Missing> {
 
 fn not_configured(reference: &Reference) -> Missing {
     Missing {
+        is_unusable: false,
         message: format!("the library of `{reference}` is not configured"),
         hint: Some("this host has no configuration directory; use `$workspace/…` or `$builtin/…`".into()),
     }

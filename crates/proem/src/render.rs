@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proem_core::fact::Facts;
 use proem_core::limit::ASSETS_MAX;
-use proem_core::note::Note;
+use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 
@@ -26,20 +26,24 @@ pub(crate) struct Job<'j> {
 }
 
 /// Checks a template and everything that it includes by name, dead branches too.
-pub(crate) fn check(job: &Job<'_>) -> Result<(Assets, Author), Error> {
-    let mut loading = Loading { job, assets: Assets::default(), author: job.author, loaded: 0 };
+pub(crate) fn check(job: &Job<'_>) -> Result<(Assets, Author, Vec<Note>), Error> {
+    let mut loading =
+        Loading { job, assets: Assets::default(), author: job.author, loaded: 0, notes: Vec::new() };
     loading.take(&job.name, &job.asset, &[])?;
-    Ok((loading.assets, loading.author))
+    Ok((loading.assets, loading.author, loading.notes))
 }
 
 /// Renders a template.
 pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rendered, Vec<Note>), Error> {
-    let (mut assets, mut author) = check(job)?;
+    let (mut assets, mut author, mut notes) = check(job)?;
     let mut context = job.context.clone();
     let mut asked: BTreeSet<String> = BTreeSet::new();
     loop {
         match jinja::render(&job.name, &assets, &context, job.options) {
-            Ok(rendered) => return Ok((rendered, absences(&asked, context.facts.as_ref()))),
+            Ok(rendered) => {
+                notes.extend(absences(&asked, context.facts.as_ref()));
+                return Ok((rendered, notes));
+            }
             Err(Stop::Error(error)) => return Err(Error::Template(named_cycle(error, &assets, job))),
             Err(Stop::Wish(Wish::Fact(key))) => {
                 let fact = resolver.fact(&key, author);
@@ -47,8 +51,9 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
                 asked.insert(key);
             }
             Err(Stop::Wish(Wish::Asset(reference))) => {
-                let mut loading = Loading { job, assets, author, loaded: 0 };
+                let mut loading = Loading { job, assets, author, loaded: 0, notes: Vec::new() };
                 loading.fetch(&reference, &[])?;
+                notes.append(&mut loading.notes);
                 (assets, author) = (loading.assets, loading.author);
             }
         }
@@ -71,6 +76,7 @@ struct Loading<'l, 'j> {
     assets: Assets,
     author: Author,
     loaded: usize,
+    notes: Vec<Note>,
 }
 
 impl Loading<'_, '_> {
@@ -104,6 +110,9 @@ impl Loading<'_, '_> {
                     Some(missing) if !include.ignores_missing => {
                         return Err(fail(missing.message, missing.hint));
                     }
+                    Some(missing) if missing.is_unusable => {
+                        self.notes.push(skipped(&missing, &asset.origin));
+                    }
                     _ => {}
                 },
             }
@@ -116,7 +125,9 @@ impl Loading<'_, '_> {
         let name = reference.to_string();
         match self.assets.find(&name) {
             Some(Ok(_)) => return Ok(None),
-            Some(Err(why)) => return Ok(Some(Missing { message: why.to_owned(), hint: None })),
+            Some(Err(why)) => {
+                return Ok(Some(Missing { is_unusable: false, message: why.to_owned(), hint: None }));
+            }
             None => {}
         }
         match self.job.libraries.load(reference) {
@@ -133,6 +144,12 @@ impl Loading<'_, '_> {
     }
 }
 
+/// Notes an optional include that is there and cannot be used.
+fn skipped(missing: &Missing, included_by: &Source) -> Note {
+    let message = format!("{}; the include that may miss it is skipped", missing.message);
+    Note::new(Code::NotRegular, Severity::Warning, message).with_source(included_by.clone())
+}
+
 pub(crate) fn bad_reference(text: &str, why: ReferenceError) -> String {
     format!("`{text}` is no reference: {why}")
 }
@@ -143,7 +160,8 @@ fn named_cycle(mut error: Box<TemplateError>, assets: &Assets, job: &Job<'_>) ->
         && error.message.contains("too deeply")
         && let Some(cycle) = cycle(&job.name, assets, job.options, &mut Vec::new())
     {
-        error.message = format!("templates include each other in a circle: {}", cycle.join(" → "));
+        error.message =
+            format!("templates include each other in a circle, or too deeply: {}", cycle.join(" → "));
         error.hint = Some("remove one of these includes".into());
         error.included_from.clear();
         error.is_limit = false;

@@ -37,7 +37,7 @@ pub struct Request {
     /// What the agent may read and write.
     #[serde(deserialize_with = "object")]
     pub scope: Option<Scope>,
-    /// Paths of packs that replace wording, later ones first.
+    /// Paths of packs that replace wording, later ones win.
     pub packs: Option<Vec<String>>,
     /// The backend that runs the agent.
     pub backend: Option<String>,

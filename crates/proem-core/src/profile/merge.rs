@@ -129,6 +129,10 @@ impl Merge {
             for kind in ["template", "given", "collect"] {
                 self.origins.remove(&path(kind));
             }
+            if said.collect.is_none() {
+                own.format = None;
+                self.origins.remove(&path("format"));
+            }
         }
         self.key(&mut own.template, said.template, &path("template"), origin);
         self.key(&mut own.given, said.given, &path("given"), origin);

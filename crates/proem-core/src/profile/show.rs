@@ -106,7 +106,7 @@ fn written(value: &impl Serialize) -> String {
         Ok(toml::Value::Table(table)) => {
             let pairs: Vec<String> =
                 table.iter().map(|(key, value)| format!("{} = {value}", quoted(key))).collect();
-            format!("{{ {} }}", pairs.join(", "))
+            if pairs.is_empty() { "{}".to_string() } else { format!("{{ {} }}", pairs.join(", ")) }
         }
         Ok(value) => value.to_string(),
         Err(_) => "\"\"".to_string(),

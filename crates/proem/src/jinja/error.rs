@@ -69,7 +69,7 @@ impl TemplateError {
 impl fmt::Display for TemplateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "cannot use the template {}", self.template)?;
-        if let Some(path) = &self.path {
+        if let Some(path) = self.path.as_ref().filter(|path| **path != self.template) {
             write!(formatter, " ({path})")?;
         }
         if let Some(Place { line, column }) = self.place {

@@ -1,21 +1,22 @@
 //! Keeps a template from making values of any size: a few lines of `{% set x = x ~ x %}` ask for more
 //! memory than any machine has, long before fuel runs out.
 //!
-//! Fuel counts steps, not bytes. So the operands of `~` and `+` pass through two functions that look
-//! at their size and hand them on unchanged; filters that can multiply a text are replaced by ones
-//! that look first; and fuel shrinks where a template's own text is long.
+//! Fuel counts steps, not bytes. So the operands of `~`, `+` and `*` pass through two functions that look
+//! at their size and hand them on unchanged; filters that make new texts are
+//! replaced by ones that look first; and fuel shrinks where a template's own text is long.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
-use proem_core::limit::{JINJA_BYTES_MAX, JINJA_FUEL_MAX, OUTPUT_BYTES_MAX};
+use proem_core::limit::{JINJA_BYTES_MAX, JINJA_FUEL_MAX, JINJA_VALUE_BYTES_MAX};
 
 use super::edit::Insertion;
 use super::syntax::Outline;
 
 const LEFT: &str = "__proem_left";
 const RIGHT: &str = "__proem_right";
+const TIMES: &str = "__proem_times";
 /// The words of the error, by which it is recognised.
 pub(super) const TOO_LARGE: &str = "a value is too large";
 
@@ -25,7 +26,8 @@ pub(super) struct Budget(Arc<Mutex<Used>>);
 
 #[derive(Debug, Default)]
 struct Used {
-    waiting: Vec<usize>,
+    /// Left operands whose right ones are still to come: their bytes, and their value as a number.
+    waiting: Vec<(usize, usize)>,
     bytes: usize,
 }
 
@@ -34,20 +36,38 @@ impl Budget {
     pub(super) fn spend(&self, bytes: usize) -> Result<(), Error> {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         used.bytes = used.bytes.saturating_add(bytes);
-        if bytes > OUTPUT_BYTES_MAX || used.bytes > JINJA_BYTES_MAX {
+        if bytes > JINJA_VALUE_BYTES_MAX || used.bytes > JINJA_BYTES_MAX {
             return Err(Error::new(ErrorKind::InvalidOperation, TOO_LARGE));
         }
         Ok(())
     }
 
-    fn left(&self, bytes: usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.push(bytes);
+    fn left(&self, value: &Value) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        used.waiting.push((size(value), number(value)));
     }
 
-    fn right(&self, bytes: usize) -> Result<(), Error> {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.pop().unwrap_or(0);
-        self.spend(left.saturating_add(bytes))
+    fn waiting(&self) -> (usize, usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.pop().unwrap_or_default()
     }
+
+    /// Takes what `left + right` or `left ~ right` needs.
+    fn right(&self, value: &Value) -> Result<(), Error> {
+        let (left, _) = self.waiting();
+        self.spend(left.saturating_add(size(value)))
+    }
+
+    /// Takes what `left * right` needs, where one of them is a text or a list.
+    fn times(&self, value: &Value) -> Result<(), Error> {
+        let (left, count) = self.waiting();
+        let product = left.saturating_mul(number(value)).max(size(value).saturating_mul(count));
+        self.spend(product)
+    }
+}
+
+/// A number as a count; anything else counts as none.
+fn number(value: &Value) -> usize {
+    value.as_i64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
 }
 
 /// The insertions that guard the operators of a template.
@@ -61,7 +81,8 @@ pub(super) fn insertions(outline: &Outline) -> Vec<Insertion> {
         // At one place the longer expression opens first and closes last.
         insert(sum.start, -length, &format!("{LEFT}(("));
         insert(sum.operator, isize::MIN, "))");
-        insert(sum.operator + 1, isize::MAX, &format!(" {RIGHT}(("));
+        let right = if sum.is_product { TIMES } else { RIGHT };
+        insert(sum.operator + 1, isize::MAX, &format!(" {right}(("));
         insert(sum.end, length, "))");
     }
     insertions
@@ -77,14 +98,42 @@ pub(super) fn fuel(longest_text: usize) -> u64 {
 pub(super) fn install(environment: &mut Environment<'_>, budget: &Budget) {
     let own = budget.clone();
     environment.add_function(LEFT, move |value: Value| {
-        own.left(size(&value));
+        own.left(&value);
         value
     });
     let own = budget.clone();
-    environment.add_function(RIGHT, move |value: Value| own.right(size(&value)).map(|()| value));
+    environment.add_function(RIGHT, move |value: Value| own.right(&value).map(|()| value));
+    let own = budget.clone();
+    environment.add_function(TIMES, move |value: Value| own.times(&value).map(|()| value));
     environment.add_filter("__proem_replace", minijinja::filters::replace);
     environment.add_filter("__proem_join", minijinja::filters::join);
     environment.add_filter("__proem_indent", minijinja::filters::indent);
+    environment.add_filter("__proem_upper", minijinja::filters::upper);
+    environment.add_filter("__proem_lower", minijinja::filters::lower);
+    environment.add_filter("__proem_title", minijinja::filters::title);
+    environment.add_filter("__proem_capitalize", minijinja::filters::capitalize);
+    environment.add_filter("__proem_trim", minijinja::filters::trim);
+    environment.add_filter("__proem_reverse", minijinja::filters::reverse);
+    environment.add_filter("__proem_split", minijinja::filters::split);
+    environment.add_filter("__proem_lines", minijinja::filters::lines);
+    environment.add_filter("__proem_list", minijinja::filters::list);
+    environment.add_filter("__proem_sort", minijinja::filters::sort);
+    environment.add_filter("__proem_unique", minijinja::filters::unique);
+    for name in [
+        "upper",
+        "lower",
+        "title",
+        "capitalize",
+        "trim",
+        "reverse",
+        "split",
+        "lines",
+        "list",
+        "sort",
+        "unique",
+    ] {
+        guard(environment, budget, name, |arguments| arguments.first().map_or(0, size));
+    }
     guard(environment, budget, "replace", replaced_bytes);
     guard(environment, budget, "join", joined_bytes);
     environment.add_filter("__proem_format", minijinja::filters::format);

@@ -229,6 +229,7 @@ fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
     let (writing, budget) = (mark.clone(), budget.clone());
     environment.set_formatter(move |output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
         budget.spend(value.as_str().map_or(0, str::len))?;
+        values::check_text(value)?;
         writing.begin();
         let written = escape_formatter(output, state, value);
         // An empty value leaves its trace as well.
@@ -255,8 +256,10 @@ fn environment(
     environment.set_fuel(Some(templates.fuel));
     environment.set_recursion_limit(JINJA_DEPTH_MAX);
     environment.set_debug(true);
+    // It prints what is inside minijinja.
+    environment.remove_global("debug");
     environment.add_test("absent", |value: &Value| values::is_absent(value));
-    environment.add_test("present", |value: &Value| !value.is_undefined() && !values::is_absent(value));
+    environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
     if let Some(file) = context.file() {
         environment.add_function("file", move |path: &str| file(path));
     }

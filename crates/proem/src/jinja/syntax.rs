@@ -26,12 +26,13 @@ pub(crate) struct Site {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// A `~` or `+`: where the whole expression stands, and its operator.
+/// A `~`, `+` or `*`: where the whole expression stands, and its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) start: usize,
     pub(crate) operator: usize,
     pub(crate) end: usize,
+    pub(crate) is_product: bool,
 }
 
 /// What a template says about itself.
@@ -81,7 +82,7 @@ fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Err
         let kind = match token {
             Token::VariableStart => MarkKind::VariableStart,
             Token::VariableEnd => MarkKind::VariableEnd,
-            Token::Tilde | Token::Plus => MarkKind::Operator,
+            Token::Tilde | Token::Plus | Token::Mul => MarkKind::Operator,
             _ => MarkKind::Other,
         };
         let text_bytes = if let Token::TemplateData(text) = token { text.len() } else { 0 };
@@ -90,12 +91,18 @@ fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Err
     tokenize(text, false, syntax.clone()).map(mark).collect()
 }
 
+/// Start of the whole, end of the left operand, start of the right one, end of the whole.
+struct Operands {
+    ends: [usize; 4],
+    is_product: bool,
+}
+
 /// Finds the operator between the operands of each sum: nothing else but brackets stands there.
-fn sums(tokens: &[Mark], operands: &[[usize; 4]]) -> Vec<Sum> {
+fn sums(tokens: &[Mark], operands: &[Operands]) -> Vec<Sum> {
     let operators = || tokens.iter().filter(|token| token.kind == MarkKind::Operator);
-    let sum = |[start, left_end, right_start, end]: &[usize; 4]| {
+    let sum = |Operands { ends: [start, left_end, right_start, end], is_product }: &Operands| {
         let operator = operators().find(|token| token.start >= *left_end && token.end <= *right_start)?.start;
-        Some(Sum { start: *start, operator, end: *end })
+        Some(Sum { start: *start, operator, end: *end, is_product: *is_product })
     };
     operands.iter().filter_map(sum).collect()
 }
@@ -125,8 +132,7 @@ fn sites(tokens: &[Mark], mut emitted: Vec<(usize, BTreeSet<String>)>) -> Vec<Si
 struct Walk {
     outline: Outline,
     emitted: Vec<(usize, BTreeSet<String>)>,
-    /// For each `~` and `+`: start of the whole, end of the left operand, start of the right one, end.
-    operands: Vec<[usize; 4]>,
+    operands: Vec<Operands>,
 }
 
 impl Walk {
@@ -233,14 +239,15 @@ fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
     }
 }
 
-/// Notes the operands of every `~` and `+` in an expression.
-fn operands(expression: &Expr<'_>, found: &mut Vec<[usize; 4]>) {
+/// Notes the operands of every `~`, `+` and `*` in an expression.
+fn operands(expression: &Expr<'_>, found: &mut Vec<Operands>) {
     if let Expr::BinOp(binary) = expression
-        && matches!(binary.op, ast::BinOpKind::Concat | ast::BinOpKind::Add)
+        && matches!(binary.op, ast::BinOpKind::Concat | ast::BinOpKind::Add | ast::BinOpKind::Mul)
     {
         let (whole, left, right) = (expression.span(), binary.left.span(), binary.right.span());
         let ends = [whole.start_offset, left.end_offset, right.start_offset, whole.end_offset];
-        found.push(ends.map(|offset| offset as usize));
+        let is_product = matches!(binary.op, ast::BinOpKind::Mul);
+        found.push(Operands { ends: ends.map(|offset| offset as usize), is_product });
     }
     for part in parts(expression) {
         operands(part, found);

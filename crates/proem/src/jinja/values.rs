@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Object, ObjectRepr, Value};
+use minijinja::value::{Object, ObjectRepr, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use proem_core::fact::Facts;
 use proem_core::source::Source;
@@ -58,6 +58,7 @@ impl Context {
         if self.facts.is_some() {
             let fixed = variable::TABLE.iter().filter(|row| !row.dynamic);
             names.extend(fixed.map(|row| format!("{}.{}", row.kind, row.name)));
+            names.extend(self.own_keys.iter().map(|key| key.replacen(':', ".", 1)));
             names.extend(["env.NAME".to_owned(), "file(\"PATH\")".to_owned()]);
         }
         names
@@ -103,9 +104,25 @@ impl Object for Absent {
     }
 }
 
-/// Tells whether a value is an absent fact: the test behind `is absent` and `is present`.
-pub(super) fn is_absent(value: &Value) -> bool {
-    value.downcast_object_ref::<Absent>().is_some()
+/// Tells whether a value is an absent fact: the test behind `is absent` and `is present`. A name that
+/// nobody defines is neither.
+pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    Ok(value.downcast_object_ref::<Absent>().is_some())
+}
+
+/// Refuses what is no text: a whole namespace, a function.
+pub(super) fn check_text(value: &Value) -> Result<(), Error> {
+    if let Some(Namespace { kind, .. }) = value.downcast_object_ref::<Namespace>() {
+        let message = format!("`{kind}` is a group of facts: name one of them, as in `{kind}.NAME`");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    if value.kind() == ValueKind::Plain && value.downcast_object_ref::<Absent>().is_none() {
+        return Err(Error::new(ErrorKind::InvalidOperation, "this is a function: call it"));
+    }
+    Ok(())
 }
 
 #[derive(Debug)]
