@@ -20,9 +20,13 @@ pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
 /// Most problems of one template that are listed one by one.
 pub const DIAGNOSTICS_MAX: usize = 100;
 /// Most steps that a Jinja template may take.
-pub const JINJA_FUEL_MAX: usize = 1_000_000;
+pub const JINJA_FUEL_MAX: usize = 100_000;
+/// Most words and signs in one tag of a Jinja template: what reads them recurses.
+pub const JINJA_TAG_TOKENS_MAX: usize = 1000;
+/// Most `elif` branches in one Jinja template.
+pub const JINJA_BRANCHES_MAX: usize = 200;
 /// Largest value that a Jinja template may make, in bytes.
-pub const JINJA_VALUE_BYTES_MAX: usize = 2 << 20;
+pub const JINJA_VALUE_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that the values of one Jinja template may take together.
 pub const JINJA_BYTES_MAX: usize = 64 << 20;
 /// How deep Jinja templates may nest: an include counts ten, a macro four.
@@ -64,11 +68,13 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 22] {
+pub const fn table() -> [Limit; 24] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
         row("jinja_fuel_max", JINJA_FUEL_MAX, "steps of a Jinja template"),
+        row("jinja_tag_tokens_max", JINJA_TAG_TOKENS_MAX, "words and signs in one tag of a Jinja template"),
+        row("jinja_branches_max", JINJA_BRANCHES_MAX, "`elif` branches of a Jinja template"),
         row("jinja_value_bytes_max", JINJA_VALUE_BYTES_MAX, "one value that a Jinja template makes"),
         row("jinja_bytes_max", JINJA_BYTES_MAX, "all values of a Jinja template together"),
         row(

@@ -1,6 +1,6 @@
 //! The catalog: wording by key, in layers that packs lay over each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proem_core::builtin;
@@ -28,6 +28,7 @@ const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     entries: BTreeMap<String, Entry>,
+    built_in: BTreeSet<String>,
     all: Vec<(String, Entry)>,
     notes: Vec<Note>,
 }
@@ -62,10 +63,18 @@ struct Layer {
 
 impl Catalog {
     /// Lays all layers over each other: built-in, the user's, the workspace's, then the request's packs.
-    pub fn load(host: &Host, workspace: &Workspace, packs: &[String]) -> Result<Self, Error> {
+    ///
+    /// Without the project the workspace's layer is left out.
+    pub fn load(
+        host: &Host,
+        workspace: &Workspace,
+        packs: &[String],
+        has_project: bool,
+    ) -> Result<Self, Error> {
         let mut catalog = Self::default();
         let built_in = parse(builtin::CATALOG, "built-in")?;
         for (key, text) in built_in.prompt {
+            catalog.built_in.insert(key.clone());
             let (layer, path) = ("built-in".to_owned(), None);
             catalog
                 .take(key, Entry { text, layer, path, stability: Stability::Release, author: Author::User });
@@ -79,13 +88,13 @@ impl Catalog {
             author: Author::User,
             policy: user_policy.clone(),
         }));
-        layers.push(Layer {
+        layers.extend(has_project.then(|| Layer {
             path: workspace.folder().join(FILE_NAME),
             is_required: false,
             stability: Stability::Project,
             author: Author::Other,
             policy: workspace.own_files(host),
-        });
+        }));
         layers.extend(packs.iter().map(|pack| Layer {
             path: workspace.path().join(pack),
             is_required: true,
@@ -107,7 +116,7 @@ impl Catalog {
             Err(why) => return Err(Error::File { role: "pack", path: shown, why }),
         };
         for (key, text) in parse(&text, &shown)?.prompt {
-            if !self.entries.contains_key(&key) {
+            if !self.built_in.contains(&key) {
                 self.notes.push(self.unknown(&key, &layer.path));
             }
             let (layer_name, path) = (shown.clone(), Some(shown.clone()));
@@ -125,9 +134,9 @@ impl Catalog {
 
     fn unknown(&self, key: &str, path: &Path) -> Note {
         let message = format!("`{key}` in {} is no key of the catalog", path.display());
-        let hint = match nearest(key, self.entries.keys().map(String::as_str)) {
+        let hint = match nearest(key, self.built_in.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the keys are: {}", self.entries.keys().cloned().collect::<Vec<_>>().join(", ")),
+            None => format!("the keys are: {}", self.built_in.iter().cloned().collect::<Vec<_>>().join(", ")),
         };
         Note::new(Code::UnknownKey, Severity::Warning, message)
             .with_hint(hint)

@@ -12,7 +12,7 @@ use proem_core::stability::Stability;
 use proem_core::text::Place;
 
 use crate::error::Error;
-use crate::file::{Cap, ReadPolicy, read_text};
+use crate::file::{Cap, ReadPolicy, read_utf8};
 use crate::jinja::{Binding, Context};
 use crate::request::Request;
 use crate::residents::{self, ResidentKind};
@@ -101,7 +101,7 @@ fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
     let source = Source::File { path: shown.clone(), place: None };
-    let text = read_text(&path, policy, CAP);
+    let text = read_utf8(&path, policy, CAP);
     let (outcome, why, note) = match &text {
         Ok(text) if text.trim().is_empty() => (Outcome::Empty, None, None),
         Ok(_) => (Outcome::Used, None, None),

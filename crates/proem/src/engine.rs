@@ -74,7 +74,12 @@ pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
     base::refuse_two(request)?;
     let libraries = Libraries::new(&host, &workspace);
     let catalog = if profile.sections.iter().any(|section| section.format.is_some()) {
-        Catalog::load(&host, &workspace, request.packs.as_deref().unwrap_or_default())?
+        Catalog::load(
+            &host,
+            &workspace,
+            request.packs.as_deref().unwrap_or_default(),
+            request.project != Some(false),
+        )?
     } else {
         Catalog::default()
     };

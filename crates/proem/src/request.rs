@@ -290,7 +290,10 @@ fn unknown_fields(text: &str) -> Option<Error> {
         .filter_map(|(name, near)| Some(format!("`{}` for `{name}`", near.as_ref()?)))
         .collect();
     let hint = if suggestions.is_empty() {
-        format!("the fields are: {}", known.join(", "))
+        let is_of_host = unknown.iter().all(|(name, _)| name.starts_with("host."));
+        let (of, known) =
+            if is_of_host { ("the fields of `host`", known_host) } else { ("the fields", known) };
+        format!("{of} are: {}", known.join(", "))
     } else {
         format!("did you mean {}?", suggestions.join(", "))
     };

@@ -180,6 +180,10 @@ fn examine(path: &Path, slug: &OsStr, kind: ResidentKind, policy: &ReadPolicy) -
     };
     let slug = slug.to_str().filter(|slug| is_slug(slug)).ok_or_else(Problem::slug)?;
     let front_matter = read(&text)?;
+    // Knowledge that says `false` is nobody's business, whatever else it lacks.
+    if kind == ResidentKind::Knowledge && matches!(flag(&front_matter), Ok(Some(false))) {
+        return Ok(Finding::Passed(Outcome::Hidden, format!("`{}` is not true", FLAGS[0])));
+    }
     let description = description(&front_matter)?;
     let is_resident = match (flag(&front_matter)?, kind) {
         (Some(flag), _) => flag,
@@ -524,15 +528,24 @@ mod tests {
 
     #[test]
     fn description_must_be_text_and_not_empty() {
-        for flag in ["true", "false"] {
-            let file = |line: &str| format!("---\n{line}model_invokation: {flag}\n---\n");
-            check_bad(&file(""), None, "there is no `description`");
-            check_bad(&file("description:\n"), None, "there is no `description`");
-            check_bad(&file("description: ''\n"), None, "`description` is empty");
-            check_bad(&file("description: \" \\n\"\n"), None, "`description` is empty");
-            check_bad(&file("description: 42\n"), None, "`description` is a number, and must be text");
-            check_bad(&file("description: [a]\n"), None, "`description` is a list, and must be text");
-        }
+        let file = |line: &str| format!("---\n{line}model_invokation: true\n---\n");
+        check_bad(&file(""), None, "there is no `description`");
+        check_bad(&file("description:\n"), None, "there is no `description`");
+        check_bad(&file("description: ''\n"), None, "`description` is empty");
+        check_bad(&file("description: \" \\n\"\n"), None, "`description` is empty");
+        check_bad(&file("description: 42\n"), None, "`description` is a number, and must be text");
+        check_bad(&file("description: [a]\n"), None, "`description` is a list, and must be text");
+    }
+
+    /// Knowledge that is not for the model may lack anything; a workflow may not.
+    #[test]
+    fn knowledge_that_says_false_is_passed_over_in_silence() {
+        let (knowledge, workflow) = outcomes("a.md", "---\nmodel_invokation: false\n---\n");
+        assert_eq!(knowledge, Ok(String::new()));
+        assert_eq!(
+            workflow,
+            Err("cannot use the workflow folder/a.md: there is no `description`".to_owned())
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the agent may read and write, in words.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
 use crate::request::{Permission, Scope, ScopeRule};
@@ -37,6 +37,10 @@ pub(crate) fn summary(scope: Option<&Scope>, cwd: &Path) -> Result<String, Error
 }
 
 fn check(rule: &ScopeRule) -> Result<(), Error> {
+    if rule.target.chars().any(char::is_control) {
+        let message = format!("the scope's target `{}` has control characters", rule.target.escape_debug());
+        return Err(Error::request_with_hint(message, "a path in a prompt stands on one line"));
+    }
     if rule.target.starts_with('/') {
         return Ok(());
     }
@@ -49,13 +53,17 @@ fn line(rule: &ScopeRule) -> String {
     format!("  - {}{depth}", canonical(Path::new(&rule.target)).display())
 }
 
-/// The real path of the deepest part that exists, and the rest as it is written.
+/// The real path of the deepest part that exists, and the rest as it is written, without `.`, `..` and
+/// doubled slashes.
 fn canonical(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
-            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+    let existing = path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    let Some((ancestor, mut real)) = existing else { return path.to_owned() };
+    for component in path.strip_prefix(ancestor).unwrap_or(Path::new("")).components() {
+        match component {
+            Component::ParentDir => drop(real.pop()),
+            Component::Normal(name) => real.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
-    path.to_owned()
+    real
 }

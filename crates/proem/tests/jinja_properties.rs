@@ -9,7 +9,7 @@ use proem::{Caller, Request};
 use proptest::prelude::*;
 use serde_json::json;
 
-const PIECES: [&str; 36] = [
+const PIECES: [&str; 49] = [
     "text",
     " ",
     "\n",
@@ -26,6 +26,19 @@ const PIECES: [&str; 36] = [
     "{{ ('a' ~ language) ~ (1 + 2) }}",
     "{{ 1 + 2 * (3 + 4) }}",
     "{{ [1] + [2] }}",
+    "{{ language[0:1] ~ cwd[:1][0:] }}",
+    "{{ (language ~ 'x')[1:][0:1] ~ [1, 2, 3][1:] }}",
+    "{{ ((language))[::-1]|upper }}",
+    "{{ {'k': [language]}.k[0][0:1] }}{{ (language|upper)[1:] }}{{ language|upper|list|join('')[0:1] }}",
+    "{{ range(5)[1:3]|list ~ tools[0:1][0] ~ (tools)[1:]|join }}",
+    "{{ 1 + 2 ~ 3 }}",
+    "{{ 1 ~ 2 + 3 }}",
+    "{{ ((1 + 2)) + (3) ~ ((4)) }}",
+    "{{ (('a')) ~ ('b') * 2 ~ 'c' }}",
+    "{{ 2 * 'ab' ~ 3 * (1 + 2) * 2 }}",
+    "{{ 'a' ~ ('b' ~ ('c' ~ 'd')|upper)|length ~ -1 + 2 }}",
+    "{{ {'k': 'a' ~ 'b'}['k' ~ ''] ~ [1 + 1, 2 * 2][0 + 1] }}",
+    "{{ ('a' ~ 'b' if 1 + 1 == 2 else 'c' ~ 'd') ~ (language ~ '!')[0:1 + 1] }}",
     "{{ tools | join(', ') }}",
     "{{ language | replace('e', 'ee') }}",
     "{{ 'a\nb' | indent(2) }}",
@@ -83,6 +96,18 @@ fn ours(source: &str) -> Option<(String, serde_json::Value)> {
 fn with_trailing_section(body: &str) -> String {
     let fresh = if body.ends_with('\n') { "" } else { "\n" };
     format!("{body}{fresh}\n---\n## Working boundaries\n\nReadable:\n  - /\nWritable:\n  - /")
+}
+
+/// Each piece alone, so that none of them is only ever part of a template that fails.
+#[test]
+fn every_piece_alone_gives_what_bare_minijinja_gives() {
+    let mut successes = 0;
+    for piece in PIECES {
+        let expected = bare(piece).map(|body| with_trailing_section(&body));
+        successes += usize::from(expected.is_some());
+        assert_eq!(ours(piece).map(|(text, _)| text), expected, "{piece}");
+    }
+    assert!(successes > PIECES.len() / 2, "only {successes} pieces render");
 }
 
 proptest! {

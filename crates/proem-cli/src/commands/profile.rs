@@ -32,7 +32,7 @@ fn profiles(place: &Place) -> Result<Profiles, Failure> {
 
 fn catalog(place: &Place) -> Result<Catalog, Failure> {
     let host = Host::new(&HostPins::default())?;
-    Ok(Catalog::load(&host, &Workspace::open(place.cwd.as_deref())?, &[])?)
+    Ok(Catalog::load(&host, &Workspace::open(place.cwd.as_deref())?, &[], true)?)
 }
 
 fn list(profiles: &Profiles, format: Format) -> Result<(), Failure> {

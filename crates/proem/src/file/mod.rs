@@ -32,12 +32,18 @@ pub(crate) struct Cap {
     pub(crate) words: &'static str,
 }
 
-/// Reads a UTF-8 file, or says why that is not possible.
+/// Reads a text file, or says why that is not possible. A NUL makes it no text.
 pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
-    let bytes = read_bytes(path, policy, cap)?;
-    if let Some(offset) = memchr::memchr(0, &bytes) {
-        return Err(Absence::HasNul(offset));
+    let text = read_utf8(path, policy, cap)?;
+    match memchr::memchr(0, text.as_bytes()) {
+        Some(offset) => Err(Absence::HasNul(offset)),
+        None => Ok(text),
     }
+}
+
+/// Reads a UTF-8 file as it is, a NUL included: for instruction files, which are taken byte for byte.
+pub(crate) fn read_utf8(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
+    let bytes = read_bytes(path, policy, cap)?;
     String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
 }
 

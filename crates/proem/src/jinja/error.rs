@@ -6,6 +6,7 @@ use proem_core::text::{Place, Places};
 
 use super::asset::{Asset, Assets};
 use super::guard::TOO_LARGE;
+use super::syntax::TOO_DEEP;
 use crate::error::Excerpt;
 
 /// A template that cannot be used.
@@ -119,7 +120,7 @@ pub(super) fn explain(
     explained.is_limit =
         matches!(cause.kind(), minijinja::ErrorKind::OutOfFuel | minijinja::ErrorKind::WriteFailure)
             || is_recursion(cause)
-            || cause.detail() == Some(TOO_LARGE);
+            || cause.detail().is_some_and(|detail| detail == TOO_LARGE || detail.starts_with(TOO_DEEP));
     if explained.is_limit {
         explained.hint = Some("shorten loops and includes; the limits are listed by `proem config`".into());
     }
@@ -131,6 +132,7 @@ fn message(error: &minijinja::Error) -> String {
     match (error.kind(), error.detail()) {
         (minijinja::ErrorKind::OutOfFuel, _) => "it runs for too long".into(),
         (minijinja::ErrorKind::WriteFailure, _) => "its output is too large".into(),
+        (_, Some(detail)) if detail.starts_with(TOO_DEEP) => detail.to_owned(),
         (_, Some(TOO_LARGE)) => "it makes a value that is too large".into(),
         (_, Some(detail)) if is_recursion(error) => {
             format!("it includes or calls itself too deeply ({detail})")

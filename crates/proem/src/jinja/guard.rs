@@ -12,11 +12,16 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use proem_core::limit::{JINJA_BYTES_MAX, JINJA_FUEL_MAX, JINJA_VALUE_BYTES_MAX};
 
 use super::edit::Insertion;
-use super::syntax::Outline;
+use super::syntax::{Chain, Outline};
 
 const LEFT: &str = "__proem_left";
-const RIGHT: &str = "__proem_right";
+/// Around what is cut by `[a:b]`, which walks it character by character.
+const CUT: &str = "__proem_cut";
+const PLUS: &str = "__proem_plus";
 const TIMES: &str = "__proem_times";
+/// The last operand of a chain also forgets it.
+const LAST_PLUS: &str = "__proem_last_plus";
+const LAST_TIMES: &str = "__proem_last_times";
 /// The words of the error, by which it is recognised.
 pub(super) const TOO_LARGE: &str = "a value is too large";
 
@@ -26,9 +31,16 @@ pub(super) struct Budget(Arc<Mutex<Used>>);
 
 #[derive(Debug, Default)]
 struct Used {
-    /// Left operands whose right ones are still to come: their bytes, and their value as a number.
-    waiting: Vec<(usize, usize)>,
+    /// Chains whose next operands are still to come: their bytes so far, and their value as a number.
+    chains: Vec<(usize, usize)>,
     bytes: usize,
+}
+
+/// Where in a chain an operand stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Inner,
+    Last,
 }
 
 impl Budget {
@@ -42,26 +54,36 @@ impl Budget {
         Ok(())
     }
 
-    fn left(&self, value: &Value) {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        used.waiting.push((size(value), number(value)));
+    fn begin(&self, value: &Value) {
+        self.push(size(value), number(value));
     }
 
-    fn waiting(&self) -> (usize, usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.pop().unwrap_or_default()
+    fn push(&self, bytes: usize, number: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).chains.push((bytes, number));
     }
 
-    /// Takes what `left + right` or `left ~ right` needs.
-    fn right(&self, value: &Value) -> Result<(), Error> {
-        let (left, _) = self.waiting();
-        self.spend(left.saturating_add(size(value)))
+    fn pop(&self) -> (usize, usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).chains.pop().unwrap_or_default()
     }
 
-    /// Takes what `left * right` needs, where one of them is a text or a list.
-    fn times(&self, value: &Value) -> Result<(), Error> {
-        let (left, count) = self.waiting();
-        let product = left.saturating_mul(number(value)).max(size(value).saturating_mul(count));
-        self.spend(product)
+    /// Takes what the chain up to this operand of `+` or `~` needs.
+    fn plus(&self, value: &Value, position: Position) -> Result<(), Error> {
+        let bytes = self.pop().0.saturating_add(size(value));
+        self.go_on(bytes, 0, position)
+    }
+
+    /// Takes what the chain up to this operand of `*` needs, where one of them is a text or a list.
+    fn times(&self, value: &Value, position: Position) -> Result<(), Error> {
+        let (bytes, count) = self.pop();
+        let product = bytes.saturating_mul(number(value)).max(size(value).saturating_mul(count));
+        self.go_on(product, count.saturating_mul(number(value)), position)
+    }
+
+    fn go_on(&self, bytes: usize, number: usize, position: Position) -> Result<(), Error> {
+        if position == Position::Inner {
+            self.push(bytes, number);
+        }
+        self.spend(bytes)
     }
 }
 
@@ -72,19 +94,28 @@ fn number(value: &Value) -> usize {
 
 /// The insertions that guard the operators of a template.
 pub(super) fn insertions(outline: &Outline) -> Vec<Insertion> {
-    let mut insertions = Vec::new();
-    for sum in &outline.sums {
-        let length = isize::try_from(sum.end - sum.start).unwrap_or(isize::MAX);
-        let mut insert = |offset, rank, text: &str| {
-            insertions.push(Insertion { offset, rank, text: text.to_owned() });
-        };
-        // At one place the longer expression opens first and closes last.
-        insert(sum.start, -length, &format!("{LEFT}(("));
-        insert(sum.operator, isize::MIN, "))");
-        let right = if sum.is_product { TIMES } else { RIGHT };
-        insert(sum.operator + 1, isize::MAX, &format!(" {right}(("));
-        insert(sum.end, length, "))");
+    let cuts = outline.cuts.iter().flat_map(|(start, bracket)| {
+        let length = isize::try_from(bracket - start).unwrap_or(isize::MAX);
+        [
+            Insertion { offset: *start, rank: -length, text: format!("{CUT}((") },
+            Insertion { offset: *bracket, rank: length, text: "))".to_owned() },
+        ]
+    });
+    outline.chains.iter().flat_map(guarded).chain(cuts).collect()
+}
+
+fn guarded(chain: &Chain) -> Vec<Insertion> {
+    let length = isize::try_from(chain.end - chain.start).unwrap_or(isize::MAX);
+    let insert = |offset, rank, text: String| Insertion { offset, rank, text };
+    let (inner, last) = if chain.is_product { (TIMES, LAST_TIMES) } else { (PLUS, LAST_PLUS) };
+    // At one place the longer expression opens first and closes last.
+    let mut insertions = vec![insert(chain.start, -length, format!("{LEFT}(("))];
+    for (index, operator) in chain.operators.iter().enumerate() {
+        let function = if index + 1 == chain.operators.len() { last } else { inner };
+        insertions.push(insert(*operator, isize::MIN, "))".to_owned()));
+        insertions.push(insert(operator + 1, isize::MAX, format!(" {function}((")));
     }
+    insertions.push(insert(chain.end, length, "))".to_owned()));
     insertions
 }
 
@@ -98,56 +129,44 @@ pub(super) fn fuel(longest_text: usize) -> u64 {
 pub(super) fn install(environment: &mut Environment<'_>, budget: &Budget) {
     let own = budget.clone();
     environment.add_function(LEFT, move |value: Value| {
-        own.left(&value);
+        own.begin(&value);
         value
     });
     let own = budget.clone();
-    environment.add_function(RIGHT, move |value: Value| own.right(&value).map(|()| value));
-    let own = budget.clone();
-    environment.add_function(TIMES, move |value: Value| own.times(&value).map(|()| value));
-    environment.add_filter("__proem_replace", minijinja::filters::replace);
-    environment.add_filter("__proem_join", minijinja::filters::join);
-    environment.add_filter("__proem_indent", minijinja::filters::indent);
-    environment.add_filter("__proem_upper", minijinja::filters::upper);
-    environment.add_filter("__proem_lower", minijinja::filters::lower);
-    environment.add_filter("__proem_title", minijinja::filters::title);
-    environment.add_filter("__proem_capitalize", minijinja::filters::capitalize);
-    environment.add_filter("__proem_trim", minijinja::filters::trim);
-    environment.add_filter("__proem_reverse", minijinja::filters::reverse);
-    environment.add_filter("__proem_split", minijinja::filters::split);
-    environment.add_filter("__proem_lines", minijinja::filters::lines);
-    environment.add_filter("__proem_list", minijinja::filters::list);
-    environment.add_filter("__proem_sort", minijinja::filters::sort);
-    environment.add_filter("__proem_unique", minijinja::filters::unique);
-    for name in [
-        "upper",
-        "lower",
-        "title",
-        "capitalize",
-        "trim",
-        "reverse",
-        "split",
-        "lines",
-        "list",
-        "sort",
-        "unique",
-    ] {
-        guard(environment, budget, name, |arguments| arguments.first().map_or(0, size));
+    environment.add_function(CUT, move |value: Value| own.spend(size(&value)).map(|()| value));
+    for (name, position) in [(PLUS, Position::Inner), (LAST_PLUS, Position::Last)] {
+        let own = budget.clone();
+        environment.add_function(name, move |value: Value| own.plus(&value, position).map(|()| value));
     }
-    guard(environment, budget, "replace", replaced_bytes);
-    guard(environment, budget, "join", joined_bytes);
-    environment.add_filter("__proem_format", minijinja::filters::format);
-    guard(environment, budget, "indent", indented_bytes);
-    guard(environment, budget, "format", formatted_bytes);
+    for (name, position) in [(TIMES, Position::Inner), (LAST_TIMES, Position::Last)] {
+        let own = budget.clone();
+        environment.add_function(name, move |value: Value| own.times(&value, position).map(|()| value));
+    }
+    let first: Estimate = |arguments| arguments.first().map_or(0, size);
+    guard_filters!(environment, budget,
+        batch: cut_bytes, capitalize: first, format: formatted_bytes, indent: indented_bytes, join: joined_bytes,
+        lines: first, list: first, lower: first, map: first, pprint: first, replace: replaced_bytes, reverse: first,
+        slice: cut_bytes, sort: first, split: first, string: first, sum: first, title: first, trim: first,
+        unique: first, upper: first,
+    );
 }
 
+/// How many bytes a filter will make of its arguments, at most.
+type Estimate = fn(&[Value]) -> usize;
+
+/// Registers each filter once more under a name of our own, and puts a guard in its place.
+macro_rules! guard_filters {
+    ($environment:ident, $budget:ident, $($name:ident: $bytes:expr,)*) => {
+        $(
+            $environment.add_filter(concat!("__proem_", stringify!($name)), minijinja::filters::$name);
+            guard($environment, $budget, stringify!($name), $bytes);
+        )*
+    };
+}
+use guard_filters;
+
 /// Puts a filter that looks at its arguments before the one that does the work.
-fn guard(
-    environment: &mut Environment<'_>,
-    budget: &Budget,
-    name: &'static str,
-    bytes: fn(&[Value]) -> usize,
-) {
+fn guard(environment: &mut Environment<'_>, budget: &Budget, name: &'static str, bytes: Estimate) {
     let (own, original) = (budget.clone(), format!("__proem_{name}"));
     environment.add_filter(name, move |state: &mut State<'_, '_>, arguments: Rest<Value>, named: Kwargs| {
         let mut arguments: Vec<Value> = arguments.iter().cloned().collect();
@@ -163,6 +182,13 @@ fn replaced_bytes(arguments: &[Value]) -> usize {
     let [text, from, to, ..] = arguments else { return 0 };
     let (text, from) = (text.to_string(), from.to_string());
     text.len().saturating_add(text.matches(from.as_str()).count().saturating_mul(size(to)))
+}
+
+/// `batch` and `slice` fill up what is missing.
+fn cut_bytes(arguments: &[Value]) -> usize {
+    let fill = arguments.get(2).map_or(24, |fill| size(fill).max(24));
+    let count = arguments.get(1).map_or(0, number);
+    arguments.first().map_or(0, size).saturating_add(count.saturating_mul(fill))
 }
 
 fn joined_bytes(arguments: &[Value]) -> usize {
@@ -194,15 +220,29 @@ fn indented_bytes(arguments: &[Value]) -> usize {
     size(text).saturating_add(width.saturating_mul(lines))
 }
 
-/// The bytes of a text, and of the texts in a list.
-fn size(value: &Value) -> usize {
+/// The bytes of a text, and of everything in a list; no further than it takes to know that it is too
+/// much.
+pub(super) fn size(value: &Value) -> usize {
+    let mut bytes = 0;
+    add_size(value, 0, &mut bytes);
+    bytes
+}
+
+fn add_size(value: &Value, depth: usize, bytes: &mut usize) {
+    const DEPTH_MAX: usize = 32;
+    const ITEM_BYTES: usize = 24;
     match value.kind() {
-        ValueKind::String => value.as_str().map_or(0, str::len),
-        ValueKind::Bytes => value.as_bytes().map_or(0, <[u8]>::len),
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
-            let items = value.try_iter().into_iter().flatten();
-            items.map(|item| 24 + item.as_str().map_or(0, str::len)).fold(0, usize::saturating_add)
+        ValueKind::String => *bytes = bytes.saturating_add(value.as_str().map_or(0, str::len)),
+        ValueKind::Bytes => *bytes = bytes.saturating_add(value.as_bytes().map_or(0, <[u8]>::len)),
+        ValueKind::Seq | ValueKind::Map if depth < DEPTH_MAX => {
+            for item in value.try_iter().into_iter().flatten() {
+                if *bytes > JINJA_BYTES_MAX {
+                    return;
+                }
+                *bytes = bytes.saturating_add(ITEM_BYTES);
+                add_size(&item, depth + 1, bytes);
+            }
         }
-        _ => 24,
+        _ => {}
     }
 }

@@ -78,7 +78,11 @@ pub(crate) fn outline(name: &str, asset: &Asset, options: &Options) -> Result<Ou
     syntax::outline(&asset.text, name, &options.syntax()).map_err(|error| {
         let mut assets = Assets::default();
         assets.insert(name.to_owned(), Ok(asset.clone()));
-        Box::new(error::explain(&error, &assets, &|_, offset| offset, &[]))
+        let explained = error::explain(&error, &assets, &|_, offset| offset, &[]);
+        // What is refused before minijinja sees it carries no name.
+        let template =
+            if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
+        Box::new(TemplateError { template, ..explained })
     })
 }
 
@@ -228,7 +232,7 @@ fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
     });
     let (writing, budget) = (mark.clone(), budget.clone());
     environment.set_formatter(move |output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
-        budget.spend(value.as_str().map_or(0, str::len))?;
+        budget.spend(guard::size(value))?;
         values::check_text(value)?;
         writing.begin();
         let written = escape_formatter(output, state, value);

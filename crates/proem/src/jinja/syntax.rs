@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use minijinja::ErrorKind;
 use minijinja::machinery::ast::{self, Expr, Stmt};
 use minijinja::machinery::{Span, Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
+use proem_core::limit::{JINJA_BRANCHES_MAX, JINJA_TAG_TOKENS_MAX};
 
 /// An include whose name stands in the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +28,11 @@ pub(crate) struct Site {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// A `~`, `+` or `*`: where the whole expression stands, and its operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sum {
+/// A chain of `~` and `+`, or of `*`: where it begins and ends, and its operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chain {
     pub(crate) start: usize,
-    pub(crate) operator: usize,
+    pub(crate) operators: Vec<usize>,
     pub(crate) end: usize,
     pub(crate) is_product: bool,
 }
@@ -38,7 +40,9 @@ pub(crate) struct Sum {
 /// What a template says about itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outline {
-    pub(crate) sums: Vec<Sum>,
+    pub(crate) chains: Vec<Chain>,
+    /// What is cut by `[a:b]`: where it begins, and where its bracket opens.
+    pub(crate) cuts: Vec<(usize, usize)>,
     /// The bytes of the longest text between two tags.
     pub(crate) longest_text: usize,
     pub(crate) includes: Vec<Include>,
@@ -49,13 +53,17 @@ pub(crate) struct Outline {
 
 /// Checks a template's syntax and outlines it.
 pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<Outline, minijinja::Error> {
+    if let Ok(tokens) = tokens(text, syntax) {
+        check_depth(&tokens).map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
+    }
     let tree = parse(text, name, syntax.clone())?;
-    let mut walk = Walk::default();
+    let mut walk = Walk { text, ..Walk::default() };
     walk.statement(&tree);
     let mut outline = walk.outline;
     let tokens = tokens(text, syntax)?;
     outline.sites = sites(&tokens, walk.emitted);
-    outline.sums = sums(&tokens, &walk.operands);
+    outline.chains = chains(&tokens, &walk.operands);
+    outline.cuts = cuts(&tokens, &walk.sliced);
     outline.longest_text = tokens.iter().map(|token| token.text_bytes).max().unwrap_or(0);
     Ok(outline)
 }
@@ -72,7 +80,11 @@ struct Mark {
 enum MarkKind {
     VariableStart,
     VariableEnd,
+    BlockStart,
+    BlockEnd,
+    Elif,
     Operator,
+    BracketOpen,
     Other,
 }
 
@@ -82,6 +94,10 @@ fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Err
         let kind = match token {
             Token::VariableStart => MarkKind::VariableStart,
             Token::VariableEnd => MarkKind::VariableEnd,
+            Token::BlockStart => MarkKind::BlockStart,
+            Token::BlockEnd => MarkKind::BlockEnd,
+            Token::BracketOpen => MarkKind::BracketOpen,
+            Token::Ident("elif") => MarkKind::Elif,
             Token::Tilde | Token::Plus | Token::Mul => MarkKind::Operator,
             _ => MarkKind::Other,
         };
@@ -91,20 +107,63 @@ fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Err
     tokenize(text, false, syntax.clone()).map(mark).collect()
 }
 
-/// Start of the whole, end of the left operand, start of the right one, end of the whole.
+/// Begins the message of a template that is too deep, by which the error is recognised as a limit.
+pub(super) const TOO_DEEP: &str = "it is too much for one template: ";
+
+/// Refuses what would make minijinja's parser recurse too deeply: it has a limit of its own for
+/// brackets and blocks, but not for long chains of operators, filters and branches.
+fn check_depth(tokens: &[Mark]) -> Result<(), String> {
+    let (mut in_tag, mut branches) = (0, 0);
+    for token in tokens {
+        match token.kind {
+            MarkKind::VariableStart | MarkKind::BlockStart | MarkKind::VariableEnd | MarkKind::BlockEnd => {
+                in_tag = 0;
+            }
+            kind => {
+                in_tag += 1;
+                branches += usize::from(kind == MarkKind::Elif);
+            }
+        }
+        if in_tag > JINJA_TAG_TOKENS_MAX {
+            return Err(format!("{TOO_DEEP}more than {JINJA_TAG_TOKENS_MAX} words and signs in one tag"));
+        }
+        if branches > JINJA_BRANCHES_MAX {
+            return Err(format!("{TOO_DEEP}more than {JINJA_BRANCHES_MAX} `elif` branches"));
+        }
+    }
+    Ok(())
+}
+
+/// The operands of a chain: where it begins and ends, and between which two bytes each operator stands.
 struct Operands {
-    ends: [usize; 4],
+    start: usize,
+    gaps: Vec<(usize, usize)>,
+    end: usize,
     is_product: bool,
 }
 
-/// Finds the operator between the operands of each sum: nothing else but brackets stands there.
-fn sums(tokens: &[Mark], operands: &[Operands]) -> Vec<Sum> {
-    let operators = || tokens.iter().filter(|token| token.kind == MarkKind::Operator);
-    let sum = |Operands { ends: [start, left_end, right_start, end], is_product }: &Operands| {
-        let operator = operators().find(|token| token.start >= *left_end && token.end <= *right_start)?.start;
-        Some(Sum { start: *start, operator, end: *end, is_product: *is_product })
+/// Finds the operators of each chain: nothing else stands between two operands but brackets.
+fn chains(tokens: &[Mark], operands: &[Operands]) -> Vec<Chain> {
+    let operators: Vec<&Mark> = tokens.iter().filter(|token| token.kind == MarkKind::Operator).collect();
+    let operator = |(from, to): &(usize, usize)| {
+        let first = operators.partition_point(|token| token.start < *from);
+        operators.get(first).filter(|token| token.end <= *to).map(|token| token.start)
     };
-    operands.iter().filter_map(sum).collect()
+    let chain = |found: &Operands| {
+        let operators = found.gaps.iter().map(operator).collect::<Option<Vec<usize>>>()?;
+        Some(Chain { start: found.start, operators, end: found.end, is_product: found.is_product })
+    };
+    operands.iter().filter_map(chain).collect()
+}
+
+/// Finds the bracket behind everything that is cut.
+fn cuts(tokens: &[Mark], sliced: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let brackets: Vec<&Mark> = tokens.iter().filter(|token| token.kind == MarkKind::BracketOpen).collect();
+    let cut = |(start, base_end): &(usize, usize)| {
+        let first = brackets.partition_point(|token| token.start < *base_end);
+        Some((*start, brackets.get(first)?.start))
+    };
+    sliced.iter().filter_map(cut).collect()
 }
 
 /// Pairs the expressions of the tree with their places, both in the order of the text.
@@ -122,20 +181,23 @@ fn sites(tokens: &[Mark], mut emitted: Vec<(usize, BTreeSet<String>)>) -> Vec<Si
                     sites.push(Site { offset, start, end: token.start, names });
                 }
             }
-            MarkKind::Operator | MarkKind::Other => {}
+            _ => {}
         }
     }
     sites
 }
 
 #[derive(Default)]
-struct Walk {
+struct Walk<'t> {
+    text: &'t str,
     outline: Outline,
     emitted: Vec<(usize, BTreeSet<String>)>,
     operands: Vec<Operands>,
+    /// For each `x[a:b]`: where it begins, and where `x` ends, brackets around it aside.
+    sliced: Vec<(usize, usize)>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn statements(&mut self, statements: &[Stmt<'_>]) {
         for statement in statements {
             self.statement(statement);
@@ -144,7 +206,8 @@ impl Walk {
 
     fn statement(&mut self, statement: &Stmt<'_>) {
         for expression in expressions(statement) {
-            operands(expression, &mut self.operands);
+            operands(expression, self.text, &mut self.operands);
+            slices(expression, &mut self.sliced);
         }
         match statement {
             Stmt::Template(template) => self.statements(&template.children),
@@ -239,18 +302,69 @@ fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
     }
 }
 
-/// Notes the operands of every `~`, `+` and `*` in an expression.
-fn operands(expression: &Expr<'_>, found: &mut Vec<Operands>) {
-    if let Expr::BinOp(binary) = expression
-        && matches!(binary.op, ast::BinOpKind::Concat | ast::BinOpKind::Add | ast::BinOpKind::Mul)
-    {
-        let (whole, left, right) = (expression.span(), binary.left.span(), binary.right.span());
-        let ends = [whole.start_offset, left.end_offset, right.start_offset, whole.end_offset];
-        let is_product = matches!(binary.op, ast::BinOpKind::Mul);
-        found.push(Operands { ends: ends.map(|offset| offset as usize), is_product });
+/// Notes everything that is cut in an expression.
+fn slices(expression: &Expr<'_>, found: &mut Vec<(usize, usize)>) {
+    if let Expr::Slice(slice) = expression {
+        found.push((leftmost(expression), slice.expr.span().end_offset as usize));
     }
     for part in parts(expression) {
-        operands(part, found);
+        slices(part, found);
+    }
+}
+
+/// Where an expression begins. A later one of `x[a][b]` counts from its own bracket only, so the
+/// expressions before it are asked as well.
+fn leftmost(expression: &Expr<'_>) -> usize {
+    let own = expression.span().start_offset as usize;
+    let before = match expression {
+        Expr::Slice(slice) => Some(&slice.expr),
+        Expr::GetAttr(get) => Some(&get.expr),
+        Expr::GetItem(get) => Some(&get.expr),
+        Expr::Call(call) => Some(&call.expr),
+        Expr::Filter(filter) => filter.expr.as_ref(),
+        _ => None,
+    };
+    before.map_or(own, |before| own.min(leftmost(before)))
+}
+
+/// Notes the operands of every chain in an expression.
+fn operands(expression: &Expr<'_>, text: &str, found: &mut Vec<Operands>) {
+    let Some(is_product) = operator_kind(expression) else {
+        for part in parts(expression) {
+            operands(part, text, found);
+        }
+        return;
+    };
+    let span = expression.span();
+    let (start, end) = (span.start_offset as usize, span.end_offset as usize);
+    let mut chain = Operands { start, gaps: Vec::new(), end, is_product };
+    let mut left = expression;
+    while let Expr::BinOp(binary) = left {
+        let gap = (binary.left.span().end_offset as usize, binary.right.span().start_offset as usize);
+        chain.gaps.push(gap);
+        operands(&binary.right, text, found);
+        left = &binary.left;
+        // An operand in brackets is a chain of its own.
+        let between = text.get(gap.0..gap.1).unwrap_or_default();
+        let is_bracketed = between.split(['~', '+', '*']).next().is_some_and(|before| before.contains(')'));
+        if is_bracketed || operator_kind(left) != Some(is_product) {
+            break;
+        }
+    }
+    operands(left, text, found);
+    chain.gaps.reverse();
+    found.push(chain);
+}
+
+/// Whether an expression is a product, or a sum; `None` if neither.
+fn operator_kind(expression: &Expr<'_>) -> Option<bool> {
+    match expression {
+        Expr::BinOp(binary) => match binary.op {
+            ast::BinOpKind::Concat | ast::BinOpKind::Add => Some(false),
+            ast::BinOpKind::Mul => Some(true),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
