@@ -151,8 +151,11 @@ pub(super) fn is_recursion(error: &minijinja::Error) -> bool {
 fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateError {
     let wanted = first_unknown(wanted, known);
     let near = proem_core::nearest::nearest(wanted, known.iter().map(String::as_str));
-    let message =
-        if wanted.is_empty() { error.message.clone() } else { format!("`{wanted}` is not defined") };
+    let message = match error.message.split_once(": ") {
+        Some((_, detail)) => detail.to_owned(),
+        None if wanted.is_empty() => error.message.clone(),
+        None => format!("`{wanted}` is not defined"),
+    };
     let listed = known.join(", ");
     let hint = match near {
         Some(near) => format!("did you mean `{near}`? defined are: {listed}"),

@@ -108,7 +108,10 @@ impl Object for Absent {
 /// nobody defines is neither.
 pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
     if value.is_undefined() {
-        return Err(Error::from(ErrorKind::UndefinedError));
+        return Err(Error::new(
+            ErrorKind::UndefinedError,
+            "what `is present` or `is absent` asks for is not defined",
+        ));
     }
     Ok(value.downcast_object_ref::<Absent>().is_some())
 }
