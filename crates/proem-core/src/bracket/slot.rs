@@ -69,15 +69,11 @@ impl<'s> Slots<'s> {
     }
 }
 
-/// Eight bytes at a time, multiplied and folded: keys are short, and any hash will do (see above).
-#[inline]
+/// FNV-1a, folded so that the low bits depend on all of it.
 fn hash(key: &str) -> usize {
-    let mut hash = key.len() as u64;
-    for chunk in key.as_bytes().chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     #[expect(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
     let folded = (hash ^ (hash >> 32)) as usize;
     folded

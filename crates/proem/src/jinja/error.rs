@@ -152,9 +152,9 @@ fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateEr
     let wanted = first_unknown(wanted, known);
     let near = proem_core::nearest::nearest(wanted, known.iter().map(String::as_str));
     let message = match error.message.split_once(": ") {
-        Some((_, detail)) => detail.to_owned(),
-        None if wanted.is_empty() => error.message.clone(),
-        None => format!("`{wanted}` is not defined"),
+        Some((_, detail)) if detail.starts_with("what ") => detail.to_owned(),
+        _ if wanted.is_empty() => error.message.clone(),
+        _ => format!("`{wanted}` is not defined"),
     };
     let listed = known.join(", ");
     let hint = match near {
