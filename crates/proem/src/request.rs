@@ -303,5 +303,9 @@ fn unknown_fields(text: &str) -> Option<Error> {
 fn field_names<T: JsonSchema>() -> Vec<String> {
     let schema = schemars::schema_for!(T);
     let properties = schema.get("properties").and_then(Value::as_object);
-    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    let mut names: Vec<String> =
+        properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect();
+    // Another crate may have made JSON maps keep their order.
+    names.sort();
+    names
 }
