@@ -10,10 +10,10 @@ use proem_core::nearest::nearest;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
-use proem_core::text::Places;
 use serde::Deserialize;
 
-use crate::error::{Error, Excerpt};
+use crate::config::parse_toml;
+use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::host::Host;
 use crate::resolve::Author;
@@ -174,18 +174,5 @@ impl Entry {
 }
 
 fn parse(text: &str, path: &str) -> Result<Pack, Error> {
-    toml::from_str(text).map_err(|error| {
-        let place = error.span().map(|span| Places::new(text).at(span.start));
-        let line = place.and_then(|place| text.lines().nth(place.line - 1));
-        let excerpt = place.zip(line).map(|(place, line)| Box::new(Excerpt { place, line: line.to_owned() }));
-        let at =
-            place.map_or_else(String::new, |place| format!("line {}, column {}: ", place.line, place.column));
-        Error::Config {
-            role: "pack",
-            path: path.to_owned(),
-            message: format!("{at}{}", error.message()),
-            hint: None,
-            excerpt,
-        }
-    })
+    parse_toml(text, "pack", path)
 }

@@ -13,6 +13,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::Places;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Excerpt};
 use crate::file::{Cap, ReadPolicy, read_text};
@@ -210,18 +211,22 @@ fn read(path: &Path, policy: &ReadPolicy) -> Result<Option<Keys>, Error> {
             });
         }
     };
-    toml::from_str(&text).map(Some).map_err(|error| {
-        let place = error.span().map(|span| Places::new(&text).at(span.start));
+    parse_toml(&text, "configuration", &shown).map(Some)
+}
+
+/// Reads a TOML file of the user's or the workspace's, with the wrong line in the error.
+pub(crate) fn parse_toml<T: DeserializeOwned>(
+    text: &str,
+    role: &'static str,
+    path: &str,
+) -> Result<T, Error> {
+    toml::from_str(text).map_err(|error| {
+        let place = error.span().map(|span| Places::new(text).at(span.start));
         let line = place.and_then(|place| text.lines().nth(place.line - 1));
         let excerpt = place.zip(line).map(|(place, line)| Box::new(Excerpt { place, line: line.to_owned() }));
         let at =
             place.map_or_else(String::new, |place| format!("line {}, column {}: ", place.line, place.column));
-        Error::Config {
-            role: "configuration",
-            path: shown,
-            message: format!("{at}{}", error.message()),
-            hint: None,
-            excerpt,
-        }
+        let message = format!("{at}{}", error.message());
+        Error::Config { role, path: path.to_owned(), message, hint: None, excerpt }
     })
 }
