@@ -127,10 +127,4 @@ impl Rendered {
     pub fn stability(&self) -> Stability {
         self.spans.iter().map(|span| span.stability).max().unwrap_or(Stability::Release)
     }
-
-    /// Takes it apart.
-    #[must_use]
-    pub fn into_parts(self) -> (String, Vec<Span>) {
-        (self.text, self.spans)
-    }
 }

@@ -52,7 +52,7 @@ impl Sources<'_> {
         if let Some(reference) = &self.request.instruction {
             return self.asset(reference, "the request's `instruction`", syntax).map(Some);
         }
-        configured(self.config, resolver, syntax)
+        configured(self.config, resolver)
     }
 
     /// The template that a section of the profile has by itself.
@@ -133,12 +133,15 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
 }
 
 /// The template that the configuration names. One that a workspace names is read as the workspace.
-fn configured(config: &Config, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
+fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, Error> {
     let Some(path) = &config.template.value else { return Ok(None) };
     let (author, stability) = match config.template.origin {
         Origin::Workspace(_) => (Author::Other, Stability::Project),
         Origin::Default | Origin::User(_) | Origin::Environment(_) => (Author::User, Stability::User),
     };
+    // The file says its syntax, because it stays while profiles change.
+    let is_jinja = path.extension().is_some_and(|extension| extension == "j2");
+    let syntax = if is_jinja { Syntax::Jinja } else { Syntax::Bracket };
     let shown = path.display().to_string();
     let text = read_text(path, &resolver.read_policy(author), TEMPLATE).map_err(|why| Error::File {
         role: "template",
