@@ -8,6 +8,7 @@
 mod asset;
 mod edit;
 mod error;
+mod expression;
 mod guard;
 pub(crate) mod reference;
 mod spans;

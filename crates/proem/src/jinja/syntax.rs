@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::ErrorKind;
-use minijinja::machinery::ast::{self, Expr, Stmt};
+use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{Span, Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
 use proem_core::limit::{JINJA_BRANCHES_MAX, JINJA_TAG_TOKENS_MAX};
+
+use super::expression::{Operands, expressions, names, operands, slices};
 
 /// An include whose name stands in the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,14 +134,6 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The operands of a chain: where it begins and ends, and between which two bytes each operator stands.
-struct Operands {
-    start: usize,
-    gaps: Vec<(usize, usize)>,
-    end: usize,
-    is_product: bool,
 }
 
 /// Finds the operators of each chain: nothing else stands between two operands but brackets.
@@ -268,173 +262,6 @@ impl Walk<'_> {
         for name in names(target) {
             self.outline.assigned.entry(name).or_default().extend(made_of.iter().cloned());
         }
-    }
-}
-
-/// The expressions that stand in a statement itself, not in its body.
-fn expressions<'s, 'a>(statement: &'s Stmt<'a>) -> Vec<&'s Expr<'a>> {
-    match statement {
-        Stmt::EmitExpr(emit) => vec![&emit.expr],
-        Stmt::ForLoop(each) => std::iter::once(&each.iter).chain(&each.filter_expr).collect(),
-        Stmt::IfCond(condition) => vec![&condition.expr],
-        Stmt::WithBlock(with) => with.assignments.iter().map(|(_, value)| value).collect(),
-        Stmt::Set(set) => vec![&set.expr],
-        Stmt::SetBlock(set) => set.filter.iter().collect(),
-        Stmt::FilterBlock(block) => vec![&block.filter],
-        Stmt::Include(include) => vec![&include.name],
-        Stmt::Macro(block) => block.defaults.iter().collect(),
-        Stmt::CallBlock(block) => call_expressions(&block.call),
-        Stmt::Do(block) => call_expressions(&block.call),
-        _ => Vec::new(),
-    }
-}
-
-fn call_expressions<'s, 'a>(call: &'s ast::Call<'a>) -> Vec<&'s Expr<'a>> {
-    std::iter::once(&call.expr).chain(call.args.iter().map(argument)).collect()
-}
-
-fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
-    match argument {
-        ast::CallArg::Pos(expression)
-        | ast::CallArg::Kwarg(_, expression)
-        | ast::CallArg::PosSplat(expression)
-        | ast::CallArg::KwargSplat(expression) => expression,
-    }
-}
-
-/// Notes everything that is cut in an expression.
-fn slices(expression: &Expr<'_>, found: &mut Vec<(usize, usize)>) {
-    if let Expr::Slice(slice) = expression {
-        found.push((leftmost(expression), slice.expr.span().end_offset as usize));
-    }
-    for part in parts(expression) {
-        slices(part, found);
-    }
-}
-
-/// Where an expression begins. A later one of `x[a][b]` counts from its own bracket only, so the
-/// expressions before it are asked as well.
-fn leftmost(expression: &Expr<'_>) -> usize {
-    let own = expression.span().start_offset as usize;
-    let before = match expression {
-        Expr::Slice(slice) => Some(&slice.expr),
-        Expr::GetAttr(get) => Some(&get.expr),
-        Expr::GetItem(get) => Some(&get.expr),
-        Expr::Call(call) => Some(&call.expr),
-        Expr::Filter(filter) => filter.expr.as_ref(),
-        _ => None,
-    };
-    before.map_or(own, |before| own.min(leftmost(before)))
-}
-
-/// Notes the operands of every chain in an expression.
-fn operands(expression: &Expr<'_>, text: &str, found: &mut Vec<Operands>) {
-    let Some(is_product) = operator_kind(expression) else {
-        for part in parts(expression) {
-            operands(part, text, found);
-        }
-        return;
-    };
-    let span = expression.span();
-    let (start, end) = (span.start_offset as usize, span.end_offset as usize);
-    let mut chain = Operands { start, gaps: Vec::new(), end, is_product };
-    let mut left = expression;
-    while let Expr::BinOp(binary) = left {
-        let gap = (binary.left.span().end_offset as usize, binary.right.span().start_offset as usize);
-        chain.gaps.push(gap);
-        operands(&binary.right, text, found);
-        left = &binary.left;
-        // An operand in brackets is a chain of its own.
-        let between = text.get(gap.0..gap.1).unwrap_or_default();
-        let is_bracketed = between.split(['~', '+', '*']).next().is_some_and(|before| before.contains(')'));
-        if is_bracketed || operator_kind(left) != Some(is_product) {
-            break;
-        }
-    }
-    operands(left, text, found);
-    chain.gaps.reverse();
-    found.push(chain);
-}
-
-/// Whether an expression is a product, or a sum; `None` if neither.
-fn operator_kind(expression: &Expr<'_>) -> Option<bool> {
-    match expression {
-        Expr::BinOp(binary) => match binary.op {
-            ast::BinOpKind::Concat | ast::BinOpKind::Add => Some(false),
-            ast::BinOpKind::Mul => Some(true),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The expressions that an expression is made of.
-fn parts<'s, 'a>(expression: &'s Expr<'a>) -> Vec<&'s Expr<'a>> {
-    match expression {
-        Expr::Var(_) | Expr::Const(_) => Vec::new(),
-        Expr::Slice(slice) => {
-            let ends = [&slice.start, &slice.stop, &slice.step];
-            std::iter::once(&slice.expr).chain(ends.into_iter().flatten()).collect()
-        }
-        Expr::UnaryOp(unary) => vec![&unary.expr],
-        Expr::BinOp(binary) => vec![&binary.left, &binary.right],
-        Expr::Compare(compare) => std::iter::once(&compare.expr)
-            .chain(compare.ops.iter().map(|operation| &operation.expr))
-            .collect(),
-        Expr::IfExpr(choice) => {
-            [&choice.test_expr, &choice.true_expr].into_iter().chain(&choice.false_expr).collect()
-        }
-        Expr::Filter(filter) => filter.expr.iter().chain(filter.args.iter().map(argument)).collect(),
-        Expr::Test(test) => std::iter::once(&test.expr).chain(test.args.iter().map(argument)).collect(),
-        Expr::GetAttr(get) => vec![&get.expr],
-        Expr::GetItem(get) => vec![&get.expr, &get.subscript_expr],
-        Expr::Call(call) => call_expressions(call),
-        Expr::List(list) => list.items.iter().collect(),
-        Expr::Tuple(tuple) => tuple.items.iter().collect(),
-        Expr::Map(map) => map.keys.iter().chain(&map.values).collect(),
-    }
-}
-
-/// The names that an expression is made of: `git.branch`, `file("x")` as `file:x`, `tools`.
-fn names(expression: &Expr<'_>) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    collect(expression, &mut found);
-    found
-}
-
-fn collect(expression: &Expr<'_>, found: &mut BTreeSet<String>) {
-    match expression {
-        Expr::Var(var) => {
-            found.insert(var.id.to_owned());
-        }
-        Expr::GetAttr(get) => match &get.expr {
-            Expr::Var(var) => {
-                found.insert(format!("{}:{}", var.id, get.name));
-            }
-            other => collect(other, found),
-        },
-        Expr::GetItem(get) => match (&get.expr, get.subscript_expr.as_const()) {
-            (Expr::Var(var), Some(key)) if key.as_str().is_some() => {
-                found.insert(format!("{}:{}", var.id, key.as_str().unwrap_or_default()));
-            }
-            _ => parts(expression).into_iter().for_each(|part| collect(part, found)),
-        },
-        Expr::Call(call) => collect_call(call, found),
-        _ => parts(expression).into_iter().for_each(|part| collect(part, found)),
-    }
-}
-
-fn collect_call(call: &ast::Call<'_>, found: &mut BTreeSet<String>) {
-    let first = call.args.first().and_then(|argument| match argument {
-        ast::CallArg::Pos(Expr::Const(value)) => value.value.as_str().map(str::to_owned),
-        _ => None,
-    });
-    match (&call.expr, first) {
-        (Expr::Var(var), Some(path)) if var.id == "file" => {
-            found.insert(format!("file:{path}"));
-        }
-        (Expr::Var(_), _) => call.args.iter().for_each(|own| collect(argument(own), found)),
-        _ => call_expressions(call).into_iter().for_each(|part| collect(part, found)),
     }
 }
 
