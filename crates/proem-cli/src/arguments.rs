@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use proem_core::note::Note;
+
+use crate::notes::{Wanted, print_wanted};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -25,6 +28,11 @@ pub(crate) enum Command {
     Build(Build),
     /// Show the prompt as a tree: sections, the source of every byte, files, notes
     Explain(Explain),
+    /// Show everything that the model sees in one turn: system prompt, messages, tools
+    Turn(TurnCommand),
+    /// List skills, or check them
+    #[command(subcommand)]
+    Skills(Skills),
     /// List every variable with its value here, or why it has none
     Vars(Vars),
     /// List profiles, or show one with everything decided
@@ -66,9 +74,8 @@ pub(crate) struct Build {
     /// Print every carrier, with the source of each line in a margin on the left
     #[arg(long)]
     pub(crate) annotate: bool,
-    /// Do not print notes
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) notes: NoteFlags,
 }
 
 #[derive(Debug, Args)]
@@ -81,6 +88,39 @@ pub(crate) struct Explain {
     /// Print only the files that were looked at
     #[arg(long)]
     pub(crate) files: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TurnCommand {
+    #[command(flatten)]
+    pub(crate) prompt: PromptFlags,
+    /// What the user says; without it the turn goes on by itself
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt_text: Option<String>,
+    /// Output: for people, or everything as JSON
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) notes: NoteFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Skills {
+    /// List every skill that was found, and why one is not in the prompt
+    List(SkillsCommand),
+    /// Print what is wrong with skills; exit code 1 if there is anything
+    Check(SkillsCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SkillsCommand {
+    #[command(flatten)]
+    pub(crate) request: RequestFlags,
+    /// Profile that says where skills lie
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -125,6 +165,26 @@ pub(crate) struct Init {
     pub(crate) place: Place,
 }
 
+/// Which notes are printed to standard error: warnings, unless said otherwise.
+#[derive(Debug, Args)]
+pub(crate) struct NoteFlags {
+    /// Do not print notes
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print every note, also what is only good to know
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
+}
+
+impl NoteFlags {
+    /// Prints the notes that are wanted.
+    pub(crate) fn print(&self, notes: &[Note]) {
+        if !self.quiet {
+            print_wanted(notes, if self.verbose { Wanted::All } else { Wanted::Warnings });
+        }
+    }
+}
+
 /// Where a command looks.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
@@ -147,6 +207,15 @@ pub(crate) struct PromptFlags {
     /// Asset for the base, for example `$user/greet`
     #[arg(long, value_name = "REFERENCE", conflicts_with = "template")]
     pub(crate) instruction: Option<String>,
+    /// Text that replaces the base, or a file that holds it
+    #[arg(long, value_name = "TEXT|FILE", conflicts_with_all = ["template", "instruction"])]
+    pub(crate) system: Option<String>,
+    /// Text to add behind the base, or a file that holds it; may be given several times
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub(crate) append: Vec<String>,
+    /// Active tools by name, separated by commas; `""` for none
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) tools: Option<String>,
     /// Pack that replaces wording; later ones win
     #[arg(long = "pack", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) packs: Vec<String>,

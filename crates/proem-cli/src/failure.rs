@@ -24,6 +24,8 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// A file could not be written.
     Write { path: String, why: io::Error },
+    /// What was looked for was found, and has been printed.
+    Found,
 }
 
 impl Failure {
@@ -34,6 +36,9 @@ impl Failure {
         {
             // The reader has enough: that is no failure.
             return ExitCode::SUCCESS;
+        }
+        if matches!(self, Self::Found) {
+            return ExitCode::from(self.code());
         }
         print_error(&visible(&self.message()));
         if let Self::Build(error) = self {
@@ -55,6 +60,7 @@ impl Failure {
             Self::Flags { flag, other, .. } => format!("cannot use `{flag}` together with `{other}`"),
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
+            Self::Found => String::new(),
         }
     }
 
@@ -64,7 +70,7 @@ impl Failure {
             Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
             Self::TwoReaders => Some("put one of them into a file".into()),
             Self::Flags { hint, .. } => Some((*hint).into()),
-            Self::Output(_) | Self::Write { .. } => None,
+            Self::Output(_) | Self::Write { .. } | Self::Found => None,
         }
     }
 
@@ -76,6 +82,7 @@ impl Failure {
             },
             Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } => 2,
             Self::Output(_) | Self::Write { .. } => 3,
+            Self::Found => 1,
         }
     }
 }

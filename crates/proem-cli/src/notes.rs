@@ -9,9 +9,23 @@ use crate::terminal::visible_line;
 
 const DIM: Style = Style::new().dimmed();
 
+/// Which notes are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Those that probably need doing something about.
+    Warnings,
+    /// Also those that are only good to know.
+    All,
+}
+
 /// Prints notes, a line each, with their hints below.
 pub(crate) fn print_notes(notes: &[Note]) {
-    for note in notes {
+    print_wanted(notes, Wanted::All);
+}
+
+/// Prints those notes that are wanted.
+pub(crate) fn print_wanted(notes: &[Note], wanted: Wanted) {
+    for note in notes.iter().filter(|note| wanted == Wanted::All || note.severity > Severity::Info) {
         write(&shown(note));
     }
 }

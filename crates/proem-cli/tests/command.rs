@@ -14,21 +14,24 @@ use desk::{Desk, on_terminal};
 
 #[test]
 fn empty_directory_gives_the_documented_bytes() {
-    let desk = Desk::new();
-    let output = desk.run(&["build", "--profile", "template"]);
+    let desk = Desk::of("template");
+    let output = desk.run(&["build", "--verbose"]);
     let expected =
         "You are a helpful coding assistant.\n\n\n\nThe current working directory is {root}/work.\n";
     assert_eq!(desk.said(&output.stdout), expected);
     assert_eq!(output.status.code(), Some(0));
     let notes = desk.said(&output.stderr);
     assert_eq!(notes, "note: `[file:AGENTS.md]` is absent: no such file (built-in template/base:3:1)\n");
-    assert_eq!(desk.run(&["build", "--quiet"]).stderr, b"");
+    assert_eq!(desk.run(&["build"]).stderr, b"", "it is only good to know");
 }
 
 #[test]
 fn flags_override_the_request_file() {
     let desk = Desk::new();
-    desk.write("request.json", br#"{"model": "a", "system": "gone", "variables": {"x:y": "a", "x:z": "z"}}"#);
+    desk.write(
+        "request.json",
+        br#"{"profile": "template", "model": "a", "system": "gone", "variables": {"x:y": "a", "x:z": "z"}}"#,
+    );
     desk.write("t.md", b"[prompt:model] [x:y] [if x:z]z[else]none[endif] [system:time]");
     let output = desk.run(&[
         "build",
@@ -53,8 +56,8 @@ fn flags_override_the_request_file() {
 fn request_and_template_come_from_standard_input() {
     let desk = Desk::new();
     for (arguments, input, expected) in [
-        (["build", "-q", "--request", "-"], r#"{"system": "from a pipe"}"#, "from a pipe"),
-        (["build", "-q", "--template", "-"], "[literal:x]", "[x]"),
+        (["build", "-qptemplate", "--request", "-"], r#"{"system": "from a pipe"}"#, "from a pipe"),
+        (["build", "-qptemplate", "--template", "-"], "[literal:x]", "[x]"),
     ] {
         let mut child =
             desk.command(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -144,7 +147,7 @@ fn template_files_are_named_in_notes() {
 #[test]
 fn time_zone_comes_from_the_pinned_environment() {
     let desk = Desk::new();
-    desk.write("r.json", br#"{"template": "[system:timezone]", "host": {"env": {"TZ": ":Europe/Berlin"}}}"#);
+    desk.write("r.json", br#"{"profile": "template", "template": "[system:timezone]", "host": {"env": {"TZ": ":Europe/Berlin"}}}"#);
     let output =
         desk.command(&["build", "-q", "--request", "r.json"]).env("TZ", "Asia/Tokyo").output().unwrap();
     assert_eq!(desk.said(&output.stdout), "Europe/Berlin");
@@ -191,10 +194,7 @@ fn init_writes_once_and_never_overwrites() {
     let written = "wrote {root}/work/.proem/proem.toml\nwrote {root}/work/.proem/template.md\n";
     assert_eq!(desk.said(&first.stdout), format!("{written}Try `proem build`, then edit the template.\n"));
     let built = desk.run(&["build", "-q"]);
-    assert!(
-        desk.said(&built.stdout)
-            .starts_with("You are a careful coding assistant. You work in {root}/work.\n")
-    );
+    assert!(desk.said(&built.stdout).starts_with("You are a software engineer at work in a real project"));
 
     desk.write(".proem/template.md", b"mine");
     let second = desk.run(&["init"]);
@@ -236,6 +236,8 @@ fn profile_show_names_the_file_of_each_key() {
     assert_eq!(line("rebuild"), "rebuild = [\"compaction\"]  # built-in template");
     let listed = desk.said(&desk.run(&["profile", "list"]).stdout);
     let expected = "assets    built-in   Jinja templates from libraries, packs, and a trailing section that cannot be dropped\n\
+                    default   built-in   Base, tools, instruction files, skills and environment; volatile facts on the turn carrier\n\
+                    layers    built-in   Base with tools and guidelines, SYSTEM.md, instruction files, skills, date and directory\n\
                     mine      workspace  One bracket template with variables and conditions\n\
                     template  built-in   One bracket template with variables and conditions\n";
     assert_eq!(listed, expected);

@@ -18,7 +18,7 @@ const TEMPLATE: &[u8] = b"You run [prompt:model].\n\
 
 /// A template with a file, variables, conditions and a file that is not there.
 fn desk() -> Desk {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("t.md", TEMPLATE).write("AGENTS.md", "# Rules\n\nWrite tests first, naïvely.\n".as_bytes());
     desk
 }
@@ -94,7 +94,7 @@ missing  /tmp/proem-000000/work/MORE.md    no such file
 
 #[test]
 fn nothing_is_said_in_words() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("empty.md", b"");
     let expected = r"
 profile  template
@@ -115,7 +115,7 @@ There are no notes.
 /// A value that is empty today may not be tomorrow, so its place is shown.
 #[test]
 fn empty_values_have_a_line() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("t.md", b"[x:y]");
     let expected = r"
 profile  template
@@ -138,7 +138,7 @@ There are no notes.
 /// Without bytes, the end of one section and the start of the next are the same place.
 #[test]
 fn empty_values_stay_in_their_section() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     let profile = "extends = \"template\"\n[[section]]\nid = \"second\"\n\
         template = { text = \"[x:y]B\", syntax = \"bracket\" }\n";
     desk.write(".proem/profiles/mine.toml", profile.as_bytes()).write("t.md", b"A[x:y]");
@@ -186,7 +186,7 @@ t.md:4                       │
 /// Lines that a condition leaves out break the count, so the margin says where it goes on.
 #[test]
 fn annotated_lines_are_numbered_as_in_their_source() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("a/rather/deep/folder/RULES.md", b"one\ntwo\n");
     desk.write("t.md", b"1\n2\n[if x:y]\n4\n[endif]\n6 [file:a/rather/deep/folder/RULES.md]7\n");
     let expected = r"
@@ -202,7 +202,7 @@ t.md:6                       │ 7
 
 #[test]
 fn carriers_have_headings_where_there_are_several() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     let profile = "extends = \"template\"\n[[section]]\nid = \"clock\"\ncarrier = \"turn\"\n\
         template = { text = \"It is [system:date].\\n\", syntax = \"bracket\" }\n";
     desk.write(".proem/profiles/mine.toml", profile.as_bytes());
@@ -247,7 +247,7 @@ There are no notes.
 /// A path may hold anything but NUL: it must not move the cursor or pretend to be another line.
 #[test]
 fn paths_cannot_act_on_the_terminal() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     let folder = "e\u{1b}[2Jvil\nused  x";
     desk.write(&format!("{folder}/a.md"), b"a\n").write("t.md", b"[file:a.md][file:b\t.md]");
     let flags = ["--template", "t.md", "--cwd", folder];
@@ -284,7 +284,7 @@ fn json_is_that_of_build() {
 
 #[test]
 fn flags_that_contradict_each_other_are_refused() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.refuses(
         &["build", "--annotate", "--format", "json"],
         2,
@@ -303,7 +303,7 @@ fn flags_that_contradict_each_other_are_refused() {
 /// Into a pipe the text goes raw, with the escapes that a file holds; on a terminal they are harmless.
 #[test]
 fn annotated_text_has_colours_on_a_terminal_only() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("t.md", b"A [x:y] B\x1b[2J [system:time]\n");
     let flags = ["build", "-q", "--annotate", "--template", "t.md", "--var", "x:y=v", "--now"];
     let flags = [&flags[..], &["2026-01-02T03:04:05Z"]].concat();
@@ -326,7 +326,7 @@ fn annotated_text_has_colours_on_a_terminal_only() {
 
 #[test]
 fn explain_colours_stability_on_a_terminal() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("t.md", b"[system:date][file:a.md]").write("a.md", b"a");
     let mut command = desk.command(&["explain", "--template", "t.md", "--now", "2026-01-02T03:04:05Z"]);
     command.env("TERM", "xterm");
@@ -346,7 +346,7 @@ fn explain_colours_stability_on_a_terminal() {
 /// The tree shows assets, the includes on the way to them, the wording of packs, and what was collected.
 #[test]
 fn assets_are_traced_through_includes_and_packs() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write("../.config/proem/prompts/greet.md", b"Hello.\n{% include \"part\" %}");
     desk.write("../.config/proem/prompts/part.md", b"You are in {{ cwd }}.");
     desk.write("pack.toml", b"[prompt]\nagents_md_section = \"Rules: {{ agents_md }}\"\n");
@@ -369,7 +369,7 @@ fn assets_are_traced_through_includes_and_packs() {
 
 #[test]
 fn profile_show_names_the_layer_of_each_wording() {
-    let desk = Desk::new();
+    let desk = Desk::of("template");
     desk.write(
         ".proem/prompts.toml",
         b"[prompt]\nagents_md_section = \"Rules: {{ agents_md }}\"\nagents = \"x\"\n",
@@ -400,7 +400,7 @@ fn annotated_text_is_the_prompt_in_every_case_of_the_corpus() {
     for_each_case(|case| {
         let laid = case.lay_out();
         let run = |arguments: &[&str]| {
-            let desk = Desk::new();
+            let desk = Desk::of("template");
             let mut command = desk.command(&["build", "-q", "--request", "-"]);
             let mut child = command
                 .args(arguments)

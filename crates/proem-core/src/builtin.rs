@@ -3,15 +3,24 @@
 //! Changing one of these files changes prompts: the corpus pins their bytes.
 
 /// The built-in profiles, by name.
-pub const PROFILES: [(&str, &str); 2] = [
+pub const PROFILES: [(&str, &str); 4] = [
     ("assets", include_str!("../builtin/profiles/assets.toml")),
+    ("default", include_str!("../builtin/profiles/default.toml")),
+    ("layers", include_str!("../builtin/profiles/layers.toml")),
     ("template", include_str!("../builtin/profiles/template.toml")),
 ];
 
 /// The built-in assets, by reference without the prefix.
-pub const ASSETS: [(&str, &str); 3] = [
+pub const ASSETS: [(&str, &str); 10] = [
     ("common/tool-usage", include_str!("../builtin/common/tool-usage.md")),
     ("default", include_str!("../builtin/default.md")),
+    ("default/base", include_str!("../builtin/default/base.md")),
+    ("default/context", include_str!("../builtin/default/context.md.j2")),
+    ("default/skills", include_str!("../builtin/default/skills.md.j2")),
+    ("default/tools", include_str!("../builtin/default/tools.md.j2")),
+    ("layers/base", include_str!("../builtin/layers/base.md.j2")),
+    ("layers/context", include_str!("../builtin/layers/context.md.j2")),
+    ("layers/skills", include_str!("../builtin/layers/skills.md.j2")),
     ("template/base", include_str!("../builtin/template/base.md")),
 ];
 

@@ -25,6 +25,14 @@ pub enum Outcome {
     Hidden,
     /// It was read, or only its name was, and it is not what it should be.
     Malformed,
+    /// Another one takes its place.
+    Shadowed,
+    /// It is the same file as another one.
+    Duplicate,
+    /// There was no room left for it.
+    OverBudget,
+    /// An ignore file excludes it.
+    Ignored,
 }
 
 impl Outcome {
@@ -39,6 +47,10 @@ impl Outcome {
             Self::Refused => "refused",
             Self::Hidden => "hidden",
             Self::Malformed => "malformed",
+            Self::Shadowed => "shadowed",
+            Self::Duplicate => "duplicate",
+            Self::OverBudget => "over_budget",
+            Self::Ignored => "ignored",
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Section {
     pub source: Source,
     /// Whether it begins on a line of its own.
     pub fresh_line: bool,
+    /// How often its values may change without a note.
+    pub accepts: Stability,
 }
 
 /// A prompt that may still change.

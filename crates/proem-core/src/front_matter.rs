@@ -5,6 +5,8 @@
 //! with them a few hundred bytes become gigabytes, or text becomes something else. Nothing is expanded
 //! and nothing recurses, so a bomb is refused at its first anchor. No other module reads YAML.
 
+mod plain;
+
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -170,6 +172,14 @@ impl core::error::Error for FrontMatterError {}
 /// # Ok::<(), proem_core::front_matter::FrontMatterError>(())
 /// ```
 pub fn parse(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
+    match plain::parse(yaml) {
+        Some(entries) => Ok(FrontMatter { entries }),
+        None => parse_any(yaml),
+    }
+}
+
+/// Reads whatever is allowed, and alone decides what is not.
+fn parse_any(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
     let mut tree = Tree { yaml, open: Vec::new(), nodes: 0, root: None };
     if yaml.len() > FRONT_MATTER_BYTES_MAX {
         return Err(tree.error(FRONT_MATTER_BYTES_MAX, "front matter is over 8 KiB"));

@@ -54,6 +54,8 @@ pub struct Placed {
     pub stability: Stability,
     /// Where its content comes from as a whole.
     pub source: Source,
+    /// How often its values may change without a note.
+    pub accepts: Stability,
 }
 
 impl Body {
@@ -72,7 +74,18 @@ impl Body {
             bytes: start..text.len(),
             stability,
             source: section.source,
+            accepts: section.accepts,
         });
+    }
+
+    /// What the section of a span accepts.
+    fn accepted(&self, carrier: Carrier, span: &Span) -> Stability {
+        let holds = |section: &&Placed| {
+            section.carrier == carrier
+                && section.bytes.start <= span.bytes.start
+                && span.bytes.end <= section.bytes.end
+        };
+        self.sections.iter().find(holds).map_or(Stability::Release, |section| section.accepts)
     }
 
     /// The carriers that have text, in the order in which a provider reads them.
@@ -169,7 +182,9 @@ fn volatile(body: &Body) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for (carrier, rendered) in &body.carriers {
         let mut seen: Vec<Source> = Vec::new();
-        for span in rendered.spans().iter().filter(|span| span.stability > Stability::Session) {
+        let too_volatile =
+            |span: &&Span| span.stability > Stability::Session.max(body.accepted(*carrier, span));
+        for span in rendered.spans().iter().filter(too_volatile) {
             let source = span.source.without_place();
             if !seen.contains(&source) {
                 seen.push(source);

@@ -26,6 +26,7 @@ extern crate std;
 pub mod bracket;
 pub mod builtin;
 pub mod carrier;
+pub mod change;
 pub mod considered;
 pub mod digest;
 pub mod draft;

@@ -53,6 +53,28 @@ pub const FRONT_MATTER_NODES_MAX: usize = 256;
 pub const RESIDENTS_MAX: usize = 10_000;
 /// Largest knowledge or workflow file, in bytes.
 pub const RESIDENT_BYTES_MAX: usize = 1 << 20;
+/// Most instruction files in one prompt.
+pub const DOCUMENTS_MAX: usize = 256;
+/// Most bytes that the instruction files of one prompt may have together.
+pub const DOCUMENTS_BYTES_MAX: usize = 1 << 20;
+/// Most skills in one prompt.
+pub const SKILLS_MAX: usize = 20_000;
+/// Most folders that are looked into below one directory of skills.
+pub const SKILL_FOLDERS_MAX: usize = 20_000;
+/// Deepest folder below a directory of skills that is looked into.
+pub const SKILL_DEPTH_MAX: usize = 64;
+/// Most notes about skills that are written one by one.
+pub const SKILL_NOTES_MAX: usize = 200;
+/// Largest ignore file, in bytes.
+pub const IGNORE_FILE_BYTES_MAX: usize = 64 << 10;
+/// Most entries of one directory that are looked at.
+pub const DIRECTORY_ENTRIES_MAX: usize = 200_000;
+/// Most tools in one request.
+pub const TOOLS_MAX: usize = 2_000;
+/// Most output taken from one hook, in bytes, unless the configuration says otherwise.
+pub const HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// Longest one hook may run, unless the configuration says otherwise.
+pub const HOOK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest path that is looked at, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
 /// Deepest directory from which the walk upwards starts.
@@ -68,7 +90,7 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 24] {
+pub const fn table() -> [Limit; 34] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
@@ -93,6 +115,16 @@ pub const fn table() -> [Limit; 24] {
         row("front_matter_nodes_max", FRONT_MATTER_NODES_MAX, "keys and values in front matter"),
         row("residents_max", RESIDENTS_MAX, "files in a folder of knowledge or workflows"),
         row("resident_bytes_max", RESIDENT_BYTES_MAX, "a knowledge or workflow file"),
+        row("documents_max", DOCUMENTS_MAX, "instruction files in a prompt"),
+        row("documents_bytes_max", DOCUMENTS_BYTES_MAX, "all instruction files of a prompt together"),
+        row("skills_max", SKILLS_MAX, "skills in a prompt"),
+        row("skill_folders_max", SKILL_FOLDERS_MAX, "folders below one directory of skills"),
+        row("skill_depth_max", SKILL_DEPTH_MAX, "levels of folders below a directory of skills"),
+        row("skill_notes_max", SKILL_NOTES_MAX, "notes about skills that are written one by one"),
+        row("ignore_file_bytes_max", IGNORE_FILE_BYTES_MAX, "an ignore file"),
+        row("directory_entries_max", DIRECTORY_ENTRIES_MAX, "entries of one directory"),
+        row("tools_max", TOOLS_MAX, "tools in a request"),
+        row("hook_output_bytes_max", HOOK_OUTPUT_BYTES_MAX, "the output of one hook, by default"),
         row("path_bytes_max", PATH_BYTES_MAX, "a path"),
         row("ancestors_max", ANCESTORS_MAX, "directories walked upwards"),
         row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),

@@ -71,15 +71,29 @@ pub enum Code {
     UnknownKey,
     /// A setting that a workspace may not make.
     IgnoredSetting,
-    /// A file of the workspace takes the place of one of the user's or a built-in.
+    /// A file takes the place of another.
     Shadowed,
     /// A file of resident knowledge that is not what it should be.
     MalformedResident,
+    /// An instruction file or a skill that is there and cannot be read.
+    Unreadable,
+    /// A skill that is not what it should be.
+    MalformedSkill,
+    /// Two tools with one name.
+    DuplicateTool,
+    /// A link led to a file outside the project.
+    LinkOutside,
+    /// A file whose name is nearly one that is looked for.
+    NameVariant,
+    /// A hook failed, took too long or answered nonsense.
+    HookFailed,
+    /// A hook changed the frozen prompt for one turn.
+    PrefixChanged,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 26] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -99,6 +113,13 @@ impl Code {
         Self::IgnoredSetting,
         Self::Shadowed,
         Self::MalformedResident,
+        Self::Unreadable,
+        Self::MalformedSkill,
+        Self::DuplicateTool,
+        Self::LinkOutside,
+        Self::NameVariant,
+        Self::HookFailed,
+        Self::PrefixChanged,
     ];
 
     /// The code as programs see it.
@@ -124,6 +145,13 @@ impl Code {
             Self::IgnoredSetting => "ignored_setting",
             Self::Shadowed => "shadowed",
             Self::MalformedResident => "malformed_resident",
+            Self::Unreadable => "unreadable",
+            Self::MalformedSkill => "malformed_skill",
+            Self::DuplicateTool => "duplicate_tool",
+            Self::LinkOutside => "link_outside",
+            Self::NameVariant => "name_variant",
+            Self::HookFailed => "hook_failed",
+            Self::PrefixChanged => "prefix_changed",
         }
     }
 }

@@ -52,6 +52,11 @@ pub enum Source {
         /// The key that holds the text, for example `section.append.before`.
         key: String,
     },
+    /// A hook.
+    Hook {
+        /// The hook's name.
+        name: String,
+    },
 }
 
 impl Source {
@@ -71,7 +76,7 @@ impl Source {
             | Self::File { place, .. }
             | Self::Request { place, .. }
             | Self::Pack { place, .. } => Some(place),
-            Self::Variable { .. } | Self::Profile { .. } => None,
+            Self::Variable { .. } | Self::Profile { .. } | Self::Hook { .. } => None,
         }
     }
 
@@ -93,7 +98,7 @@ impl Source {
             | Self::File { place, .. }
             | Self::Request { place, .. }
             | Self::Pack { place, .. } => *place,
-            Self::Variable { .. } | Self::Profile { .. } => None,
+            Self::Variable { .. } | Self::Profile { .. } | Self::Hook { .. } => None,
         }
     }
 }
@@ -107,6 +112,7 @@ impl fmt::Display for Source {
             Self::Request { field, .. } => write!(formatter, "request field `{field}`")?,
             Self::Pack { path, key, .. } => write!(formatter, "{path}, `{key}`")?,
             Self::Profile { profile, key } => write!(formatter, "profile {profile}, {key}")?,
+            Self::Hook { name } => write!(formatter, "hook {name}")?,
         }
         match self.place() {
             Some(Place { line, column }) => write!(formatter, ":{line}:{column}"),

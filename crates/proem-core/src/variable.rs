@@ -18,11 +18,13 @@ pub struct Variable {
 }
 
 /// The table, in the order in which people read it.
-pub const TABLE: [Variable; 22] = [
+pub const TABLE: [Variable; 24] = [
     fixed("system", "time", "time of the build, ISO 8601 in UTC with milliseconds", Stability::Turn),
     fixed("system", "date", "day of the build in UTC, YYYY-MM-DD", Stability::Day),
     fixed("system", "clock", "time of day of the build in UTC, HH:MM:SS", Stability::Turn),
     fixed("system", "datetime", "time of the build in UTC to the second, RFC 3339", Stability::Turn),
+    fixed("system", "local_time", "time of the build in the host's zone, in words", Stability::Turn),
+    fixed("system", "local_date", "day of the build in the host's zone, YYYY-MM-DD", Stability::Day),
     fixed("system", "os", "platform word: linux, darwin, win32", Stability::Machine),
     fixed(
         "system",

@@ -1,11 +1,15 @@
 //! The text of a template section: the profile's own, or what takes the place of the base.
 
+use std::path::Path;
+
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::profile::{Content, Profile, SectionRecipe, Syntax, TemplateRecipe};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 use crate::config::{Config, Origin};
+use crate::discover::Owner;
+use crate::discover::instead::FileText;
 use crate::error::Error;
 use crate::file::{Cap, read_text};
 use crate::jinja::Asset;
@@ -76,6 +80,14 @@ impl Sources<'_> {
         }
     }
 
+    /// The template that puts collected things into words, its name, and who wrote it.
+    pub(crate) fn format(&self, reference: &str, named_by: &str) -> Result<(String, Asset, Author), Error> {
+        let Text { content, origin, author, stability, reference, .. } =
+            self.asset(reference, named_by, Syntax::Jinja)?;
+        let name = reference.as_ref().map_or_else(String::new, ToString::to_string);
+        Ok((name, Asset { reference, text: content, origin, stability }, author))
+    }
+
     fn asset(&self, reference: &str, named_by: &str, syntax: Syntax) -> Result<Text, Error> {
         let refuse = |message: String, hint: Option<String>| Error::NoAsset {
             message,
@@ -89,6 +101,28 @@ impl Sources<'_> {
         let Asset { text: content, origin, stability, reference } = asset;
         Ok(Text { content, syntax, origin, author, stability, reference })
     }
+}
+
+/// The text of a file that stands for a section's own. A project's file is read as the project's.
+pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>) -> Text {
+    let author = match file.owner {
+        Owner::User => Author::User,
+        Owner::Project => Author::Other,
+    };
+    Text {
+        syntax: syntax.unwrap_or_else(|| syntax_of(Path::new(&file.path))),
+        origin: Source::File { path: file.path, place: None },
+        content: file.text,
+        author,
+        stability: file.owner.stability(),
+        reference: None,
+    }
+}
+
+/// The language that a file's name says.
+fn syntax_of(path: &Path) -> Syntax {
+    let is_jinja = path.extension().is_some_and(|extension| extension == "j2");
+    if is_jinja { Syntax::Jinja } else { Syntax::Bracket }
 }
 
 /// Refuses a request that replaces the base in more than one way.
@@ -140,8 +174,7 @@ fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, 
         Origin::Default | Origin::User(_) | Origin::Environment(_) => (Author::User, Stability::User),
     };
     // The file says its syntax, because it stays while profiles change.
-    let is_jinja = path.extension().is_some_and(|extension| extension == "j2");
-    let syntax = if is_jinja { Syntax::Jinja } else { Syntax::Bracket };
+    let syntax = syntax_of(path);
     let shown = path.display().to_string();
     let text = read_text(path, &resolver.read_policy(author), TEMPLATE).map_err(|why| Error::File {
         role: "template",

@@ -68,7 +68,7 @@ impl Catalog {
     pub fn load(
         host: &Host,
         workspace: &Workspace,
-        packs: &[String],
+        packs: &[PathBuf],
         has_project: bool,
     ) -> Result<Self, Error> {
         let mut catalog = Self::default();

@@ -1,6 +1,7 @@
 //! Collects what sections are about: the scope, the project's instructions, residents.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Facts};
@@ -11,13 +12,22 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::Place;
 
+use crate::discover::documents::Document;
+use crate::discover::skills::{self, Skill};
+use crate::discover::{self, Trail};
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_utf8};
-use crate::jinja::{Binding, Context};
+use crate::jinja::{Binding, Context, Field, Item};
 use crate::request::Request;
 use crate::residents::{self, ResidentKind};
 use crate::scope;
+use crate::tools::{Line, Sentence, Tools};
 use crate::workspace::Workspace;
+
+/// The key that stands for the active tools among a profile's variables.
+pub(crate) const ACTIVE_TOOLS: &str = "tools:active";
+/// The key that stands for the guidelines.
+pub(crate) const GUIDELINES: &str = "tools:guidelines";
 
 /// What was found for a section: the variable that its format sees, if there is anything at all.
 pub(crate) struct Collected {
@@ -34,10 +44,16 @@ pub(crate) struct Policies {
 }
 
 /// What Jinja templates of a profile see.
-pub(crate) fn context(request: &Request, profile: &Profile) -> Context {
+pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Context {
     let mut bindings: BTreeMap<String, Binding> = BTreeMap::new();
+    bindings.extend(texts(profile).map(|texts| ("texts".to_owned(), texts)));
     for (name, key) in &profile.jinja.variables {
-        let binding = if key == "prompt:tools" { tools(request) } else { Binding::Fact(key.clone()) };
+        let binding = match key.as_str() {
+            "prompt:tools" => tool_names(request),
+            ACTIVE_TOOLS => active_tools(tools),
+            GUIDELINES => guidelines(tools),
+            _ => Binding::Fact(key.clone()),
+        };
         bindings.insert(name.clone(), binding);
     }
     let keys = request.variables.keys();
@@ -49,16 +65,97 @@ pub(crate) fn context(request: &Request, profile: &Profile) -> Context {
 }
 
 /// The names of the tools, sorted: their order in the request says nothing.
-fn tools(request: &Request) -> Binding {
+fn tool_names(request: &Request) -> Binding {
     let mut items: Vec<String> = request.tools.iter().flatten().map(|tool| tool.name.clone()).collect();
     items.sort();
     let source = Source::Request { field: "tools".to_owned(), place: None };
     Binding::List { items, source, stability: Stability::Session }
 }
 
+fn field(name: &str, sentence: &Sentence) -> Field {
+    let (source, stability) = (sentence.source.clone(), sentence.stability);
+    Field { name: name.into(), text: sentence.text.as_str().into(), source, stability }
+}
+
+/// The active tools: `name` and `text`.
+fn active_tools(tools: &Tools) -> Binding {
+    let item = |line: &Line| Item { fields: vec![field("name", &line.name), field("text", &line.text)] };
+    items(tools.active.iter().map(item).collect(), request_tools(), Stability::Session)
+}
+
+/// The guidelines: `text`.
+fn guidelines(tools: &Tools) -> Binding {
+    let item = |sentence: &Sentence| Item { fields: vec![field("text", sentence)] };
+    items(tools.guidelines.iter().map(item).collect(), request_tools(), Stability::Session)
+}
+
+fn request_tools() -> Source {
+    Source::Request { field: "tools".to_owned(), place: None }
+}
+
+fn items(items: Vec<Item>, source: Source, stability: Stability) -> Binding {
+    Binding::Items { items: Arc::new(items), source, stability }
+}
+
+/// The sentences of the profile: a field for each.
+pub(crate) fn texts(profile: &Profile) -> Option<Binding> {
+    let fields = profile.texts.iter().map(|(name, text)| {
+        let source = Source::Profile { profile: profile.name.clone(), key: format!("texts.{name}") };
+        Field { name: name.as_str().into(), text: text.as_str().into(), source, stability: Stability::User }
+    });
+    let item = Item { fields: fields.collect() };
+    (!item.fields.is_empty()).then(|| Binding::Fields { item: Arc::new(vec![item]) })
+}
+
+/// Instruction files: `path`, `content`, and `layer`, which is `global` or `project`.
+pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) -> Collected {
+    let item = |document: &Document| {
+        let (source, stability) = (discover::file(&document.path), document.owner.stability());
+        let field = |name: &str, text: &str, source: &Source| Field {
+            name: name.into(),
+            text: text.into(),
+            source: source.clone(),
+            stability,
+        };
+        let content = source.at(Place { line: 1, column: 1 });
+        Item {
+            fields: vec![
+                field("path", &document.path, &source),
+                field("content", &document.text, &content),
+                field("layer", document.owner.word(), &source),
+            ],
+        }
+    };
+    found("documents", documents.iter().map(item).collect(), source, trail)
+}
+
+/// Skills: `name`, `description`, `location`, and `layer`, which is `global` or `project`.
+pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
+    let names: [Arc<str>; 4] = ["name".into(), "description".into(), "location".into(), "layer".into()];
+    let item = |skill: &Skill| {
+        let (source, stability) = (discover::file(&skill.location), skill.owner.stability());
+        let texts = [&skill.name, &skill.description, &skill.location, skill.owner.word()];
+        let fields = names.iter().zip(texts).map(|(name, text)| Field {
+            name: Arc::clone(name),
+            text: text.into(),
+            source: source.clone(),
+            stability,
+        });
+        Item { fields: fields.collect() }
+    };
+    found("skills", skills.listed().map(item).collect(), source, skills.trail())
+}
+
+/// What a list of files gives; without any, the section has no text.
+fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> Collected {
+    let Trail { notes, considered } = trail;
+    let binding = (!list.is_empty()).then(|| (variable, items(list, source.clone(), Stability::Project)));
+    Collected { binding, source, notes, considered }
+}
+
 /// Collects what a section is about.
 pub(crate) fn collect(
-    what: Collection,
+    what: &Collection,
     request: &Request,
     workspace: &Workspace,
     policies: &Policies,
@@ -81,6 +178,8 @@ pub(crate) fn collect(
             resident(ResidentKind::Knowledge, "knowledge", workspace, &policies.own_files)
         }
         Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, &policies.own_files),
+        // These have rules of their own, and are found by whoever keeps them.
+        Collection::Documents(_) | Collection::Skills(_) => Ok(nothing("cwd")),
     }
 }
 

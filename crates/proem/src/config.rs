@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Excerpt};
 use crate::file::{Cap, ReadPolicy, read_text};
+use crate::hooks::{CommandHook, HookKeys};
 use crate::host::Host;
 use crate::workspace::Workspace;
 
@@ -24,7 +25,7 @@ use crate::workspace::Workspace;
 pub const FILE_NAME: &str = "proem.toml";
 
 /// The profile that is used when nobody says one.
-pub const DEFAULT_PROFILE: &str = "template";
+pub const DEFAULT_PROFILE: &str = "default";
 
 const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
@@ -87,6 +88,8 @@ pub struct Config {
     pub files_allow: Setting<Vec<PathBuf>>,
     /// How long one git command may run.
     pub git_time_max: Setting<Duration>,
+    /// Programs that take part in making prompts.
+    pub hooks: Setting<Vec<CommandHook>>,
     /// What was ignored, and why.
     pub notes: Vec<Note>,
 }
@@ -100,6 +103,7 @@ struct Keys {
     env: Option<EnvKeys>,
     files: Option<FilesKeys>,
     git: Option<GitKeys>,
+    hook: Option<Vec<HookKeys>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -129,6 +133,7 @@ impl Config {
             env_allow: Setting::default(Vec::new()),
             files_allow: Setting::default(Vec::new()),
             git_time_max: Setting::default(GIT_TIME_MAX),
+            hooks: Setting::default(Vec::new()),
             notes: Vec::new(),
         };
         if let Some(folder) = host.config_dir() {
@@ -149,15 +154,22 @@ impl Config {
             .set(keys.files.as_ref().and_then(|files| files.allow.clone()).map(absolute), &origin);
         let timeout = keys.git.as_ref().and_then(|git| git.timeout_ms).map(Duration::from_millis);
         self.git_time_max.set(timeout, &origin);
+        let hooks = keys.hook.clone();
+        let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
+        self.hooks.set(hooks, &origin);
         self.take_plain(keys, path, &origin);
         Ok(())
     }
 
     fn take_workspace(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
         let Some(keys) = read(path, policy)? else { return Ok(()) };
-        for (key, is_set) in
-            [("env", keys.env.is_some()), ("files", keys.files.is_some()), ("git", keys.git.is_some())]
-        {
+        let security = [
+            ("[env]", keys.env.is_some()),
+            ("[files]", keys.files.is_some()),
+            ("[git]", keys.git.is_some()),
+            ("[[hook]]", keys.hook.is_some()),
+        ];
+        for (key, is_set) in security {
             if is_set {
                 self.notes.push(ignored(key, path));
             }
@@ -189,7 +201,7 @@ impl Config {
 }
 
 fn ignored(key: &str, path: &Path) -> Note {
-    let message = format!("`[{key}]` in {} is ignored: a workspace may not set it", path.display());
+    let message = format!("`{key}` in {} is ignored: a workspace may not set it", path.display());
     Note::new(Code::IgnoredSetting, Severity::Warning, message)
         .with_hint("move it to proem.toml in your configuration directory; `proem config` says where that is")
         .with_source(Source::File { path: path.display().to_string(), place: None })

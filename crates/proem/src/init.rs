@@ -5,12 +5,15 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use proem_core::builtin;
+
 use crate::config::FILE_NAME;
 use crate::error::Error;
 use crate::workspace::Workspace;
 
 const CONFIG: &str = include_str!("init/proem.toml");
-const TEMPLATE: &str = include_str!("init/template.md");
+/// The base that a new user has anyway: something to change, not something to fill in.
+const TEMPLATE: &str = "default/base";
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
         return Err(Error::Write { path: folder.display().to_string(), why });
     }
     fs::create_dir_all(&folder).map_err(|why| Error::Write { path: folder.display().to_string(), why })?;
-    [(FILE_NAME, CONFIG), ("template.md", TEMPLATE)]
+    [(FILE_NAME, CONFIG), ("template.md", builtin::asset(TEMPLATE).unwrap_or_default())]
         .into_iter()
         .map(|(name, text)| write_new(&folder.join(name), text))
         .collect()

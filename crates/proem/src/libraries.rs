@@ -21,6 +21,8 @@ const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
 /// The places where assets are looked for.
 pub(crate) struct Libraries {
     user: Option<PathBuf>,
+    /// Folders that extensions bring, looked at when the user's own has no such asset.
+    more: Vec<PathBuf>,
     workspace: PathBuf,
     user_policy: ReadPolicy,
     workspace_policy: ReadPolicy,
@@ -39,10 +41,23 @@ impl Libraries {
     pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
         Self {
             user: host.config_dir().map(|folder| folder.join("prompts")),
+            more: Vec::new(),
             workspace: workspace.folder().join("prompts"),
             user_policy: ReadPolicy::user(host.home().as_deref(), &[]),
             workspace_policy: workspace.own_files(host),
         }
+    }
+
+    /// Adds folders behind the user's own.
+    pub(crate) fn with_folders(mut self, folders: &[PathBuf]) -> Self {
+        self.more = folders.to_vec();
+        self
+    }
+
+    fn load_more(&self, reference: &Reference) -> Option<Asset> {
+        self.more
+            .iter()
+            .find_map(|folder| load_file(reference, folder, &self.user_policy, Stability::User).ok())
     }
 
     /// Loads one asset.
@@ -50,8 +65,14 @@ impl Libraries {
         match reference.library {
             Library::BuiltIn => load_builtin(reference),
             Library::User => {
-                let Some(folder) = &self.user else { return Err(not_configured(reference)) };
-                load_file(reference, folder, &self.user_policy, Stability::User)
+                let own = match &self.user {
+                    Some(folder) => load_file(reference, folder, &self.user_policy, Stability::User),
+                    None => Err(not_configured(reference)),
+                };
+                own.or_else(|missing| match self.load_more(reference) {
+                    Some(asset) if !missing.is_unusable => Ok(asset),
+                    _ => Err(missing),
+                })
             }
             Library::Workspace => {
                 load_file(reference, &self.workspace, &self.workspace_policy, Stability::Project)

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Excerpt};
+use crate::hooks::Message;
 use crate::object::{Object, object, objects, required_object, required_objects, unique_keys};
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::nearest::nearest;
@@ -62,12 +63,29 @@ pub struct Request {
     pub recalled: Option<String>,
     /// The first user message, where the profile must know it.
     pub first_user_text: Option<String>,
+    /// For a turn: what the user says now; without it the turn goes on by itself.
+    pub prompt: Option<String>,
+    /// For a turn: images beside the prompt, as blocks in the shape that the provider wants.
+    pub images: Option<Vec<Value>>,
+    /// For a turn: the conversation so far, each message an object with a `role`.
+    #[serde(deserialize_with = "messages")]
+    pub messages: Option<Vec<Message>>,
     /// Values that give or override facts; `null` means absent.
     #[serde(deserialize_with = "unique_keys")]
     pub variables: BTreeMap<String, Option<String>>,
     /// What the host is said to be.
     #[serde(deserialize_with = "required_object")]
     pub host: HostPins,
+}
+
+/// Reads messages: what has no role cannot be sent.
+fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Message>>, D::Error> {
+    let messages = Option::<Vec<Message>>::deserialize(deserializer)?;
+    let is_bad = |message: &Message| !message.get("role").is_some_and(Value::is_string);
+    match messages.iter().flatten().position(is_bad) {
+        Some(index) => Err(serde::de::Error::custom(format_args!("`messages[{index}]` has no `role`"))),
+        None => Ok(messages),
+    }
 }
 
 /// One text or several.

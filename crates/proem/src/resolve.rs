@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::git::Git;
 use crate::host::Host;
+use crate::long_date::{local_date, long_date};
 use crate::request::Request;
 use crate::workspace::Workspace;
 
@@ -108,6 +109,8 @@ impl<'b> Resolver<'b> {
             "date" => time("%Y-%m-%d"),
             "clock" => time("%H:%M:%S"),
             "datetime" => time("%Y-%m-%dT%H:%M:%SZ"),
+            "local_time" => self.local(long_date),
+            "local_date" => self.local(local_date),
             "os" => self.host.os(),
             "os_name" => self.host.os_name(),
             "os_version" => self.host.os_version(),
@@ -116,6 +119,14 @@ impl<'b> Resolver<'b> {
             "timezone" => self.host.timezone(),
             _ => Err(Absence::UnknownName),
         }
+    }
+
+    /// The moment of the build in the host's zone. A zone that has no name, or one that nobody knows, is
+    /// taken for UTC, and the text says so.
+    fn local(&self, format: fn(Timestamp, &str) -> Option<String>) -> Result<String, Absence> {
+        let now = self.host.now()?;
+        let zone = self.host.timezone().unwrap_or_default();
+        format(now, &zone).or_else(|| format(now, "UTC")).ok_or(Absence::NotOnThisHost("time zone"))
     }
 
     fn prompt(&self, name: &str) -> Result<String, Absence> {

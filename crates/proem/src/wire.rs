@@ -12,8 +12,11 @@ use proem_core::rendered::Span;
 use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::engine::Build;
+use crate::hooks::Message;
+use crate::turn::{PrefixChange, ToolDefinition, Turn};
 
 /// The version of these shapes. Fields are added within a version, never changed or removed.
 pub const VERSION: u32 = 1;
@@ -149,6 +152,11 @@ pub enum SourceShape<'b> {
         /// The key that holds the text.
         key: &'b str,
     },
+    /// A hook.
+    Hook {
+        /// Its name.
+        name: &'b str,
+    },
 }
 
 /// A note.
@@ -178,6 +186,92 @@ pub struct ConsideredShape<'b> {
     /// Why it was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'b str>,
+}
+
+/// Everything that the model sees in one turn.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "proem turn")]
+pub struct TurnShape<'b> {
+    /// The version of this shape.
+    pub version: u32,
+    /// The profile that the prompt was built by.
+    pub profile: &'b str,
+    /// The SHA-256 of the frozen prompt, in hexadecimal.
+    pub digest: String,
+    /// The system prompt of this turn.
+    pub system_prompt: &'b str,
+    /// The messages of this call.
+    pub messages: &'b [Message],
+    /// The definitions of the active tools.
+    pub tools: Vec<ToolShape<'b>>,
+    /// The messages to keep for the next turn.
+    pub history: &'b [Message],
+    /// What each hook changed in the frozen prompt, in order.
+    pub changes: Vec<ChangeShape<'b>>,
+    /// What a reader should know.
+    pub notes: Vec<NoteShape<'b>>,
+}
+
+/// A tool as providers get it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ToolShape<'b> {
+    /// The name.
+    pub name: &'b str,
+    /// What it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<&'b str>,
+    /// The JSON schema of the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<&'b Value>,
+}
+
+/// What a hook changed in the frozen prompt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangeShape<'b> {
+    /// The hook's name.
+    pub hook: &'b str,
+    /// The first byte that differs.
+    pub first_byte: usize,
+    /// How many bytes of the frozen prompt are lost to the cache.
+    pub lost_bytes: usize,
+    /// About how many tokens that is: an estimate, at 2.7 bytes each.
+    pub lost_tokens_estimate: usize,
+}
+
+impl<'b> TurnShape<'b> {
+    /// Puts a turn into this shape.
+    #[must_use]
+    pub fn of(build: &'b Build, turn: &'b Turn) -> Self {
+        let notes = build.frozen.notes().iter().chain(&turn.notes);
+        Self {
+            version: VERSION,
+            profile: build.frozen.profile(),
+            digest: build.frozen.digest().hex(),
+            system_prompt: &turn.system_prompt,
+            messages: &turn.messages,
+            tools: turn.tools.iter().map(tool).collect(),
+            history: &turn.history,
+            changes: turn.changes.iter().map(change).collect(),
+            notes: notes.map(NoteShape::of).collect(),
+        }
+    }
+}
+
+fn tool(tool: &ToolDefinition) -> ToolShape<'_> {
+    ToolShape {
+        name: &tool.name,
+        description: tool.description.as_deref(),
+        input_schema: tool.input_schema.as_ref(),
+    }
+}
+
+fn change(change: &PrefixChange) -> ChangeShape<'_> {
+    ChangeShape {
+        hook: &change.hook,
+        first_byte: change.change.first_byte,
+        lost_bytes: change.change.lost_bytes,
+        lost_tokens_estimate: change.change.lost_tokens(),
+    }
 }
 
 impl<'b> BuildShape<'b> {
@@ -239,6 +333,7 @@ impl<'b> SourceShape<'b> {
             Source::Request { field, .. } => Self::Request { field, line, column },
             Source::Pack { path, key, .. } => Self::Pack { path, key, line, column },
             Source::Profile { profile, key } => Self::Profile { profile, key },
+            Source::Hook { name } => Self::Hook { name },
         }
     }
 }

@@ -7,7 +7,6 @@ use super::request::prompt_request;
 use crate::annotated::annotated;
 use crate::arguments::{Build, Format};
 use crate::failure::Failure;
-use crate::notes::print_notes;
 use crate::terminal::{Reader, print, print_json, print_raw};
 
 pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
@@ -22,9 +21,7 @@ pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
     if arguments.format == Format::Json {
         return print_json(&BuildShape::of(&build));
     }
-    if !arguments.quiet {
-        print_notes(build.frozen.notes());
-    }
+    arguments.notes.print(build.frozen.notes());
     match (arguments.annotate, Reader::of_standard_output()) {
         (false, _) => print_raw(build.system().unwrap_or_default()),
         (true, Reader::Person) => print(&annotated(&build, Reader::Person)),

@@ -7,6 +7,8 @@ mod init;
 mod pages;
 mod profile;
 mod request;
+mod skills;
+mod turn;
 mod vars;
 
 use crate::arguments::Command;
@@ -17,6 +19,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Build(arguments) => build::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
+        Command::Turn(arguments) => turn::run(arguments),
+        Command::Skills(command) => skills::run(command),
         Command::Vars(arguments) => vars::run(arguments),
         Command::Profile(command) => profile::run(command),
         Command::Config(arguments) => config::run(arguments),

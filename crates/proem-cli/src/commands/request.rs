@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proem::{Pin, Request};
+use proem::{OneOrMany, Pin, Request, Tool};
 use proem_core::limit::{REQUEST_BYTES_MAX, TEMPLATE_BYTES_MAX};
 
 use crate::arguments::{PromptFlags, RequestFlags};
@@ -33,10 +33,29 @@ pub(super) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
         request.system = None;
         request.template = None;
     }
+    if let Some(text) = &flags.system {
+        request.system = Some(text_or_file(text, "base")?);
+        request.template = None;
+        request.instruction = None;
+    }
+    if !flags.append.is_empty() {
+        let texts = flags.append.iter().map(|text| text_or_file(text, "text to append"));
+        request.append = Some(OneOrMany::Many(texts.collect::<Result<_, _>>()?));
+    }
+    if let Some(names) = &flags.tools {
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        request.tools = Some(names.map(|name| Tool { name: name.to_owned(), ..Tool::default() }).collect());
+    }
     if !flags.packs.is_empty() {
         request.packs = Some(flags.packs.clone());
     }
     Ok(request)
+}
+
+/// The text of a file, if there is one of this name, else the value itself.
+fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
+    let path = Path::new(value);
+    if path.is_file() { input::read(path, what, TEMPLATE_BYTES_MAX) } else { Ok(value.to_owned()) }
 }
 
 /// The request that the flags describe.

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 pub(crate) struct Desk {
     pub(crate) root: tempfile::TempDir,
+    profile: Option<&'static str>,
 }
 
 impl Desk {
@@ -14,7 +15,12 @@ impl Desk {
     pub(crate) fn new() -> Self {
         let root = tempfile::Builder::new().prefix("proem-").tempdir_in("/tmp").unwrap();
         fs::create_dir(root.path().join("work")).unwrap();
-        Self { root }
+        Self { root, profile: None }
+    }
+
+    /// A desk at which prompts are made by another profile than `default`.
+    pub(crate) fn of(profile: &'static str) -> Self {
+        Self { profile: Some(profile), ..Self::new() }
     }
 
     pub(crate) fn work(&self) -> PathBuf {
@@ -32,6 +38,7 @@ impl Desk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_proem"));
         command.args(arguments).current_dir(self.work()).env_clear().env("HOME", self.root.path());
         command.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
+        command.envs(self.profile.map(|profile| ("PROEM_PROFILE", profile)));
         command
     }
 

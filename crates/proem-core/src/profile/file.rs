@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 
 use serde::Deserialize;
 
-use super::{Collection, Compaction, GivenField, ProfileError, Reason, Syntax};
+use super::{
+    AppendFiles, Collection, Compaction, FilesRecipe, GivenField, GuidelineRecipe, ProfileError, Reason,
+    Syntax,
+};
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
 use crate::stability::Stability;
@@ -20,6 +23,13 @@ pub struct ProfileFile {
     pub(super) extends: Option<String>,
     pub(super) rebuild: Option<Vec<Reason>>,
     pub(super) compaction: Option<Compaction>,
+    pub(super) append: Option<AppendFiles>,
+    #[serde(default)]
+    pub(super) places: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) texts: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) tools: ToolsKeys,
     #[serde(default)]
     pub(super) bracket: BracketKeys,
     #[serde(default)]
@@ -38,6 +48,15 @@ pub(super) struct JinjaKeys {
     pub(super) aliases: Option<BTreeMap<String, String>>,
     pub(super) variables: Option<BTreeMap<String, String>>,
     pub(super) defaults: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolsKeys {
+    pub(super) default: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) descriptions: BTreeMap<String, String>,
+    pub(super) guidelines: Option<Vec<GuidelineRecipe>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -62,8 +81,11 @@ pub(super) struct SectionKeys {
     pub(super) given: Option<GivenField>,
     pub(super) collect: Option<Collection>,
     pub(super) format: Option<String>,
+    pub(super) files: Option<FilesRecipe>,
+    pub(super) when_tool: Option<String>,
     pub(super) carrier: Option<Carrier>,
     pub(super) stability: Option<Stability>,
+    pub(super) accepts: Option<Stability>,
     pub(super) lead: Option<String>,
     pub(super) trail: Option<String>,
     pub(super) trim_end: Option<String>,

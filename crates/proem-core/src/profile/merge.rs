@@ -6,10 +6,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::file::{CarrierKeys, SectionKeys, TemplateKeys};
+use super::file::{CarrierKeys, SectionKeys, TemplateKeys, ToolsKeys};
+use super::places;
 use super::{
-    Compaction, Content, JinjaRecipe, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax,
-    TemplateRecipe,
+    Compaction, Content, GivenField, JinjaRecipe, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax,
+    TemplateRecipe, ToolsRecipe,
 };
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
@@ -57,6 +58,12 @@ impl Merge {
             "bracket.standalone_tags",
             &origin,
         );
+        self.key(&mut keys.append, file.append, "append", &origin);
+        self.entries(&mut keys.places, file.places, "places", &origin);
+        self.entries(&mut keys.texts, file.texts, "texts", &origin);
+        self.entries(&mut keys.tools.descriptions, file.tools.descriptions, "tools.descriptions", &origin);
+        self.key(&mut keys.tools.default, file.tools.default, "tools.default", &origin);
+        self.key(&mut keys.tools.guidelines, file.tools.guidelines, "tools.guidelines", &origin);
         let (own, said) = (&mut keys.jinja, file.jinja);
         self.key(&mut own.trim_blocks, said.trim_blocks, "jinja.trim_blocks", &origin);
         self.key(&mut own.lstrip_blocks, said.lstrip_blocks, "jinja.lstrip_blocks", &origin);
@@ -80,6 +87,20 @@ impl Merge {
         if said.is_some() {
             *own = said;
             self.origins.insert(path.to_owned(), origin.to_owned());
+        }
+    }
+
+    /// Takes a table entry by entry: what a file does not name stays.
+    fn entries(
+        &mut self,
+        own: &mut BTreeMap<String, String>,
+        said: BTreeMap<String, String>,
+        path: &str,
+        origin: &str,
+    ) {
+        for (name, value) in said {
+            self.origins.insert(format!("{path}.{name}"), origin.to_owned());
+            own.insert(name, value);
         }
     }
 
@@ -138,8 +159,11 @@ impl Merge {
         self.key(&mut own.given, said.given, &path("given"), origin);
         self.key(&mut own.collect, said.collect, &path("collect"), origin);
         self.key(&mut own.format, said.format, &path("format"), origin);
+        self.key(&mut own.files, said.files, &path("files"), origin);
+        self.key(&mut own.when_tool, said.when_tool, &path("when_tool"), origin);
         self.key(&mut own.carrier, said.carrier, &path("carrier"), origin);
         self.key(&mut own.stability, said.stability, &path("stability"), origin);
+        self.key(&mut own.accepts, said.accepts, &path("accepts"), origin);
         self.key(&mut own.lead, said.lead, &path("lead"), origin);
         self.key(&mut own.trail, said.trail, &path("trail"), origin);
         self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), origin);
@@ -149,8 +173,11 @@ impl Merge {
 
     fn finish(self, name: &str, origin: &str) -> Result<Profile, ProfileError> {
         let keys = self.keys.ok_or_else(|| ProfileError::new(origin, "it is empty"))?;
-        let sections =
+        let mut sections =
             keys.section.into_iter().map(|section| recipe(section, origin)).collect::<Result<Vec<_>, _>>()?;
+        for section in &mut sections {
+            places::settle(section, &keys.places, origin)?;
+        }
         if sections.is_empty() {
             return Err(ProfileError::new(origin, "it has no section").with_hint(
                 "add a `[[section]]`, or start from a built-in one with `extends = \"template\"`",
@@ -173,6 +200,10 @@ impl Merge {
                 variables: keys.jinja.variables.unwrap_or_default(),
                 defaults: keys.jinja.defaults.unwrap_or_default(),
             },
+            places: keys.places,
+            texts: keys.texts,
+            tools: tools_recipe(keys.tools, origin)?,
+            append: keys.append.unwrap_or_default(),
             carrier_trim_end: trim_ends(keys.carrier),
             sections,
             origins: self.origins,
@@ -184,7 +215,29 @@ fn trim_ends(carriers: BTreeMap<Carrier, CarrierKeys>) -> BTreeMap<Carrier, Stri
     carriers.into_iter().filter_map(|(carrier, keys)| Some((carrier, keys.trim_end?))).collect()
 }
 
+fn tools_recipe(keys: ToolsKeys, origin: &str) -> Result<ToolsRecipe, ProfileError> {
+    let guidelines = keys.guidelines.unwrap_or_default();
+    if let Some(index) = guidelines.iter().position(|line| line.text.is_some() == line.of_tools) {
+        let message = format!("guideline {} of `tools` needs either `text` or `of_tools`", index + 1);
+        return Err(ProfileError::new(origin, message)
+            .with_hint("`of_tools = true` marks the place of the tools' own guidelines"));
+    }
+    let (default, descriptions) = (keys.default.unwrap_or_default(), keys.descriptions);
+    Ok(ToolsRecipe { default, descriptions, guidelines })
+}
+
+/// Refuses `files` where the section's content does not come from one text.
+fn check_files(keys: &SectionKeys, origin: &str) -> Result<(), ProfileError> {
+    if keys.files.is_some() && (keys.collect.is_some() || keys.given == Some(GivenField::Recalled)) {
+        let message =
+            format!("section `{}` has `files`, which only a template or `append` can have", keys.id);
+        return Err(ProfileError::new(origin, message).with_hint("to collect files use `collect`"));
+    }
+    Ok(())
+}
+
 fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError> {
+    check_files(&keys, origin)?;
     let content = match (keys.template, keys.given, keys.collect) {
         (Some(template), None, None) => Content::Template(template_recipe(template, &keys.id, origin)?),
         (None, Some(field), None) => Content::Given(field),
@@ -203,13 +256,16 @@ fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError
             origin,
             format!("section `{}` needs both `collect` and `format`, or none", keys.id),
         )
-        .with_hint("`format` is a key of the catalog, for example \"agents_md_section\""));
+        .with_hint("`format` is a key of the catalog or a reference such as \"$builtin/layers/context\""));
     }
     Ok(SectionRecipe {
         id: keys.id,
         content,
+        files: keys.files,
+        when_tool: keys.when_tool,
         carrier: keys.carrier.unwrap_or(Carrier::System),
         stability: keys.stability,
+        accepts: keys.accepts,
         format: keys.format,
         lead: keys.lead.unwrap_or_default(),
         trail: keys.trail.unwrap_or_default(),

@@ -3,10 +3,13 @@
 //! A profile file is read into a [`ProfileFile`], where every key is optional, so that a file that
 //! `extends` another says only what differs. A chain of files becomes one [`Profile`].
 
+mod collection;
 mod error;
 mod file;
 mod merge;
+mod places;
 mod show;
+mod tools;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -18,9 +21,11 @@ use crate::bracket::Policies;
 use crate::carrier::Carrier;
 use crate::stability::Stability;
 
+pub use collection::{Collection, DocumentsRecipe, PerDirectory, SkillDirectory, SkillsRecipe, Walk};
 pub use error::ProfileError;
 pub use file::{ProfileFile, parse};
 pub use merge::{Layer, resolve};
+pub use tools::{GuidelineRecipe, ToolsRecipe};
 
 /// A recipe with everything decided.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +42,14 @@ pub struct Profile {
     pub bracket: Policies,
     /// What Jinja templates see, and how their white space is treated.
     pub jinja: JinjaRecipe,
+    /// Directory names and paths that others refer to as `{name}`.
+    pub places: BTreeMap<String, String>,
+    /// Sentences that templates insert as `texts.NAME`.
+    pub texts: BTreeMap<String, String>,
+    /// What is said about tools.
+    pub tools: ToolsRecipe,
+    /// Which of the files for `append` are taken.
+    pub append: AppendFiles,
     /// Characters removed from the end of a carrier's text.
     pub carrier_trim_end: BTreeMap<Carrier, String>,
     /// The sections, in the order of the prompt.
@@ -52,11 +65,18 @@ pub struct SectionRecipe {
     pub id: String,
     /// Where the content comes from.
     pub content: Content,
+    /// Files whose text takes the place of the content, unless the request gives it.
+    pub files: Option<FilesRecipe>,
+    /// The tool without which the section is left out.
+    pub when_tool: Option<String>,
     /// The channel that it rides on.
     pub carrier: Carrier,
     /// How stable its own words are; inserted values can only lower it.
     pub stability: Option<Stability>,
-    /// The wording of collected content: a key of the catalog.
+    /// How often its values may change without a note.
+    pub accepts: Option<Stability>,
+    /// The wording of collected content: a key of the catalog, or a reference such as
+    /// `$builtin/layers/context`.
     pub format: Option<String>,
     /// Text before it, when it is not empty.
     pub lead: String,
@@ -96,20 +116,6 @@ pub enum Content {
     Collected(Collection),
 }
 
-/// What can be collected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Collection {
-    /// What the agent may read and write: the variable `scope_summary`.
-    Scope,
-    /// The `AGENTS.md` of the working directory: the variable `agents_md`.
-    AgentsMd,
-    /// Resident knowledge: the variable `entries`.
-    Knowledge,
-    /// Resident workflows: the variable `entries`.
-    Workflows,
-}
-
 /// A template of a profile: a reference or the text itself, never both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateRecipe {
@@ -127,6 +133,28 @@ impl TemplateRecipe {
             Self::Asset(_, syntax) | Self::Text(_, syntax) => *syntax,
         }
     }
+}
+
+/// Files that stand for a section's content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesRecipe {
+    /// The paths, the most specific first: relative to the working directory, or from `~` on.
+    pub paths: Vec<String>,
+    /// The language they are written in; by default their names say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syntax: Option<Syntax>,
+}
+
+/// Which of the files for `append` are taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AppendFiles {
+    /// The most specific one.
+    #[default]
+    First,
+    /// All of them, the least specific first.
+    Both,
 }
 
 /// The language of a template.

@@ -1,12 +1,13 @@
 //! A profile as the file that would make it, with where each key comes from.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::{Content, Profile, SectionRecipe, TemplateRecipe};
+use super::{Content, Profile, SectionRecipe, TemplateRecipe, ToolsRecipe};
 
 impl Profile {
     /// Writes the effective profile as a TOML file; reading it back gives the same profile.
@@ -17,6 +18,10 @@ impl Profile {
         page.line("description", "description", &self.description);
         page.line("rebuild", "rebuild", &self.rebuild);
         page.line("compaction", "compaction", &self.compaction);
+        page.line("append", "append", &self.append);
+        page.table("places", &self.places);
+        page.table("texts", &self.texts);
+        page.tools();
         page.text.push_str("\n[bracket]\n");
         page.line("unknown_type", "bracket.unknown_type", &self.bracket.unknown_type);
         page.line("absent", "bracket.absent", &self.bracket.absent);
@@ -53,9 +58,18 @@ impl Page<'_> {
             Content::Given(field) => self.line("given", &path("given"), field),
             Content::Collected(collection) => self.line("collect", &path("collect"), collection),
         }
+        if let Some(files) = &section.files {
+            self.line("files", &path("files"), files);
+        }
+        if let Some(tool) = &section.when_tool {
+            self.line("when_tool", &path("when_tool"), tool);
+        }
         self.line("carrier", &path("carrier"), &section.carrier);
         if let Some(stability) = &section.stability {
             self.line("stability", &path("stability"), stability);
+        }
+        if let Some(accepts) = &section.accepts {
+            self.line("accepts", &path("accepts"), accepts);
         }
         if let Some(format) = &section.format {
             self.line("format", &path("format"), format);
@@ -68,6 +82,28 @@ impl Page<'_> {
         for (key, flag) in flags.into_iter().filter(|(_, flag)| *flag) {
             self.line(key, &path(key), &flag);
         }
+    }
+
+    /// A table whose entries each have an origin.
+    fn table(&mut self, name: &str, entries: &BTreeMap<String, String>) {
+        if entries.is_empty() {
+            return;
+        }
+        self.text.push_str(&format!("\n[{name}]\n"));
+        for (key, value) in entries {
+            self.line(&quoted(key), &format!("{name}.{key}"), value);
+        }
+    }
+
+    fn tools(&mut self) {
+        let tools = &self.profile.tools;
+        if *tools == ToolsRecipe::default() {
+            return;
+        }
+        self.text.push_str("\n[tools]\n");
+        self.line("default", "tools.default", &tools.default);
+        self.line("guidelines", "tools.guidelines", &tools.guidelines);
+        self.table("tools.descriptions", &tools.descriptions);
     }
 
     fn line(&mut self, key: &str, path: &str, value: &impl Serialize) {

@@ -1,19 +1,20 @@
 //! Reading files that strangers may have written, without surprises.
 //!
-//! Every read of the product goes through [`read_text`]: regular files only, at most a given number
-//! of bytes, from one descriptor, and only where the [`ReadPolicy`] allows it.
+//! Every read of the product goes through [`read`]: regular files only, at most a given number
+//! of bytes, from one descriptor, and only where the [`ReadPolicy`] allows it. Skills alone are read
+//! in thousands and have a quicker way with the same promises.
 
 mod open;
 mod policy;
 mod secret;
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
-pub(crate) use open::{check_regular, reason};
+pub(crate) use open::{Identity, check_regular, reason};
 pub(crate) use policy::ReadPolicy;
 
 /// A path for messages: what it was called must not reach a screen as commands.
@@ -49,6 +50,38 @@ pub(crate) fn read_utf8(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
 
 /// Reads a regular file of at most `cap` bytes.
 pub(crate) fn read_bytes(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Vec<u8>, Absence> {
+    read(path, policy, cap).map(|found| found.bytes)
+}
+
+/// A file's bytes, and which file it is.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) identity: Identity,
+    /// The path with all links resolved.
+    pub(crate) real: PathBuf,
+}
+
+/// Reads a regular file of at most `cap` bytes, and says which one it was.
+pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, Absence> {
+    let opened = open_allowed(path, policy)?;
+    if opened.bytes > cap.bytes_max as u64 {
+        return Err(Absence::OverLimit(cap.words));
+    }
+    let bytes = take(opened.file, cap)?;
+    Ok(Found { bytes, identity: opened.identity, real: opened.path })
+}
+
+/// Reads the first `bytes_max` bytes of a regular file, however large it is.
+pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> Result<Found, Absence> {
+    let opened = open_allowed(path, policy)?;
+    let mut bytes = Vec::new();
+    let read = opened.file.take(bytes_max as u64).read_to_end(&mut bytes);
+    read.map_err(|error| Absence::Unreadable(reason(&error)))?;
+    Ok(Found { bytes, identity: opened.identity, real: opened.path })
+}
+
+fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absence> {
     let shown = path.as_os_str().as_encoded_bytes();
     if shown.len() > PATH_BYTES_MAX {
         return Err(Absence::BadPath("the path is too long"));
@@ -59,10 +92,7 @@ pub(crate) fn read_bytes(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<V
     policy.check_as_written(path)?;
     let opened = open::open(path).map_err(|why| policy.hide_absence(path, why))?;
     policy.check_opened(path, &opened.path)?;
-    if opened.bytes > cap.bytes_max as u64 {
-        return Err(Absence::OverLimit(cap.words));
-    }
-    take(opened.file, cap)
+    Ok(opened)
 }
 
 /// Reads to the end, but never more than one byte over the cap: a file may grow while it is read.

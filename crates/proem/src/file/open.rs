@@ -1,18 +1,41 @@
 //! Opens regular files and nothing else, without waiting for anything.
 
-use std::fs::{File, FileType};
+use std::fs::{File, FileType, Metadata};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
 use rustix::fs::{Mode, OFlags};
+
+/// What stays the same when a file has several names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// The same, from the system call.
+    pub(crate) fn of_status(status: &rustix::fs::Stat) -> Self {
+        // The types differ between systems.
+        fn wide(number: impl TryInto<u64>) -> u64 {
+            number.try_into().unwrap_or(u64::MAX)
+        }
+        Self { device: wide(status.st_dev), inode: wide(status.st_ino) }
+    }
+}
 
 /// An open regular file, with the path that it really has.
 pub(super) struct Opened {
     pub(super) file: File,
     pub(super) bytes: u64,
     pub(super) path: PathBuf,
+    pub(super) identity: Identity,
 }
 
 /// Opens `path` if it is a regular file.
@@ -27,7 +50,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
     let metadata = file.metadata().map_err(|error| absence(&error))?;
     regular(metadata.file_type())?;
     let path = real_path(&file, path).map_err(|error| absence(&error))?;
-    Ok(Opened { file, bytes: metadata.len(), path })
+    Ok(Opened { file, bytes: metadata.len(), path, identity: Identity::of(&metadata) })
 }
 
 /// The path of what was opened, links resolved: asked of the descriptor, so that nobody can swap it.
@@ -40,7 +63,6 @@ fn real_path(file: &File, _path: &Path) -> io::Result<PathBuf> {
 /// The path of what was opened, links resolved, checked against the descriptor's identity.
 #[cfg(not(target_os = "linux"))]
 fn real_path(file: &File, path: &Path) -> io::Result<PathBuf> {
-    use std::os::unix::fs::MetadataExt;
     let real = path.canonicalize()?;
     let (found, opened) = (std::fs::symlink_metadata(&real)?, file.metadata()?);
     let is_same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());

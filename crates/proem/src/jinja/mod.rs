@@ -10,6 +10,7 @@ mod edit;
 mod error;
 mod expression;
 mod guard;
+mod items;
 pub(crate) mod reference;
 mod spans;
 mod syntax;
@@ -27,6 +28,7 @@ use proem_core::rendered::Rendered;
 
 pub(crate) use asset::{Asset, Assets};
 pub use error::TemplateError;
+pub(crate) use items::{Field, Item};
 pub(crate) use syntax::Outline;
 pub(crate) use values::{Binding, Context};
 
@@ -68,6 +70,9 @@ impl Options {
         builder.build().unwrap_or_default()
     }
 }
+
+/// A template that walks a long list may take more steps: the list has a limit of its own.
+const FUEL_PER_ITEM: u64 = 64;
 
 /// Begins the detail of an error that asks for an asset.
 const WANTED_ASSET: &str = "\u{0}wanted asset ";
@@ -198,9 +203,10 @@ impl Templates {
     }
 
     fn render(&self, root: &str, context: &Context, options: &Options) -> Result<String, minijinja::Error> {
-        let environment = environment(self, context, options, &Mark::default());
+        let mark = Mark::default();
+        let environment = environment(self, context, options, &mark);
         let mut sink = Sink::new(Vec::new(), Mark::default());
-        environment.get_template(root)?.render_captured_to(context.value(), &mut sink)?;
+        environment.get_template(root)?.render_captured_to(context.value(&mark), &mut sink)?;
         String::from_utf8(sink.text)
             .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))
     }
@@ -217,8 +223,8 @@ impl Templates {
             .iter()
             .map(|placed| (placed.start, placed.start + placed.edited.text.len()))
             .collect();
-        let mut sink = Sink::new(ranges, mark);
-        environment.get_template(root).ok()?.render_captured_to(context.value(), &mut sink).ok()?;
+        let mut sink = Sink::new(ranges, mark.clone());
+        environment.get_template(root).ok()?.render_captured_to(context.value(&mark), &mut sink).ok()?;
         Some(Traced { text: sink.text, pieces: sink.pieces, templates: self.placed })
     }
 }
@@ -258,11 +264,13 @@ fn environment(
     environment.set_syntax(options.syntax());
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(templates.fuel));
+    environment.set_fuel(Some(templates.fuel + FUEL_PER_ITEM * context.items() as u64));
     environment.set_recursion_limit(JINJA_DEPTH_MAX);
     environment.set_debug(true);
     // It prints what is inside minijinja.
     environment.remove_global("debug");
+    let xml_budget = budget.clone();
+    environment.add_filter("xml", move |text: &str| xml_budget.spend(text.len()).map(|()| items::xml(text)));
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
     if let Some(file) = context.file() {

@@ -9,9 +9,10 @@ use proem_core::text::Places;
 use proem_core::variable;
 
 use super::asset::{Asset, Assets};
+use super::items::Touch;
 use super::reference;
 use super::syntax::Outline;
-use super::trace::{From, Piece};
+use super::trace::{Evaluated, From, Piece};
 use super::values::{Binding, Context};
 use super::{Placed, Traced};
 
@@ -78,7 +79,7 @@ impl<'s> Scribe<'s> {
     fn origin(&mut self, piece: &Piece) -> Origin {
         match piece.from {
             From::Text { address } => self.text(address),
-            From::Site(site) => self.site(site),
+            From::Site(evaluated) => self.site(evaluated),
             From::Elsewhere => {
                 let (index, _) = *self.stack.last().unwrap_or(&(0, None));
                 let asset = self.asset(index);
@@ -99,13 +100,14 @@ impl<'s> Scribe<'s> {
         Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
-    fn site(&mut self, number: usize) -> Origin {
+    fn site(&mut self, evaluated: Evaluated) -> Origin {
+        let Evaluated { number, touch } = evaluated;
         let index = self.templates.partition_point(|placed| placed.first_site <= number).saturating_sub(1);
         self.enter(index);
         let placed = &self.templates[index];
         let site = &self.outlines[&placed.name].sites[number - placed.first_site];
         let written = self.place(index, site.offset);
-        let made_of = self.made_of(&site.names);
+        let made_of = self.made_of(&site.names, touch);
         let own = self.asset(index).stability;
         let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
         let included_from = self.included_from();
@@ -116,7 +118,7 @@ impl<'s> Scribe<'s> {
     }
 
     /// The sources behind some names, through everything that templates set.
-    fn made_of(&self, names: &BTreeSet<String>) -> Vec<(Source, Stability)> {
+    fn made_of(&self, names: &BTreeSet<String>, touch: Option<Touch>) -> Vec<(Source, Stability)> {
         let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut sources = Vec::new();
@@ -124,7 +126,7 @@ impl<'s> Scribe<'s> {
             if !seen.insert(name) {
                 continue;
             }
-            if let Some(source) = self.source(name) {
+            if let Some(source) = self.source(name, touch) {
                 sources.push(source);
             } else {
                 let base = name.split(':').next().unwrap_or(name);
@@ -137,8 +139,24 @@ impl<'s> Scribe<'s> {
         sources
     }
 
-    fn source(&self, name: &str) -> Option<(Source, Stability)> {
-        match self.context.bindings.get(name) {
+    fn source(&self, name: &str, touch: Option<Touch>) -> Option<(Source, Stability)> {
+        // `texts.identity` is written down as `texts:identity`, as facts are.
+        let base = name.split_once(':').map_or(name, |(base, _)| base);
+        let touched = || {
+            let is_own =
+                |touch: &Touch| self.context.bindings.keys().nth(touch.list).is_some_and(|own| own == base);
+            let touch = touch.filter(is_own);
+            touch
+                .and_then(|touch| self.context.touched(touch))
+                .map(|field| (field.source.clone(), field.stability))
+        };
+        let fields =
+            self.context.bindings.get(base).filter(|binding| matches!(binding, Binding::Fields { .. }));
+        match fields.or_else(|| self.context.bindings.get(name)) {
+            Some(Binding::Items { source, stability, .. }) => {
+                Some(touched().unwrap_or_else(|| (source.clone(), *stability)))
+            }
+            Some(Binding::Fields { .. }) => touched(),
             Some(Binding::Text { source, stability, .. } | Binding::List { source, stability, .. }) => {
                 Some((source.clone(), *stability))
             }

@@ -6,12 +6,12 @@
 //! nothing to the bytes: a second, plain render is what counts, and the two are compared.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proem_core::limit::OUTPUT_BYTES_MAX;
 
 use super::edit::Insertion;
+use super::items::Touch;
 use super::syntax::Site;
 
 /// The function that is put around every expression.
@@ -33,28 +33,70 @@ pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
 /// formatter that writes and the sink that receives.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mark {
-    called: Arc<AtomicUsize>,
-    writing: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    called: Option<Evaluated>,
+    writing: Option<Evaluated>,
+    /// The field that was looked up since the last expression, if all were of one item.
+    touched: Touched,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Touched {
+    #[default]
+    Nothing,
+    One(Touch),
+    Several,
+}
+
+/// An expression, and the field of an item that it looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Evaluated {
+    pub(super) number: usize,
+    pub(super) touch: Option<Touch>,
 }
 
 impl Mark {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A field of an item is looked up.
+    pub(super) fn touch(&self, touch: Touch) {
+        let mut seen = self.seen();
+        seen.touched = match seen.touched {
+            Touched::Nothing => Touched::One(touch),
+            Touched::One(last) if (last.list, last.item) == (touch.list, touch.item) => Touched::One(touch),
+            Touched::One(_) | Touched::Several => Touched::Several,
+        };
+    }
+
     /// The wrapped expression has been evaluated.
-    pub(super) fn call(&self, site: usize) {
-        self.called.store(site + 1, Ordering::Relaxed);
+    pub(super) fn call(&self, number: usize) {
+        let mut seen = self.seen();
+        let touch = match std::mem::take(&mut seen.touched) {
+            Touched::One(touch) => Some(touch),
+            Touched::Nothing | Touched::Several => None,
+        };
+        seen.called = Some(Evaluated { number, touch });
     }
 
     /// A value is about to be written. One that no expression announced belongs to none.
     pub(super) fn begin(&self) {
-        self.writing.store(self.called.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        let mut seen = self.seen();
+        seen.writing = seen.called.take();
     }
 
     /// The value is written.
     pub(super) fn end(&self) {
-        self.writing.store(0, Ordering::Relaxed);
+        self.seen().writing = None;
     }
 
-    fn site(&self) -> Option<usize> {
-        self.writing.load(Ordering::Relaxed).checked_sub(1)
+    fn evaluated(&self) -> Option<Evaluated> {
+        self.seen().writing
     }
 }
 
@@ -70,7 +112,7 @@ pub(super) enum From {
     /// A template's own text: which one, and the address.
     Text { address: usize },
     /// The value of an expression.
-    Site(usize),
+    Site(Evaluated),
     /// Something in between, such as a filter block.
     Elsewhere,
 }
@@ -90,7 +132,7 @@ impl Sink {
     }
 
     fn origin(&self, bytes: &[u8]) -> From {
-        if let Some(site) = self.mark.site() {
+        if let Some(site) = self.mark.evaluated() {
             return From::Site(site);
         }
         let address = bytes.as_ptr().addr();

@@ -15,6 +15,9 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::variable;
 
+use super::items::{self, Field, Item, ItemValue, Touch};
+use super::trace::Mark;
+
 /// What a name stands for.
 #[derive(Debug, Clone)]
 pub(crate) enum Binding {
@@ -24,6 +27,10 @@ pub(crate) enum Binding {
     Text { text: String, source: Source, stability: Stability },
     /// A list of texts.
     List { items: Vec<String>, source: Source, stability: Stability },
+    /// A list of things with fields.
+    Items { items: Arc<Vec<Item>>, source: Source, stability: Stability },
+    /// One thing with fields.
+    Fields { item: Arc<Vec<Item>> },
 }
 
 /// Everything that a template may name.
@@ -48,8 +55,24 @@ pub(super) fn wanted_fact(error: &Error) -> Option<String> {
 
 impl Context {
     /// The value of the whole context.
-    pub(super) fn value(&self) -> Value {
-        Value::from_object(Root(self.clone()))
+    pub(super) fn value(&self, mark: &Mark) -> Value {
+        Value::from_object(Root { context: self.clone(), mark: mark.clone() })
+    }
+
+    /// How many things the lists hold, together.
+    pub(super) fn items(&self) -> usize {
+        let items = |binding: &Binding| match binding {
+            Binding::Items { items, .. } => items.len(),
+            _ => 0,
+        };
+        self.bindings.values().map(items).sum()
+    }
+
+    /// The field that an expression looked up.
+    pub(super) fn touched(&self, touch: Touch) -> Option<&Field> {
+        let binding = self.bindings.values().nth(touch.list)?;
+        let (Binding::Items { items, .. } | Binding::Fields { item: items }) = binding else { return None };
+        items.get(touch.item)?.fields.get(touch.field)
     }
 
     /// The names that a template may use, for messages.
@@ -122,6 +145,10 @@ pub(super) fn check_text(value: &Value) -> Result<(), Error> {
         let message = format!("`{kind}` is a group of facts: name one of them, as in `{kind}.NAME`");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
+    if let Some(item) = value.downcast_object_ref::<ItemValue>() {
+        let message = format!("this has fields, and is no text itself: name one of them ({})", item.names());
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
     if value.kind() == ValueKind::Plain && value.downcast_object_ref::<Absent>().is_none() {
         return Err(Error::new(ErrorKind::InvalidOperation, "this is a function: call it"));
     }
@@ -129,18 +156,31 @@ pub(super) fn check_text(value: &Value) -> Result<(), Error> {
 }
 
 #[derive(Debug)]
-struct Root(Context);
+struct Root {
+    context: Context,
+    mark: Mark,
+}
+
+impl Root {
+    /// The number of a name among all names, by which touches refer to it.
+    fn number(&self, name: &str) -> usize {
+        self.context.bindings.keys().position(|known| known == name).unwrap_or(usize::MAX)
+    }
+}
 
 impl Object for Root {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let name = key.as_str()?;
-        match self.0.bindings.get(name) {
+        let context = &self.context;
+        match context.bindings.get(name) {
+            Some(Binding::Items { items, .. }) => Some(items::list(items, self.number(name), &self.mark)),
+            Some(Binding::Fields { item }) => Some(items::one(item, self.number(name), 0, &self.mark)),
             Some(Binding::Text { text, .. }) => Some(Value::from(text.as_str())),
             Some(Binding::List { items, .. }) => Some(Value::from(items.clone())),
-            Some(Binding::Fact(key)) => Some(or_error(fact(self.0.facts.as_ref()?, key))),
-            None if self.0.is_type(name) => {
-                let facts = self.0.facts.clone()?;
-                let own_keys = self.0.own_keys.clone();
+            Some(Binding::Fact(key)) => Some(or_error(fact(context.facts.as_ref()?, key))),
+            None if context.is_type(name) => {
+                let facts = context.facts.clone()?;
+                let own_keys = context.own_keys.clone();
                 Some(Value::from_object(Namespace { kind: name.to_owned(), facts, own_keys }))
             }
             None => None,

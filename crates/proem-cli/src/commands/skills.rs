@@ -1,0 +1,103 @@
+//! `proem skills list|check`.
+
+use anstyle::{AnsiColor, Style};
+use proem::wire::NoteShape;
+use proem::{Caller, SkillReport};
+use proem_core::considered::Outcome;
+use proem_core::note::Note;
+use serde_json::json;
+
+use super::request::request;
+use crate::arguments::{Format, Skills, SkillsCommand};
+use crate::failure::Failure;
+use crate::notes::{print_notes, shown};
+use crate::table::{Cell, layout, one_line};
+use crate::terminal::{print, print_json, visible, visible_line};
+
+const DIM: Style = Style::new().dimmed();
+const DESCRIPTION_CHARACTERS_MAX: usize = 60;
+
+pub(super) fn run(command: &Skills) -> Result<(), Failure> {
+    match command {
+        Skills::List(arguments) => list(arguments),
+        Skills::Check(arguments) => check(arguments),
+    }
+}
+
+fn found(arguments: &SkillsCommand) -> Result<(Vec<SkillReport>, Vec<Note>), Failure> {
+    let mut request = request(&arguments.request)?;
+    if arguments.profile.is_some() {
+        request.profile.clone_from(&arguments.profile);
+    }
+    Ok(proem::skills(&request, Caller::User)?)
+}
+
+fn list(arguments: &SkillsCommand) -> Result<(), Failure> {
+    let (skills, notes) = found(arguments)?;
+    if arguments.format == Format::Json {
+        return print_json(&shapes(&skills, &notes));
+    }
+    print_notes(&notes);
+    if skills.is_empty() {
+        return print(
+            "No skill was found.\n`proem explain --files` lists the directories that were looked at.\n",
+        );
+    }
+    let titles = ["outcome", "name", "description", "file", "why"].map(|title| Cell::new(title, DIM)).into();
+    let rows = core::iter::once::<Vec<Cell>>(titles).chain(skills.iter().map(row));
+    print(&layout(&rows.collect::<Vec<_>>()))
+}
+
+fn row(skill: &SkillReport) -> Vec<Cell> {
+    let (word, style) = match skill.outcome {
+        Outcome::Used => ("listed", AnsiColor::Green.on_default()),
+        other => (other.word(), AnsiColor::Yellow.on_default()),
+    };
+    let text = |text: &Option<String>| visible(text.as_deref().unwrap_or("-"));
+    vec![
+        Cell::new(word, style),
+        Cell::plain(one_line(&text(&skill.name), DESCRIPTION_CHARACTERS_MAX)),
+        Cell::plain(one_line(&text(&skill.description), DESCRIPTION_CHARACTERS_MAX)),
+        Cell::plain(visible_line(&skill.location)),
+        Cell::new(visible_line(skill.why.as_deref().unwrap_or_default()), DIM),
+    ]
+}
+
+fn check(arguments: &SkillsCommand) -> Result<(), Failure> {
+    let (skills, notes) = found(arguments)?;
+    let problems: Vec<&Note> = notes.iter().chain(skills.iter().flat_map(|skill| &skill.problems)).collect();
+    match arguments.format {
+        Format::Json => print_json(&shapes(&skills, &notes))?,
+        Format::Text => {
+            let listed = skills.iter().filter(|skill| skill.outcome == Outcome::Used).count();
+            let summary = format!(
+                "{} found, {listed} listed, {} to look at\n",
+                counted(skills.len(), "skill"),
+                counted(problems.len(), "problem")
+            );
+            print(&(problems.iter().map(|note| shown(note)).collect::<String>() + &summary))?;
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn shapes(skills: &[SkillReport], notes: &[Note]) -> serde_json::Value {
+    let skill = |skill: &SkillReport| {
+        json!({
+            "name": skill.name,
+            "description": skill.description,
+            "location": skill.location,
+            "outcome": skill.outcome.word(),
+            "why": skill.why,
+            "problems": skill.problems.iter().map(NoteShape::of).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "skills": skills.iter().map(skill).collect::<Vec<_>>(),
+        "notes": notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,76 @@
+//! `proem turn`: everything that the model sees in one turn.
+
+use anstyle::Style;
+use proem::hooks::Message;
+use proem::wire::TurnShape;
+use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
+use serde_json::Value;
+
+use super::request::prompt_request;
+use crate::arguments::{Format, TurnCommand};
+use crate::failure::Failure;
+use crate::terminal::{print, print_json, visible, visible_line};
+
+const TITLE: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
+    let mut request = prompt_request(&arguments.prompt)?;
+    if arguments.prompt_text.is_some() {
+        request.prompt.clone_from(&arguments.prompt_text);
+    }
+    let prompt = Prompt::of(&request);
+    let session = Engine::new().start(request, Caller::User)?;
+    let turn = session.turn(&prompt);
+    if arguments.format == Format::Json {
+        return print_json(&TurnShape::of(session.build(), &turn));
+    }
+    arguments.notes.print(session.build().frozen.notes());
+    arguments.notes.print(&turn.notes);
+    print(&page(&turn))
+}
+
+/// The three things that a model gets, one below the other.
+fn page(turn: &Turn) -> String {
+    let mut page = title("System prompt", &format!("{} bytes", turn.system_prompt.len()));
+    page.push_str(&block(&turn.system_prompt));
+    page.push_str(&title("Messages", &turn.messages.len().to_string()));
+    for message in &turn.messages {
+        let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
+        page.push_str(&format!("{DIM}[{}]{DIM:#}\n{}", visible_line(role), block(&content(message))));
+    }
+    page.push_str(&title("Tools", &turn.tools.len().to_string()));
+    for tool in &turn.tools {
+        page.push_str(&definition(tool));
+    }
+    page
+}
+
+fn title(text: &str, detail: &str) -> String {
+    format!("{TITLE}== {text}{TITLE:#} {DIM}({detail}){DIM:#}\n")
+}
+
+/// Text on lines of its own.
+fn block(text: &str) -> String {
+    let text = visible(text);
+    if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
+}
+
+/// The content of a message: its text, or the JSON of whatever else it is.
+fn content(message: &Message) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => Value::Object(message.clone()).to_string(),
+    }
+}
+
+fn definition(tool: &ToolDefinition) -> String {
+    let description =
+        tool.description.as_ref().map_or_else(String::new, |text| format!(": {}", visible_line(text)));
+    let schema = tool
+        .input_schema
+        .as_ref()
+        .map_or_else(String::new, |schema| format!("{DIM}  {}{DIM:#}\n", visible_line(&schema.to_string())));
+    format!("{}{description}\n{schema}", visible_line(&tool.name))
+}

@@ -1,0 +1,56 @@
+//! What a change of a cached text costs.
+
+use core::fmt;
+
+/// How a text differs from the one that a provider has cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The first byte that differs; the length of the shorter one if it is the other's beginning.
+    pub first_byte: usize,
+    /// How many bytes of the cached text are lost to the cache.
+    pub lost_bytes: usize,
+}
+
+impl Change {
+    /// About how many tokens that is.
+    ///
+    /// No tokenizer is asked: an estimate of 2.7 bytes a token, which is within a fifth for English prose
+    /// and code on current models.
+    #[must_use]
+    pub const fn lost_tokens(&self) -> usize {
+        estimated_tokens(self.lost_bytes)
+    }
+}
+
+/// An estimate of the tokens in so many bytes of text.
+#[must_use]
+pub const fn estimated_tokens(bytes: usize) -> usize {
+    bytes.saturating_mul(10).div_ceil(27)
+}
+
+/// Compares a text with the cached one.
+///
+/// ```
+/// use proem_core::change::between;
+///
+/// let change = between("You are calm.", "You are calm. It is noon.");
+/// assert_eq!((change.first_byte, change.lost_bytes), (13, 0));
+/// assert_eq!(between("It is 9:00. Be calm.", "It is 9:01. Be calm.").lost_bytes, 11);
+/// ```
+#[must_use]
+pub fn between(cached: &str, now: &str) -> Change {
+    let same = cached.bytes().zip(now.bytes()).take_while(|(a, b)| a == b).count();
+    Change { first_byte: same, lost_bytes: cached.len() - same }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first_byte, lost_bytes } = self;
+        write!(
+            formatter,
+            "from byte {first_byte} on, so that {lost_bytes} bytes of it, about {} tokens, and all messages \
+             are not read from the cache",
+            self.lost_tokens()
+        )
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads front matter of the usual form: `key: value` lines, each whole and without surprises.
+//!
+//! An optimisation and nothing else: whatever it does not recognise, mistakes included, the parser reads
+//! the long way, and the properties compare both. Its rules are therefore narrower than those of YAML
+//! wherever YAML needs thought, and it must never return an error of its own.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+
+use super::Value;
+use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_NODES_MAX};
+
+/// The map itself is a node, and so is each key and each value.
+const ENTRIES_MAX: usize = (FRONT_MATTER_NODES_MAX - 1) / 2;
+/// Far below the length at which the parser no longer takes a word for a key.
+const KEY_BYTES_MAX: usize = 64;
+
+/// The entries of `yaml`, if all of it has the usual form.
+pub(super) fn parse(yaml: &str) -> Option<BTreeMap<String, Value>> {
+    if yaml.len() > FRONT_MATTER_BYTES_MAX || !has_usual_characters(yaml) || !has_usual_breaks(yaml) {
+        return None;
+    }
+    let mut entries = BTreeMap::new();
+    for line in yaml.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (key, value) = entry(line)?;
+        if entries.len() == ENTRIES_MAX || entries.insert(key.to_string(), value).is_some() {
+            return None;
+        }
+    }
+    Some(entries)
+}
+
+/// Tells whether no character is one that YAML forbids, breaks a line at or passes over somewhere.
+///
+/// Tabs and every space but U+0020 count among them, though the parser would take most of those.
+fn has_usual_characters(yaml: &str) -> bool {
+    // Looks at every byte instead of stopping at the first, so that the compiler can take many at once.
+    let is_usual_ascii =
+        yaml.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~' | b'\n' | b'\r'));
+    is_usual_ascii || yaml.chars().all(is_usual)
+}
+
+fn is_usual(character: char) -> bool {
+    match character {
+        ' '..='~' | '\n' | '\r' => true,
+        '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}' => false,
+        other => !other.is_control() && !other.is_whitespace(),
+    }
+}
+
+/// Tells whether every CR belongs to a CRLF.
+fn has_usual_breaks(yaml: &str) -> bool {
+    let bytes = yaml.as_bytes();
+    memchr::memchr_iter(b'\r', bytes).all(|at| bytes.get(at + 1) == Some(&b'\n'))
+}
+
+/// A key, a colon, and nothing or a single space and a value.
+fn entry(line: &str) -> Option<(&str, Value)> {
+    let (key, rest) = line.split_once(':')?;
+    if !is_key(key) {
+        return None;
+    }
+    let value = if rest.is_empty() { Value::Null } else { scalar(rest.strip_prefix(' ')?)? };
+    Some((key, value))
+}
+
+/// Tells whether `key` is a word that YAML cannot take for anything but a key.
+fn is_key(key: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    key.len() <= KEY_BYTES_MAX
+        && key.bytes().next().is_some_and(is_word)
+        && key.bytes().all(|byte| is_word(byte) || byte == b'-')
+        && !matches!(key, "null" | "Null" | "NULL")
+}
+
+/// A value that takes up the rest of its line.
+fn scalar(text: &str) -> Option<Value> {
+    if let Some(rest) = text.strip_prefix('"') {
+        return quoted(rest.strip_suffix('"')?, |inside| memchr::memchr2(b'"', b'\\', inside));
+    }
+    if let Some(rest) = text.strip_prefix('\'') {
+        return quoted(rest.strip_suffix('\'')?, |inside| memchr::memchr(b'\'', inside));
+    }
+    is_plain(text.as_bytes()).then(|| Value::plain(text))
+}
+
+/// What stands between quotes is the value as it is, unless something in it ends it or is an escape.
+fn quoted(inside: &str, find_special: fn(&[u8]) -> Option<usize>) -> Option<Value> {
+    find_special(inside.as_bytes()).is_none().then(|| Value::Text(inside.to_string()))
+}
+
+/// Tells whether `text` is one plain scalar to its end: no other kind, no second colon, no comment.
+fn is_plain(text: &[u8]) -> bool {
+    let ends_scalar = |at: usize| match text.get(at) {
+        Some(b':') => matches!(text.get(at + 1), None | Some(b' ')),
+        _ => at == 0 || text.get(at - 1) == Some(&b' '),
+    };
+    text.first().is_some_and(|first| !b" -?:,[]{}#&*!|>'\"%@`".contains(first))
+        && text.last() != Some(&b' ')
+        && !memchr::memchr2_iter(b':', b'#', text).any(ends_scalar)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! Names for directories: `{project}/SYSTEM.md` follows when `project` changes.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Collection, Content, ProfileError, SectionRecipe};
+
+/// The place that every profile has: proem's configuration directory.
+pub(super) const CONFIG: &str = "config";
+
+/// Puts the places of the profile into every path of a section.
+pub(super) fn settle(
+    section: &mut SectionRecipe,
+    places: &BTreeMap<String, String>,
+    origin: &str,
+) -> Result<(), ProfileError> {
+    let mut paths: Vec<&mut String> = Vec::new();
+    paths.extend(section.files.iter_mut().flat_map(|files| &mut files.paths));
+    match &mut section.content {
+        Content::Collected(Collection::Documents(recipe)) => paths.extend(&mut recipe.global),
+        Content::Collected(Collection::Skills(recipe)) => {
+            paths.extend(recipe.directories.iter_mut().map(|directory| &mut directory.path));
+        }
+        _ => {}
+    }
+    for path in paths {
+        *path = expand(path, places).map_err(|name| {
+            let known: Vec<&str> = places.keys().map(String::as_str).collect();
+            let message = format!("`{path}` in section `{}` names the place `{name}`", section.id);
+            ProfileError::new(origin, format!("{message}, which is not in `[places]`"))
+                .with_hint(format!("the places are: {}", known.join(", ")))
+        })?;
+    }
+    Ok(())
+}
+
+/// The path with every `{name}` replaced, or the first name that nobody defines.
+fn expand(path: &str, places: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut expanded = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        expanded.push_str(before);
+        match places.get(name) {
+            Some(place) => expanded.push_str(place),
+            // Only the machine knows this one.
+            None if name == CONFIG => expanded.push_str("{config}"),
+            None => return Err(name.into()),
+        }
+        rest = behind;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}

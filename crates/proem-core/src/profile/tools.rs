@@ -1,0 +1,50 @@
+//! What a profile says about tools: which ones there are by default, how they are described, and
+//! which guidelines follow from them.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// The rules about tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolsRecipe {
+    /// The active tools when the request names none.
+    pub default: Vec<String>,
+    /// Descriptions of well-known tools, by name.
+    pub descriptions: BTreeMap<String, String>,
+    /// The guidelines, in order.
+    pub guidelines: Vec<GuidelineRecipe>,
+}
+
+/// A guideline and when it holds, or the place of the tools' own guidelines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GuidelineRecipe {
+    /// The sentence; without one, the tools' own guidelines stand here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Tools that must all be active.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub all: Vec<String>,
+    /// Tools of which one must be active.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub any: Vec<String>,
+    /// Tools of which none may be active.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub none: Vec<String>,
+    /// Marks the place of the tools' own guidelines.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub of_tools: bool,
+}
+
+impl GuidelineRecipe {
+    /// Tells whether the guideline holds for these tools.
+    pub fn holds(&self, is_active: impl Fn(&str) -> bool) -> bool {
+        let is_active = |name: &String| is_active(name);
+        self.all.iter().all(is_active)
+            && (self.any.is_empty() || self.any.iter().any(is_active))
+            && !self.none.iter().any(is_active)
+    }
+}

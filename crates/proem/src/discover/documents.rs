@@ -1,0 +1,139 @@
+//! Instruction files: the user's own first, then from the root down to the working directory.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::Outcome;
+use proem_core::fact::Absence;
+use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{DocumentsRecipe, PerDirectory, Walk};
+
+use super::{Owner, Places, Trail, file};
+use crate::file::{Cap, Identity, ReadPolicy, read};
+
+const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
+
+/// An instruction file.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    pub(crate) owner: Owner,
+    identity: Identity,
+}
+
+/// Finds instruction files. Without the project only the user's own are looked for.
+pub(crate) fn find(
+    recipe: &DocumentsRecipe,
+    places: &Places,
+    policy: &ReadPolicy,
+    has_project: bool,
+) -> (Vec<Document>, Trail) {
+    let mut search =
+        Search { recipe, places, policy, documents: Vec::new(), bytes: 0, trail: Trail::default() };
+    for (folder, owner) in recipe.global.iter().filter_map(|folder| places.path(folder)) {
+        search.folder(&folder, owner);
+    }
+    let folders = if has_project { folders(recipe.walk, places) } else { Vec::new() };
+    for folder in folders.iter().rev() {
+        search.folder(folder, Owner::Project);
+    }
+    if has_project && places.cwd().ancestors().nth(ANCESTORS_MAX).is_some() {
+        search.trail.notes.push(too_deep(places.cwd()));
+    }
+    (search.documents, search.trail)
+}
+
+/// The directories of the project, from the working directory upwards.
+fn folders(walk: Walk, places: &Places) -> Vec<PathBuf> {
+    let all = places.cwd().ancestors().take(ANCESTORS_MAX).map(Path::to_owned);
+    match walk {
+        Walk::RootToCwd => all.collect(),
+        Walk::RepositoryToCwd => places.upwards().map(Path::to_owned).collect(),
+        Walk::Cwd => all.take(1).collect(),
+    }
+}
+
+struct Search<'s> {
+    recipe: &'s DocumentsRecipe,
+    places: &'s Places,
+    policy: &'s ReadPolicy,
+    documents: Vec<Document>,
+    bytes: usize,
+    trail: Trail,
+}
+
+impl Search<'_> {
+    fn folder(&mut self, folder: &Path, owner: Owner) {
+        let mut chosen: Option<String> = None;
+        for name in &self.recipe.names {
+            let path = folder.join(name);
+            let shown = path.display().to_string();
+            if let Some(chosen) = &chosen {
+                if path.exists() {
+                    let why = format!("by {chosen}: a directory gives one file");
+                    self.trail.consider(&shown, Outcome::Shadowed, Some(why));
+                }
+                continue;
+            }
+            match self.read(&path, &shown, owner) {
+                Ok(document) => {
+                    if self.recipe.per_directory == PerDirectory::First {
+                        chosen = Some(shown);
+                    }
+                    self.take(document);
+                }
+                Err(why) => self.trail.unread(&shown, &why),
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path, shown: &str, owner: Owner) -> Result<Document, Absence> {
+        let found = read(path, self.policy, CAP)?;
+        let text = String::from_utf8(found.bytes)
+            .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))?;
+        self.trail.notes.extend(self.places.link_outside(path, &found.real));
+        Ok(Document { path: shown.to_owned(), text, owner, identity: found.identity })
+    }
+
+    /// Takes a document unless it is there already or there is no room left.
+    fn take(&mut self, document: Document) {
+        let Document { path, text, identity, .. } = &document;
+        if let Some(first) = self.documents.iter().find(|known| known.identity == *identity) {
+            let why = format!("of {}", first.path);
+            self.trail.consider(path, Outcome::Duplicate, Some(why));
+            return;
+        }
+        let bytes = self.bytes + text.len();
+        if self.documents.len() == DOCUMENTS_MAX || bytes > DOCUMENTS_BYTES_MAX {
+            let why = format!("of {DOCUMENTS_MAX} files and 1 MiB for all instruction files");
+            self.trail.notes.push(no_room(path, &why));
+            self.trail.consider(path, Outcome::OverBudget, Some(why));
+            return;
+        }
+        if self.recipe.skip_empty && text.trim().is_empty() {
+            self.trail.consider(path, Outcome::Empty, None);
+            return;
+        }
+        let (outcome, why) = match text.len() {
+            0 => (Outcome::Empty, Some("only its path is in the prompt".to_owned())),
+            _ => (Outcome::Used, None),
+        };
+        self.trail.consider(path, outcome, why);
+        self.bytes = bytes;
+        self.documents.push(document);
+    }
+}
+
+fn no_room(path: &str, why: &str) -> Note {
+    let message = format!("{path} is left out: over the limit {why}");
+    Note::new(Code::OverLimit, Severity::Warning, message)
+        .with_hint("shorten the instruction files above it")
+        .with_source(file(path))
+}
+
+fn too_deep(cwd: &Path) -> Note {
+    let message = format!("the working directory lies more than {ANCESTORS_MAX} levels deep");
+    Note::new(Code::OverLimit, Severity::Warning, format!("{message}: the topmost are not looked at"))
+        .with_source(file(&cwd.display().to_string()))
+}

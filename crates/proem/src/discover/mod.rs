@@ -1,0 +1,83 @@
+//! Finds the files that a prompt is made of: which ones there are, in which order, and what became of
+//! those that are not used.
+
+pub(crate) mod documents;
+pub(crate) mod instead;
+mod places;
+pub(crate) mod skills;
+
+use std::collections::BTreeMap;
+
+use proem_core::considered::{Considered, Outcome};
+use proem_core::fact::Absence;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+pub(crate) use places::Places;
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The user's: it lies in their home or in a folder of their configuration.
+    User,
+    /// The project's: it lies at or above the working directory.
+    Project,
+}
+
+impl Owner {
+    /// How long such a file stays the same.
+    pub(crate) const fn stability(self) -> Stability {
+        match self {
+            Self::User => Stability::User,
+            Self::Project => Stability::Project,
+        }
+    }
+
+    /// The word that templates see.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::User => "global",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// What looking for files leaves behind, besides the files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trail {
+    pub(crate) notes: Vec<Note>,
+    pub(crate) considered: Vec<Considered>,
+}
+
+impl Trail {
+    fn consider(&mut self, path: &str, outcome: Outcome, why: Option<String>) {
+        self.considered.push(Considered { path: path.to_owned(), outcome, why });
+    }
+
+    /// Notes a file that could not be read; one that does not exist is only listed.
+    fn unread(&mut self, path: &str, why: &Absence) {
+        self.consider(path, Outcome::of(why), Some(why.to_string()));
+        if *why == Absence::NoSuchFile {
+            return;
+        }
+        // `absent` speaks of variables.
+        let code = if why.code() == Code::Absent { Code::Unreadable } else { why.code() };
+        let note = Note::new(code, Severity::Warning, format!("{path} is left out: {why}"));
+        let note = note.with_source(file(path));
+        self.notes.push(why.hint().into_iter().fold(note, Note::with_hint));
+    }
+}
+
+/// What was found, by section, so that it need not be looked for again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Discovered {
+    pub(crate) instead: BTreeMap<String, (Vec<instead::FileText>, Trail)>,
+    pub(crate) documents: BTreeMap<String, (Vec<documents::Document>, Trail)>,
+    pub(crate) skills: BTreeMap<String, skills::Found>,
+}
+
+/// A file as the source of bytes.
+pub(crate) fn file(path: &str) -> Source {
+    Source::File { path: path.to_owned(), place: None }
+}

@@ -1,0 +1,95 @@
+//! The directories that a search starts from.
+
+use std::path::{Component, Path, PathBuf};
+
+use proem_core::limit::ANCESTORS_MAX;
+use proem_core::note::{Code, Note, Severity};
+
+use super::{Owner, file};
+use crate::host::Host;
+use crate::workspace::Workspace;
+
+/// Where things lie, as paths that prompts may show: links are not resolved.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    cwd: PathBuf,
+    home: Option<PathBuf>,
+    config: Option<PathBuf>,
+    repository: Option<PathBuf>,
+    /// The repository, else the working directory, with links resolved.
+    project: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
+        let cwd = plain(workspace.path());
+        let repository = cwd
+            .ancestors()
+            .take(ANCESTORS_MAX)
+            .find(|folder| folder.join(".git").exists())
+            .map(Path::to_owned);
+        let project = repository.as_ref().unwrap_or(&cwd);
+        let project = project.canonicalize().unwrap_or_else(|_| project.clone());
+        Self { cwd, home: host.home(), config: host.config_dir(), repository, project }
+    }
+
+    /// The working directory, without `.`, `..` and doubled slashes.
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory.
+    /// `None` when the machine has no such place.
+    pub(crate) fn path(&self, written: &str) -> Option<(PathBuf, Owner)> {
+        if let Some(rest) = written.strip_prefix("{config}") {
+            return Some((below(self.config.as_ref()?, rest), Owner::User));
+        }
+        match written.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                Some((below(self.home.as_ref()?, rest), Owner::User))
+            }
+            _ if written.starts_with('/') => Some((plain(Path::new(written)), Owner::User)),
+            _ => Some((plain(&self.cwd.join(written)), Owner::Project)),
+        }
+    }
+
+    /// The working directory and those above it, up to the repository's root or the very top.
+    pub(crate) fn upwards(&self) -> impl Iterator<Item = &Path> {
+        let top = self.repository.as_deref();
+        let mut is_done = false;
+        self.cwd.ancestors().take(ANCESTORS_MAX).take_while(move |folder| {
+            let goes_on = !is_done;
+            is_done = top == Some(*folder);
+            goes_on
+        })
+    }
+
+    /// A note, if a link in the project led outside of it: a stranger may have made the link.
+    pub(crate) fn link_outside(&self, found: &Path, real: &Path) -> Option<Note> {
+        let is_of_project = found.starts_with(self.repository.as_ref().unwrap_or(&self.cwd));
+        if !is_of_project || real.starts_with(&self.project) {
+            return None;
+        }
+        let message =
+            format!("{} is a link that leads out of the project, to {}", found.display(), real.display());
+        let note = Note::new(Code::LinkOutside, Severity::Warning, message);
+        Some(note.with_source(file(&found.display().to_string())))
+    }
+}
+
+fn below(folder: &Path, rest: &str) -> PathBuf {
+    plain(&folder.join(rest.trim_start_matches('/')))
+}
+
+/// Removes `.`, `..` and doubled slashes by spelling alone: links stay as they are written.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}

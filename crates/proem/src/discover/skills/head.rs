@@ -1,0 +1,86 @@
+//! Reads the head of a skill file: as much as front matter may take, and usually in one go.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use proem_core::fact::Absence;
+use proem_core::limit::FRONT_MATTER_BYTES_MAX;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::file::{self, Identity, ReadPolicy};
+
+/// Front matter of the largest size, its two rules and the line breaks.
+pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;
+/// Most heads are shorter than this.
+const FIRST_READ: usize = 2 << 10;
+
+/// What trying to open a file gave.
+pub(super) enum Opened {
+    /// A regular file: its head is in the buffer.
+    Head(Identity, usize),
+    /// A symbolic link, or something else that needs a careful look.
+    Careful,
+    Missing,
+    Failed(Errno),
+}
+
+/// Reads the head of `name` below `folder` into `buffer`, unless the last part of the name is a link.
+///
+/// A repository can bring links and nothing worse: a device or FIFO that is no link was made by the user,
+/// and opening it without waiting does no harm before the descriptor says what it is.
+pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> Opened {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Opened::Missing,
+        Err(Errno::LOOP) => return Opened::Careful,
+        Err(error) => return Opened::Failed(error),
+    };
+    let status = match rustix::fs::fstat(&opened) {
+        Ok(status) => status,
+        Err(error) => return Opened::Failed(error),
+    };
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Opened::Careful;
+    }
+    match fill(opened.as_fd(), buffer) {
+        Ok(bytes) => Opened::Head(Identity::of_status(&status), bytes),
+        Err(error) => Opened::Failed(error),
+    }
+}
+
+/// Reads until the front matter is closed, the buffer is full or the file ends.
+fn fill(opened: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
+    buffer.resize(HEAD_BYTES_MAX, 0);
+    let mut filled = 0;
+    let mut goal = FIRST_READ;
+    while filled < HEAD_BYTES_MAX {
+        match rustix::io::read(opened, &mut buffer[filled..goal]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error),
+        }
+        if filled == goal {
+            if is_closed(&buffer[..filled]) {
+                break;
+            }
+            goal = HEAD_BYTES_MAX;
+        } else if filled < FIRST_READ {
+            // A short read of a regular file is its end.
+            break;
+        }
+    }
+    Ok(filled)
+}
+
+/// Tells whether the head holds all of the front matter.
+fn is_closed(head: &[u8]) -> bool {
+    !head.starts_with(b"---") || memchr::memmem::find(head, b"\n---").is_some_and(|at| at + 8 < head.len())
+}
+
+/// Reads the head of a file that may be a link, with all the care that strangers' files need.
+pub(super) fn read_guarded(path: &Path, policy: &ReadPolicy) -> Result<file::Found, Absence> {
+    file::read_head(path, policy, HEAD_BYTES_MAX)
+}

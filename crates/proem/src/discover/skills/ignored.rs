@@ -1,0 +1,71 @@
+//! Ignore files inside a directory of skills; none from above it counts.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use proem_core::fact::Absence;
+use proem_core::limit::IGNORE_FILE_BYTES_MAX;
+
+use crate::file::{Cap, ReadPolicy, read_bytes};
+
+/// The names, in the order in which later ones overrule earlier ones.
+pub(super) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
+
+const CAP: Cap = Cap { bytes_max: IGNORE_FILE_BYTES_MAX, words: "64 KiB" };
+
+/// The rules of one folder.
+pub(super) struct Rules {
+    matcher: Gitignore,
+}
+
+impl Rules {
+    /// Reads those of the three files that `exists` names. A line that is no pattern is passed over, as
+    /// git does. A file that cannot be read comes back with its reason.
+    pub(super) fn read(
+        folder: &Path,
+        exists: impl Fn(&str) -> bool,
+        policy: &ReadPolicy,
+    ) -> (Option<Self>, Vec<(&'static str, Absence)>) {
+        let mut builder = GitignoreBuilder::new(folder);
+        let (mut has_rules, mut failed) = (false, Vec::new());
+        for name in NAMES.into_iter().filter(|name| exists(name)) {
+            match read_bytes(&folder.join(name), policy, CAP) {
+                Ok(bytes) => {
+                    has_rules = true;
+                    for line in String::from_utf8_lossy(&bytes).lines() {
+                        let _ = builder.add_line(Some(folder.join(name)), line);
+                    }
+                }
+                Err(Absence::NoSuchFile) => {}
+                Err(why) => failed.push((name, why)),
+            }
+        }
+        let matcher = if has_rules { builder.build().ok() } else { None };
+        (matcher.map(|matcher| Self { matcher }), failed)
+    }
+}
+
+/// The ignore file that excludes `path`: the rules of the nearest folder that says anything decide.
+pub(super) fn excluding(rules: &[Rules], path: &Path, is_folder: bool) -> Option<String> {
+    for own in rules.iter().rev() {
+        match own.matcher.matched(path, is_folder) {
+            Match::None => {}
+            Match::Whitelist(_) => return None,
+            Match::Ignore(glob) => {
+                return Some(
+                    glob.from()
+                        .map_or_else(|| "an ignore file".to_owned(), |from| from.display().to_string()),
+                );
+            }
+        }
+    }
+    None
+}
+
+/// Tells whether a name is one of the three.
+pub(super) fn is_ignore_file(name: &[u8]) -> Option<&'static str> {
+    NAMES.into_iter().find(|known| OsStr::new(known).as_bytes() == name)
+}

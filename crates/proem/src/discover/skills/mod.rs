@@ -1,0 +1,247 @@
+//! Skills: files whose name, description and place are in the prompt, and whose body is not.
+//!
+//! Only the head of a file is read. What is found keeps the order of discovery, which is by entry name,
+//! never the file system's.
+
+mod entry;
+mod head;
+mod ignored;
+mod scan;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::{Considered, Outcome};
+use proem_core::fact::Absence;
+use proem_core::limit::{SKILL_NOTES_MAX, SKILLS_MAX};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::SkillsRecipe;
+
+use super::{Owner, Places, Trail, file};
+use crate::file::{Identity, ReadPolicy};
+
+pub(crate) use entry::{Problem, Skill};
+
+/// A directory in which skills are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Root {
+    path: PathBuf,
+    owner: Owner,
+    /// Whether `*.md` directly in it are skills.
+    files: bool,
+}
+
+/// Where a skill file was found.
+struct Spot<'s> {
+    path: &'s Path,
+    owner: Owner,
+    /// Whether it lies directly in a directory of skills, whose name says nothing about it.
+    is_in_root: bool,
+}
+
+/// One file that could be a skill, and what became of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    /// The skill; `None` when nothing could be made of the file.
+    pub(crate) skill: Option<Skill>,
+    pub(crate) location: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) why: Option<String>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Everything that was found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    pub(crate) candidates: Vec<Candidate>,
+    /// What else a reader should know: directories that could not be read, limits.
+    pub(crate) notes: Vec<Note>,
+    considered: Vec<Considered>,
+}
+
+impl Found {
+    /// The skills that the prompt lists, in order.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Skill> {
+        let used = self.candidates.iter().filter(|candidate| candidate.outcome == Outcome::Used);
+        used.filter_map(|candidate| candidate.skill.as_ref())
+    }
+
+    /// The notes and files for the prompt.
+    pub(crate) fn trail(&self) -> Trail {
+        let mut notes = self.notes.clone();
+        let all = self
+            .candidates
+            .iter()
+            .flat_map(|candidate| candidate.problems.iter().map(|problem| problem.note(&candidate.location)));
+        notes.extend(all.clone().take(SKILL_NOTES_MAX));
+        let left = all.count().saturating_sub(SKILL_NOTES_MAX);
+        if left > 0 {
+            let message = format!("{left} more notes about skills are not written");
+            notes.push(
+                Note::new(Code::OverLimit, Severity::Warning, message)
+                    .with_hint("`proem skills check` prints all of them"),
+            );
+        }
+        let mut considered = self.considered.clone();
+        considered.extend(self.candidates.iter().map(|candidate| Considered {
+            path: candidate.location.clone(),
+            outcome: candidate.outcome,
+            why: candidate.why.clone(),
+        }));
+        Trail { notes, considered }
+    }
+}
+
+/// Finds skills; `more` are paths that extensions bring, looked at last.
+pub(crate) fn find(
+    recipe: &SkillsRecipe,
+    more: &[PathBuf],
+    places: &Places,
+    policy: &ReadPolicy,
+    has_project: bool,
+) -> Found {
+    let mut search = Search {
+        places,
+        policy,
+        found: Found::default(),
+        names: BTreeMap::new(),
+        files: BTreeMap::new(),
+        left_out: 0,
+    };
+    for root in roots(recipe, places, has_project) {
+        scan::directory(&root, &mut search);
+    }
+    for path in more {
+        if path.is_dir() {
+            scan::directory(&Root { path: path.clone(), owner: Owner::User, files: true }, &mut search);
+        } else {
+            search.linked_file(&Spot { path, owner: Owner::User, is_in_root: true });
+        }
+    }
+    if search.left_out > 0 {
+        search.found.notes.push(too_many(search.left_out));
+    }
+    search.found
+}
+
+/// The directories, in order. The user's own place is not also one of the project's.
+fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root> {
+    let own: Vec<PathBuf> = recipe
+        .directories
+        .iter()
+        .filter_map(|directory| places.path(&directory.path))
+        .filter_map(|(path, owner)| (owner == Owner::User).then_some(path))
+        .collect();
+    let mut roots = Vec::new();
+    for directory in &recipe.directories {
+        let Some((path, owner)) = places.path(&directory.path) else { continue };
+        let files = directory.files;
+        match (owner, directory.upwards) {
+            (Owner::Project, _) if !has_project => {}
+            (Owner::Project, true) => {
+                let all = places.upwards().map(|folder| folder.join(&directory.path));
+                let others = all.filter(|path| !own.contains(path));
+                roots.extend(others.map(|path| Root { path, owner, files }));
+            }
+            _ => roots.push(Root { path, owner, files }),
+        }
+    }
+    roots
+}
+
+fn too_many(left_out: usize) -> Note {
+    let message = format!("{left_out} skills are not read: there are more than {SKILLS_MAX}");
+    Note::new(Code::OverLimit, Severity::Warning, message)
+}
+
+/// What is known while the directories are looked through.
+struct Search<'s> {
+    places: &'s Places,
+    policy: &'s ReadPolicy,
+    found: Found,
+    /// The location of the first skill of each name.
+    names: BTreeMap<String, String>,
+    files: BTreeMap<Identity, String>,
+    left_out: usize,
+}
+
+impl Search<'_> {
+    /// Takes a file that was found through a link, or by a path that somebody named.
+    fn linked_file(&mut self, spot: &Spot<'_>) {
+        let path = spot.path;
+        match head::read_guarded(path, self.policy) {
+            Ok(head) => {
+                let note = self.places.link_outside(path, &head.real);
+                self.found.notes.extend(note);
+                self.take(spot, head.identity, &head.bytes);
+            }
+            Err(why) => self.unread(path, &why),
+        }
+    }
+
+    fn take(&mut self, spot: &Spot<'_>, identity: Identity, head: &[u8]) {
+        let path = spot.path;
+        let Some(location) = path.to_str().map(str::to_owned) else {
+            return self.unread(path, &Absence::BadPath("the path is not UTF-8"));
+        };
+        if let Some(first) = self.files.get(&identity) {
+            let why = Some(format!("of {first}"));
+            return self.push(Candidate { outcome: Outcome::Duplicate, why, ..Candidate::unknown(location) });
+        }
+        if self.files.len() == SKILLS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let (skill, mut problems) = entry::read(spot, head);
+        let Some(skill) = skill else {
+            let why = problems.first().map(|problem| problem.message.clone());
+            let outcome = Outcome::Malformed;
+            return self.push(Candidate { outcome, why, problems, ..Candidate::unknown(location) });
+        };
+        self.files.insert(identity, location.clone());
+        let (outcome, why) = match self.names.get(&skill.name) {
+            Some(first) => {
+                let why = format!("by {first}, which has the same name");
+                problems = vec![Problem::shadowed(&skill.name, first)];
+                (Outcome::Shadowed, Some(why))
+            }
+            None if skill.is_hidden => {
+                (Outcome::Hidden, Some("`disable-model-invocation` is true".to_owned()))
+            }
+            None => (Outcome::Used, None),
+        };
+        self.names.entry(skill.name.clone()).or_insert_with(|| location.clone());
+        self.push(Candidate { skill: Some(skill), location, outcome, why, problems });
+    }
+
+    fn unread(&mut self, path: &Path, why: &Absence) {
+        let mut trail = Trail::default();
+        trail.unread(&crate::file::shown(path), why);
+        self.found.notes.append(&mut trail.notes);
+        self.found.considered.append(&mut trail.considered);
+    }
+
+    fn ignored(&mut self, path: &Path, by: &str) {
+        let (path, why) = (crate::file::shown(path), Some(format!("by {by}")));
+        self.found.considered.push(Considered { path, outcome: Outcome::Ignored, why });
+    }
+
+    fn over_limit(&mut self, path: &Path, what: &str) {
+        let path = crate::file::shown(path);
+        let note =
+            Note::new(Code::OverLimit, Severity::Warning, format!("{path} is not looked into: {what}"));
+        self.found.notes.push(note.with_source(file(&path)));
+        let (outcome, why) = (Outcome::OverBudget, Some(what.to_owned()));
+        self.found.considered.push(Considered { path, outcome, why });
+    }
+
+    fn push(&mut self, candidate: Candidate) {
+        self.found.candidates.push(candidate);
+    }
+}
+
+impl Candidate {
+    const fn unknown(location: String) -> Self {
+        Self { skill: None, location, outcome: Outcome::Malformed, why: None, problems: Vec::new() }
+    }
+}

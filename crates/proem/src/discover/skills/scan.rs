@@ -1,0 +1,265 @@
+//! Looks through one directory of skills, depth first, by entry name.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use proem_core::considered::Outcome;
+use proem_core::fact::Absence;
+use proem_core::limit::{DIRECTORY_ENTRIES_MAX, SKILL_DEPTH_MAX, SKILL_FOLDERS_MAX};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::head::{self, HEAD_BYTES_MAX, Opened};
+use super::ignored::{self, Rules};
+use super::{Root, Search, Spot};
+use crate::file::{Identity, reason};
+
+const FILE_NAME: &[u8] = b"SKILL.md";
+
+/// Looks through a directory of skills; one that does not exist is only listed.
+pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
+    let real = match root.path.canonicalize() {
+        Ok(real) => real,
+        Err(error) => return search.unread(&root.path, &absence(&error)),
+    };
+    if !search.policy.allows(&real) {
+        return search.unread(&root.path, &Absence::OutsideRoots);
+    }
+    let note = search.places.link_outside(&root.path, &real);
+    search.found.notes.extend(note);
+    let mut walk = Walk {
+        root,
+        search,
+        chain: Vec::new(),
+        rules: Vec::new(),
+        folders: 0,
+        buffer: Vec::with_capacity(HEAD_BYTES_MAX),
+    };
+    match open_folder(&root.path) {
+        Ok(folder) => walk.folder(&folder, &root.path),
+        Err(error) => walk.search.unread(&root.path, &absence(&error.into())),
+    }
+}
+
+struct Walk<'w, 's> {
+    root: &'w Root,
+    search: &'w mut Search<'s>,
+    /// The folders that are open, so that a loop of links ends.
+    chain: Vec<Identity>,
+    rules: Vec<Rules>,
+    folders: usize,
+    buffer: Vec<u8>,
+}
+
+/// An entry of a folder.
+struct Entry {
+    name: Vec<u8>,
+    kind: FileType,
+}
+
+impl Walk<'_, '_> {
+    fn folder(&mut self, folder: &OwnedFd, path: &Path) {
+        let Ok(identity) = rustix::fs::fstat(folder).map(|status| Identity::of_status(&status)) else {
+            return;
+        };
+        if self.chain.contains(&identity) {
+            let path = crate::file::shown(path);
+            let why = Some("of a folder that it lies in: a loop of links".to_owned());
+            return self.search.found.considered.push(proem_core::considered::Considered {
+                path,
+                outcome: Outcome::Duplicate,
+                why,
+            });
+        }
+        let (entries, ignore_files) = match list(folder) {
+            Ok(listed) => listed,
+            Err(error) => return self.search.unread(path, &absence(&error.into())),
+        };
+        if entries.len() > DIRECTORY_ENTRIES_MAX {
+            return self.search.over_limit(path, "it has too many entries");
+        }
+        let pushed = self.push_rules(path, |name| ignore_files.contains(&name));
+        self.chain.push(identity);
+        for entry in &entries {
+            self.entry(folder, path, entry);
+        }
+        self.chain.pop();
+        if pushed {
+            self.rules.pop();
+        }
+    }
+
+    fn entry(&mut self, folder: &OwnedFd, parent: &Path, entry: &Entry) {
+        let path = parent.join(OsStr::from_bytes(&entry.name));
+        let kind = match entry.kind {
+            FileType::Symlink | FileType::Unknown => match target_kind(&path) {
+                Some(kind) => kind,
+                // A link that leads nowhere.
+                None => return self.search.unread(&path, &Absence::NoSuchFile),
+            },
+            kind => kind,
+        };
+        let is_folder = kind == FileType::Directory;
+        let is_skill_file = self.chain.len() == 1 && self.root.files && entry.name.ends_with(b".md");
+        if !is_folder && !is_skill_file {
+            return;
+        }
+        if let Some(by) = ignored::excluding(&self.rules, &path, is_folder) {
+            return self.search.ignored(&path, &by);
+        }
+        if !is_folder {
+            self.file(folder, &entry.name, &path, true);
+        } else if entry.kind == FileType::Directory {
+            self.real_folder(folder, &entry.name, &path);
+        } else {
+            self.linked_folder(&path);
+        }
+    }
+
+    /// A folder that is no link: its `SKILL.md` is tried first, before anything else is known of it.
+    fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
+        let skill = [name, b"/", FILE_NAME].concat();
+        let opened = head::read_beneath(parent.as_fd(), &skill, &mut self.buffer);
+        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened) {
+            return self.opened(&opened, &path.join("SKILL.md"), false);
+        }
+        match rustix::fs::openat(parent, name, FOLDER_FLAGS, Mode::empty()) {
+            Ok(folder) => self.descend(&folder, path),
+            Err(error) => self.search.unread(path, &absence(&error.into())),
+        }
+    }
+
+    /// A link to a folder: it may lead anywhere, so the policy is asked.
+    fn linked_folder(&mut self, path: &Path) {
+        match path.canonicalize() {
+            Ok(real) if !self.search.policy.allows(&real) => {
+                return self.search.unread(path, &Absence::OutsideRoots);
+            }
+            Ok(real) => {
+                let note = self.search.places.link_outside(path, &real);
+                self.search.found.notes.extend(note);
+            }
+            Err(error) => return self.search.unread(path, &absence(&error)),
+        }
+        let Ok(folder) = open_folder(path) else { return };
+        let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
+        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened) {
+            return self.opened(&opened, &path.join("SKILL.md"), false);
+        }
+        self.descend(&folder, path);
+    }
+
+    /// Tells whether the `SKILL.md` of a folder makes it a skill: it is a file, and nothing excludes it.
+    fn is_skill(&mut self, folder: &Path, opened: &Opened) -> bool {
+        let path = folder.join("SKILL.md");
+        if matches!(opened, Opened::Careful) {
+            match target_kind(&path) {
+                Some(FileType::RegularFile) => {}
+                None | Some(FileType::Directory) => return false,
+                Some(_) => {
+                    if let Err(why) = crate::file::check_regular(&path) {
+                        self.search.unread(&path, &why);
+                    }
+                    return false;
+                }
+            }
+        }
+        let pushed = self.push_rules(folder, |name| folder.join(name).exists());
+        let by = ignored::excluding(&self.rules, &path, false);
+        if pushed {
+            self.rules.pop();
+        }
+        if let Some(by) = &by {
+            self.search.ignored(&path, by);
+        }
+        by.is_none()
+    }
+
+    fn descend(&mut self, folder: &OwnedFd, path: &Path) {
+        self.folders += 1;
+        if self.folders > SKILL_FOLDERS_MAX {
+            if self.folders == SKILL_FOLDERS_MAX + 1 {
+                self.search.over_limit(path, "too many folders lie below this directory of skills");
+            }
+        } else if self.chain.len() >= SKILL_DEPTH_MAX {
+            self.search.over_limit(path, "it lies too deep");
+        } else {
+            self.folder(folder, path);
+        }
+    }
+
+    fn file(&mut self, folder: &OwnedFd, name: &[u8], path: &Path, is_in_root: bool) {
+        let opened = head::read_beneath(folder.as_fd(), name, &mut self.buffer);
+        self.opened(&opened, path, is_in_root);
+    }
+
+    fn opened(&mut self, opened: &Opened, path: &Path, is_in_root: bool) {
+        let spot = Spot { path, owner: self.root.owner, is_in_root };
+        match opened {
+            Opened::Head(identity, bytes) => {
+                let head = std::mem::take(&mut self.buffer);
+                self.search.take(&spot, *identity, head.get(..*bytes).unwrap_or_default());
+                self.buffer = head;
+            }
+            Opened::Careful => self.search.linked_file(&spot),
+            Opened::Missing => self.search.unread(path, &Absence::NoSuchFile),
+            Opened::Failed(error) => self.search.unread(path, &absence(&(*error).into())),
+        }
+    }
+
+    /// Adds the rules of a folder, if it has any.
+    fn push_rules(&mut self, folder: &Path, exists: impl Fn(&str) -> bool) -> bool {
+        if !ignored::NAMES.into_iter().any(&exists) {
+            return false;
+        }
+        let (rules, failed) = Rules::read(folder, exists, self.search.policy);
+        for (name, why) in failed {
+            self.search.unread(&folder.join(name), &why);
+        }
+        let has_rules = rules.is_some();
+        self.rules.extend(rules);
+        has_rules
+    }
+}
+
+const FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())
+}
+
+/// The entries that may be skills or hold some, by name, and the ignore files.
+fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
+    let (mut entries, mut ignore_files) = (Vec::new(), Vec::new());
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name.starts_with(b".") {
+            ignore_files.extend(ignored::is_ignore_file(name));
+        } else if name != b"node_modules" {
+            entries.push(Entry { name: name.to_vec(), kind: entry.file_type() });
+        }
+        if entries.len() > DIRECTORY_ENTRIES_MAX {
+            break;
+        }
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok((entries, ignore_files))
+}
+
+/// What a link leads to.
+fn target_kind(path: &Path) -> Option<FileType> {
+    let status = rustix::fs::stat(path).ok()?;
+    Some(FileType::from_raw_mode(status.st_mode))
+}
+
+fn absence(error: &io::Error) -> Absence {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Absence::NoSuchFile,
+        _ => Absence::Unreadable(reason(error)),
+    }
+}

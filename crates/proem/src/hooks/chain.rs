@@ -1,0 +1,161 @@
+//! Runs all handlers of an event, one after another.
+
+use std::path::{Component, Path, PathBuf};
+
+use proem_core::change::{self, Change};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use serde_json::Value;
+
+use super::handler::Handler;
+use super::{
+    AgentStart, BeforeAgentStart, ContextEvent, HookError, HookEvent, Injected, Message, ResourcesDiscover,
+};
+
+/// What handlers add to what is looked for, as paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resources {
+    pub(crate) skills: Vec<PathBuf>,
+    pub(crate) packs: Vec<PathBuf>,
+    pub(crate) assets: Vec<PathBuf>,
+}
+
+impl Resources {
+    /// Adds paths behind those that are there; a path is taken once.
+    pub(crate) fn add(&mut self, paths: &super::ResourcePaths, cwd: &Path, home: Option<&Path>) {
+        let lists = [
+            (&mut self.skills, &paths.skill_paths),
+            (&mut self.packs, &paths.prompt_paths),
+            (&mut self.assets, &paths.asset_paths),
+        ];
+        for (own, more) in lists {
+            for path in more.iter().map(|path| resolved(path, cwd, home)) {
+                if !own.contains(&path) {
+                    own.push(path);
+                }
+            }
+        }
+    }
+}
+
+fn resolved(path: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
+    let joined = match (path.strip_prefix('~'), home) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
+        _ => cwd.join(path),
+    };
+    let mut plain = PathBuf::new();
+    for component in joined.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Asks every handler for resources.
+pub(crate) fn discover(
+    handlers: &[Handler],
+    event: &ResourcesDiscover,
+    home: Option<&Path>,
+) -> (Resources, Vec<Note>) {
+    let (mut resources, mut notes) = (Resources::default(), Vec::new());
+    for handler in handlers {
+        match handler.resources_discover(event) {
+            Ok(Some(paths)) => resources.add(&paths, Path::new(&event.cwd), home),
+            Ok(None) => {}
+            Err(error) => notes.push(failed(handler, HookEvent::ResourcesDiscover, &error)),
+        }
+    }
+    (resources, notes)
+}
+
+/// What the handlers made of one prompt of the user.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Start {
+    pub(crate) system_prompt: String,
+    pub(crate) messages: Vec<Message>,
+    /// Each change of the system prompt, measured against the frozen one.
+    pub(crate) changes: Vec<(String, Change)>,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// Lets every handler change the system prompt, each starting from what the last one left. An empty end
+/// result is none: the frozen prompt is used.
+pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart) -> Start {
+    let frozen = event.system_prompt.clone();
+    let mut event = event;
+    let mut start = Start::default();
+    for handler in handlers {
+        match handler.before_agent_start(&event) {
+            Ok(Some(AgentStart { system_prompt, message })) => {
+                if let Some(changed) = system_prompt.filter(|changed| *changed != event.system_prompt) {
+                    let change = change::between(&frozen, &changed);
+                    start.notes.push(changed_prefix(handler, &change, &changed));
+                    start.changes.push((handler.name(), change));
+                    event.system_prompt = changed;
+                }
+                start.messages.extend(message.map(injected));
+            }
+            Ok(None) => {}
+            Err(error) => start.notes.push(failed(handler, HookEvent::BeforeAgentStart, &error)),
+        }
+    }
+    start.system_prompt = if event.system_prompt.is_empty() { frozen } else { event.system_prompt };
+    start
+}
+
+/// Lets every handler rewrite a copy of the messages.
+pub(crate) fn context(handlers: &[Handler], messages: &[Message], cwd: &str) -> (Vec<Message>, Vec<Note>) {
+    let (mut event, mut notes) = (ContextEvent { messages: messages.to_vec() }, Vec::new());
+    for handler in handlers {
+        let answer = handler.context(&event, cwd).and_then(|answer| match answer {
+            Some(messages) => check(&messages).map(|()| Some(messages)),
+            None => Ok(None),
+        });
+        match answer {
+            Ok(Some(messages)) => event.messages = messages,
+            Ok(None) => {}
+            Err(error) => notes.push(failed(handler, HookEvent::Context, &error)),
+        }
+    }
+    (event.messages, notes)
+}
+
+/// Checks that every message says whose it is.
+fn check(messages: &[Message]) -> Result<(), HookError> {
+    let is_bad = |message: &Message| !message.get("role").is_some_and(Value::is_string);
+    match messages.iter().position(is_bad) {
+        Some(index) => Err(HookError(format!("its `messages[{index}]` has no `role`"))),
+        None => Ok(()),
+    }
+}
+
+fn injected(message: Injected) -> Message {
+    let content = match message {
+        Injected::Text(text) => Value::from(text),
+        Injected::Content(content) => content.content,
+    };
+    super::super::turn::message("user", content)
+}
+
+fn failed(handler: &Handler, event: HookEvent, error: &HookError) -> Note {
+    let name = handler.name();
+    let message = format!("the hook `{name}` is skipped at `{}`: {error}", event.word());
+    Note::new(Code::HookFailed, Severity::Warning, message).with_source(Source::Hook { name })
+}
+
+fn changed_prefix(handler: &Handler, change: &Change, now: &str) -> Note {
+    let name = handler.name();
+    let message = if now.is_empty() {
+        format!("the hook `{name}` emptied the system prompt")
+    } else {
+        format!("the hook `{name}` changed the system prompt: {change}")
+    };
+    Note::new(Code::PrefixChanged, Severity::Warning, message)
+        .with_hint("return a `message` instead: it follows everything that is cached")
+        .with_source(Source::Hook { name })
+}

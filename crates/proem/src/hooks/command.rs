@@ -1,0 +1,186 @@
+//! Handlers that are programs: the event as JSON on standard input, the answer as JSON on standard output.
+//!
+//! They come from the user's configuration only, run without a shell, in a clean environment, in a
+//! process group that dies with them, with limits on time and output.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use proem_core::limit::{HOOK_OUTPUT_BYTES_MAX, HOOK_TIME_MAX};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::HookError;
+use crate::file::reason;
+use crate::process::{self, Allowance, Finished, Stopped};
+
+/// When a handler is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEvent {
+    /// Before files are looked for.
+    ResourcesDiscover,
+    /// Once for each prompt of the user.
+    BeforeAgentStart,
+    /// Before every call of the model.
+    Context,
+}
+
+impl HookEvent {
+    /// The word used in the configuration and in messages.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ResourcesDiscover => "resources_discover",
+            Self::BeforeAgentStart => "before_agent_start",
+            Self::Context => "context",
+        }
+    }
+}
+
+/// A program that handles one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandHook {
+    /// The name by which it is reported.
+    pub name: String,
+    /// When it is called.
+    pub event: HookEvent,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The folder that a relative program is looked for in: the configuration's.
+    pub folder: PathBuf,
+    /// How long it may run.
+    pub time_max: Duration,
+    /// How much it may print, in bytes.
+    pub output_bytes_max: usize,
+    /// Names of environment variables that it gets besides the usual ones.
+    pub env: Vec<String>,
+}
+
+/// What every handler gets from the environment.
+const USUAL: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+/// The keys of a `[[hook]]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HookKeys {
+    name: Option<String>,
+    event: HookEvent,
+    #[serde(deserialize_with = "argv")]
+    command: Vec<String>,
+    timeout_ms: Option<u64>,
+    output_bytes_max: Option<usize>,
+    #[serde(default)]
+    env: Vec<String>,
+}
+
+/// Reads a command: a program and its arguments, never a line for a shell.
+fn argv<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct Argv;
+    impl<'de> serde::de::Visitor<'de> for Argv {
+        type Value = Vec<String>;
+
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("a list such as [\"program\", \"argument\"]: hooks run without a shell")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Vec<String>, A::Error> {
+            let mut words = Vec::new();
+            while let Some(word) = items.next_element::<String>()? {
+                words.push(word);
+            }
+            match words.first() {
+                Some(program) if !program.is_empty() => Ok(words),
+                _ => Err(serde::de::Error::custom("`command` names no program")),
+            }
+        }
+    }
+    deserializer.deserialize_any(Argv)
+}
+
+impl CommandHook {
+    /// Makes a handler of what the configuration in `folder` says.
+    pub(crate) fn new(keys: HookKeys, folder: &Path) -> Self {
+        let program = Path::new(&keys.command[0]).file_name().map(|name| name.to_string_lossy().into_owned());
+        Self {
+            name: keys.name.or(program).unwrap_or_default(),
+            event: keys.event,
+            command: keys.command,
+            folder: folder.to_owned(),
+            time_max: keys.timeout_ms.map_or(HOOK_TIME_MAX, Duration::from_millis),
+            output_bytes_max: keys.output_bytes_max.unwrap_or(HOOK_OUTPUT_BYTES_MAX),
+            env: keys.env,
+        }
+    }
+
+    /// Runs the program if the event is its own, and reads its answer; printing nothing is none.
+    pub(super) fn ask<A: DeserializeOwned>(
+        &self,
+        event: HookEvent,
+        fields: &impl Serialize,
+        cwd: &str,
+    ) -> Result<Option<A>, HookError> {
+        if event != self.event {
+            return Ok(None);
+        }
+        let mut input = serde_json::to_value(fields).map_err(|error| HookError(error.to_string()))?;
+        if let Value::Object(input) = &mut input {
+            input.insert("event".into(), event.word().into());
+        }
+        let allowance = Allowance { time: self.time_max, output_bytes_max: self.output_bytes_max };
+        let finished = process::run_with_input(self.command(cwd)?, input.to_string().as_bytes(), allowance)
+            .map_err(|stopped| HookError(self.stopped(&stopped)))?;
+        if !finished.status.success() {
+            return Err(HookError(failed(&finished)));
+        }
+        let text = String::from_utf8_lossy(&finished.output);
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_str(&text)
+            .map_err(|error| HookError(format!("its answer is not what it should be: {error}")))
+    }
+
+    fn command(&self, cwd: &str) -> Result<Command, HookError> {
+        let program = self.program()?;
+        let mut command = Command::new(program);
+        command.args(self.command.iter().skip(1)).current_dir(cwd).env_clear();
+        let names = USUAL.into_iter().chain(self.env.iter().map(String::as_str));
+        command.envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
+        Ok(command)
+    }
+
+    /// The program's file. A bare name is looked for in `PATH`, where only absolute folders count: the
+    /// working directory must never decide which program runs.
+    fn program(&self) -> Result<PathBuf, HookError> {
+        let written = Path::new(self.command.first().map_or("", String::as_str));
+        if written.components().count() > 1 || written.is_absolute() {
+            return Ok(self.folder.join(written));
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+        let found = folders.map(|folder| folder.join(written)).find(|file| file.is_file());
+        found.ok_or_else(|| HookError(format!("there is no program `{}` in PATH", written.display())))
+    }
+
+    fn stopped(&self, stopped: &Stopped) -> String {
+        match stopped {
+            Stopped::CannotStart(error) => format!("it cannot be started: {}", reason(error)),
+            Stopped::TimedOut => format!("it took longer than {} ms", self.time_max.as_millis()),
+            Stopped::TooMuchOutput => format!("it printed more than {} bytes", self.output_bytes_max),
+            Stopped::CannotRead(error) => format!("its output cannot be read: {}", reason(error)),
+        }
+    }
+}
+
+/// The status, and the first line that the program wrote about it.
+fn failed(finished: &Finished) -> String {
+    let errors = String::from_utf8_lossy(&finished.errors);
+    let first = errors.lines().map(str::trim).find(|line| !line.is_empty());
+    match first {
+        Some(line) => format!("{}: {}", finished.status, line.escape_debug()),
+        None => finished.status.to_string(),
+    }
+}

@@ -1,0 +1,93 @@
+//! One handler, Rust or a command, called so that it can do no harm.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use super::command::{CommandHook, HookEvent};
+use super::{
+    AgentStart, BeforeAgentStart, ContextEvent, Hook, HookError, Message, ResourcePaths, ResourcesDiscover,
+};
+
+/// A registered handler.
+#[derive(Clone)]
+pub(crate) enum Handler {
+    Rust(Arc<dyn Hook>),
+    Command(CommandHook),
+}
+
+/// All handlers: the program's own first, then those of the configuration.
+pub(crate) fn handlers(own: &[Arc<dyn Hook>], configured: &[CommandHook]) -> Vec<Handler> {
+    let own = own.iter().cloned().map(Handler::Rust);
+    own.chain(configured.iter().cloned().map(Handler::Command)).collect()
+}
+
+impl Handler {
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Rust(hook) => hook.name().to_owned(),
+            Self::Command(hook) => hook.name.clone(),
+        }
+    }
+
+    pub(super) fn resources_discover(
+        &self,
+        event: &ResourcesDiscover,
+    ) -> Result<Option<ResourcePaths>, HookError> {
+        match self {
+            Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.resources_discover(event)),
+            Self::Command(hook) => hook.ask(HookEvent::ResourcesDiscover, event, &event.cwd),
+        }
+    }
+
+    pub(super) fn before_agent_start(
+        &self,
+        event: &BeforeAgentStart,
+    ) -> Result<Option<AgentStart>, HookError> {
+        match self {
+            Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.before_agent_start(event)),
+            Self::Command(hook) => hook.ask(HookEvent::BeforeAgentStart, event, &event.cwd),
+        }
+    }
+
+    pub(super) fn context(&self, event: &ContextEvent, cwd: &str) -> Result<Option<Vec<Message>>, HookError> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Answer {
+            messages: Vec<Message>,
+        }
+        match self {
+            Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.context(event)),
+            Self::Command(hook) => {
+                let answer: Option<Answer> = hook.ask(HookEvent::Context, event, cwd)?;
+                Ok(answer.map(|answer| answer.messages))
+            }
+        }
+    }
+}
+
+/// Calls a Rust handler on a thread of its own: a panic is its failure, not ours, and so is being late.
+fn watched<E, A>(
+    hook: &Arc<dyn Hook>,
+    event: E,
+    call: impl FnOnce(&dyn Hook, &E) -> Result<A, HookError> + Send + 'static,
+) -> Result<A, HookError>
+where
+    E: Send + 'static,
+    A: Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel();
+    let (own, time_max) = (Arc::clone(hook), hook.time_max());
+    let work = move || {
+        let answer = catch_unwind(AssertUnwindSafe(|| call(own.as_ref(), &event)));
+        // Nobody waits any more for one that is late.
+        let _ = sender.send(answer.unwrap_or_else(|_| Err(HookError("it panicked".into()))));
+    };
+    thread::Builder::new()
+        .name(format!("hook {}", hook.name()))
+        .spawn(work)
+        .map_err(|error| HookError(format!("no thread for it: {error}")))?;
+    receiver
+        .recv_timeout(time_max)
+        .unwrap_or_else(|_| Err(HookError(format!("it took longer than {} ms", time_max.as_millis()))))
+}

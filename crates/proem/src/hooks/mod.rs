@@ -1,0 +1,148 @@
+//! Hooks: code of others that may add resources, change the prompt for one turn, and rewrite messages.
+//!
+//! Handlers run one after another, in the order of registration. One that fails, takes too long or
+//! answers nonsense is reported by name and skipped; the prompt is built without it. What a handler
+//! changes is measured against the frozen prompt, because it costs cache.
+
+mod chain;
+mod command;
+mod handler;
+
+use std::time::Duration;
+
+use proem_core::limit::HOOK_TIME_MAX;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use chain::{Resources, Start, context, discover, start};
+pub(crate) use command::HookKeys;
+pub use command::{CommandHook, HookEvent};
+pub(crate) use handler::{Handler, handlers};
+
+/// A message of a conversation, in the shape that the caller uses: an object with a `role`.
+pub type Message = serde_json::Map<String, Value>;
+
+/// Code that takes part in making a prompt. Every method has a default that does nothing.
+pub trait Hook: Send + Sync {
+    /// The name by which it is reported.
+    fn name(&self) -> &str;
+
+    /// The longest that one call may take. A handler that is late is abandoned: its thread goes on, and
+    /// its answer is thrown away.
+    fn time_max(&self) -> Duration {
+        HOOK_TIME_MAX
+    }
+
+    /// Before files are looked for: may add paths.
+    fn resources_discover(&self, event: &ResourcesDiscover) -> Result<Option<ResourcePaths>, HookError> {
+        let _ = event;
+        Ok(None)
+    }
+
+    /// Once for each prompt of the user: may change the system prompt for this one prompt, and may add a
+    /// message.
+    fn before_agent_start(&self, event: &BeforeAgentStart) -> Result<Option<AgentStart>, HookError> {
+        let _ = event;
+        Ok(None)
+    }
+
+    /// Before every call of the model: may return other messages, which nobody keeps.
+    fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, HookError> {
+        let _ = event;
+        Ok(None)
+    }
+}
+
+/// Why a handler gave no answer, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookError(pub String);
+
+impl std::fmt::Display for HookError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for HookError {}
+
+/// Why resources are looked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiscoverReason {
+    /// A prompt is built for the first time.
+    #[default]
+    Startup,
+    /// Somebody asked for a fresh one.
+    Reload,
+}
+
+/// Resources are about to be looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResourcesDiscover {
+    /// The working directory.
+    pub cwd: String,
+    /// Why.
+    pub reason: DiscoverReason,
+}
+
+/// Paths that a handler adds behind the existing ones: relative to the working directory, or from `~` on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResourcePaths {
+    /// Directories of skills, or single skill files.
+    pub skill_paths: Vec<String>,
+    /// Packs that replace wording.
+    pub prompt_paths: Vec<String>,
+    /// Folders of assets, for `$user/…` that the user's own library does not have.
+    pub asset_paths: Vec<String>,
+}
+
+/// The user has said something, and the model is about to answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BeforeAgentStart {
+    /// What the user said.
+    pub prompt: String,
+    /// Images beside it, in the caller's shape.
+    pub images: Vec<Value>,
+    /// The system prompt as the handlers before left it.
+    pub system_prompt: String,
+    /// The working directory.
+    pub cwd: String,
+    /// The model, where it is known.
+    pub model: Option<String>,
+}
+
+/// What a handler wants for one prompt of the user.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentStart {
+    /// Another system prompt, for this one prompt.
+    pub system_prompt: Option<String>,
+    /// A message for the history, behind the user's.
+    pub message: Option<Injected>,
+}
+
+/// A message that a handler adds. Its role is always `user`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Injected {
+    /// Its text.
+    Text(String),
+    /// Its content, in the caller's shape.
+    Content(InjectedContent),
+}
+
+/// The content of a message that a handler adds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InjectedContent {
+    /// Text, or blocks in the caller's shape.
+    pub content: Value,
+}
+
+/// The model is about to be called.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ContextEvent {
+    /// A copy of the messages.
+    pub messages: Vec<Message>,
+}

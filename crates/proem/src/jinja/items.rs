@@ -1,0 +1,97 @@
+//! Lists of things with fields, as templates see them, each field with its own source.
+//!
+//! `{{ skill.name }}` must be traced to that skill's file. A field that is looked up leaves a touch, and
+//! the expression that is written next takes it: so the trace knows which of a thousand skills it was.
+
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, Value};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+use super::trace::Mark;
+
+/// One thing: its fields in a fixed order.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) fields: Vec<Field>,
+}
+
+/// A text with its name and origin.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) name: Arc<str>,
+    pub(crate) text: Arc<str>,
+    pub(crate) source: Source,
+    pub(crate) stability: Stability,
+}
+
+/// The field that an expression looked up: the number of the list among the names, of the item in the
+/// list, of the field in the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Touch {
+    pub(super) list: usize,
+    pub(super) item: usize,
+    pub(super) field: usize,
+}
+
+/// A list as a template's value.
+pub(super) fn list(items: &Arc<Vec<Item>>, list: usize, mark: &Mark) -> Value {
+    (0..items.len()).map(|item| one(items, list, item, mark)).collect()
+}
+
+/// One item as a template's value.
+pub(super) fn one(items: &Arc<Vec<Item>>, list: usize, item: usize, mark: &Mark) -> Value {
+    Value::from_object(ItemValue { items: Arc::clone(items), list, item, mark: mark.clone() })
+}
+
+pub(super) struct ItemValue {
+    items: Arc<Vec<Item>>,
+    list: usize,
+    item: usize,
+    mark: Mark,
+}
+
+impl ItemValue {
+    /// The names of the fields, for messages.
+    pub(super) fn names(&self) -> String {
+        let fields = self.items.get(self.item).map(|item| item.fields.as_slice()).unwrap_or_default();
+        fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Debug for ItemValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Item").field(&self.item).finish()
+    }
+}
+
+impl Object for ItemValue {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let (name, item) = (key.as_str()?, self.items.get(self.item)?);
+        let field = item.fields.iter().position(|field| *field.name == *name)?;
+        self.mark.touch(Touch { list: self.list, item: self.item, field });
+        Some(Value::from(Arc::clone(&item.fields.get(field)?.text)))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::NonEnumerable
+    }
+}
+
+/// The text as part of an XML element or attribute.
+pub(super) fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + text.len() / 8);
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,260 @@
+//! A prompt in use: frozen, and built anew only for a reason.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proem_core::profile::Reason;
+
+use crate::config::Config;
+use crate::engine::{self, Build, Caller, Memory};
+use crate::error::Error;
+use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths};
+use crate::host::Host;
+use crate::profiles::Profiles;
+use crate::request::{Request, Tool};
+use crate::turn::{self, Prompt, Turn};
+use crate::workspace::Workspace;
+
+/// What builds prompts, with the hooks that take part in it.
+#[derive(Clone, Default)]
+pub struct Engine {
+    hooks: Vec<Arc<dyn Hook>>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.hooks.iter().map(|hook| hook.name()).collect();
+        formatter.debug_struct("Engine").field("hooks", &names).finish()
+    }
+}
+
+impl Engine {
+    /// An engine without hooks of its own; those of the user's configuration always take part.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers a hook behind those that are registered.
+    #[must_use]
+    pub fn with_hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Builds a prompt.
+    pub fn build(&self, request: &Request, caller: Caller) -> Result<Build, Error> {
+        engine::build_with(request, caller, &self.hooks, &mut Memory::default())
+    }
+
+    /// Builds a prompt and keeps it for the turns of one conversation.
+    ///
+    /// ```
+    /// use proem::{Caller, Engine, Prompt, Rebuild, Request};
+    ///
+    /// let request = Request::from_json(
+    ///     r#"{"profile": "layers", "project": false, "tools": [{"name": "read"}, {"name": "bash"}]}"#,
+    /// )?;
+    /// let mut session = Engine::new().start(request, Caller::User)?;
+    /// // The same tools in another order are no change.
+    /// assert_eq!(session.set_active_tools(&["bash", "read"])?, Rebuild::Unchanged);
+    /// assert!(matches!(session.set_active_tools(&["read"])?, Rebuild::Opened { epoch: 2, .. }));
+    ///
+    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() });
+    /// assert!(turn.system_prompt.contains("- read: Read file contents"));
+    /// assert_eq!(turn.messages.len(), 1);
+    /// # Ok::<(), proem::Error>(())
+    /// ```
+    pub fn start(&self, request: Request, caller: Caller) -> Result<Session, Error> {
+        Session::start(self.clone(), request, caller)
+    }
+}
+
+/// Why a prompt is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The session began.
+    Startup,
+    /// Other tools are active.
+    ActiveTools,
+    /// Tools came, went, or are described otherwise.
+    ToolRegistry,
+    /// Somebody asked for it: everything is read again.
+    Reload,
+    /// An extension brought resources.
+    Resources,
+}
+
+impl Trigger {
+    /// The reason that a profile's policy must name; a session may always begin.
+    #[must_use]
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Startup => None,
+            Self::ActiveTools | Self::ToolRegistry => Some(Reason::Tools),
+            Self::Reload => Some(Reason::Reload),
+            Self::Resources => Some(Reason::Resources),
+        }
+    }
+}
+
+/// What became of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rebuild {
+    /// Nothing that matters changed: the frozen prompt stays in force.
+    Unchanged,
+    /// The profile does not rebuild for this reason: the frozen prompt stays in force.
+    NotAllowed(Reason),
+    /// There is a new prompt.
+    Opened {
+        /// The number of its epoch, from 1.
+        epoch: u64,
+        /// Why.
+        trigger: Trigger,
+    },
+}
+
+/// A frozen prompt and what is needed to build the next one.
+#[derive(Clone)]
+pub struct Session {
+    engine: Engine,
+    handlers: Vec<Handler>,
+    request: Request,
+    caller: Caller,
+    memory: Memory,
+    rebuild: Vec<Reason>,
+    /// All tools there are; the request holds the active ones.
+    registry: Vec<Tool>,
+    workspace: Workspace,
+    build: Build,
+    epoch: u64,
+    trigger: Trigger,
+}
+
+impl Session {
+    fn start(engine: Engine, request: Request, caller: Caller) -> Result<Self, Error> {
+        let host = Host::new(&request.host)?;
+        let workspace = Workspace::open(request.cwd.as_deref())?;
+        let config = Config::load(&host, &workspace)?;
+        let name = request.profile.as_deref().unwrap_or(&config.profile.value);
+        let profile = Profiles::new(&host, &workspace).find(name)?.profile;
+        let registry = request.tools.clone().unwrap_or_else(|| {
+            let named = |name: &String| Tool { name: name.clone(), ..Tool::default() };
+            profile.tools.default.iter().map(named).collect()
+        });
+        let handlers = hooks::handlers(&engine.hooks, &config.hooks.value);
+        let mut memory = Memory::default();
+        let build = engine::build_with(&request, caller, &engine.hooks, &mut memory)?;
+        let (rebuild, epoch, trigger) = (profile.rebuild, 1, Trigger::Startup);
+        Ok(Self {
+            engine,
+            handlers,
+            request,
+            caller,
+            memory,
+            rebuild,
+            registry,
+            workspace,
+            build,
+            epoch,
+            trigger,
+        })
+    }
+
+    /// The prompt in force.
+    #[must_use]
+    pub const fn build(&self) -> &Build {
+        &self.build
+    }
+
+    /// The number of the epoch in force, from 1.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Why the prompt in force was built.
+    #[must_use]
+    pub const fn trigger(&self) -> Trigger {
+        self.trigger
+    }
+
+    /// Everything that the model sees in one turn. A hook's changes hold for this turn alone.
+    #[must_use]
+    pub fn turn(&self, prompt: &Prompt) -> Turn {
+        turn::turn(&self.build, &self.request, prompt, &self.handlers, self.workspace.cwd())
+    }
+
+    /// Says which tools are active, by name and in this order. Unknown names are ignored; the same set in
+    /// another order is no change.
+    pub fn set_active_tools(&mut self, names: &[&str]) -> Result<Rebuild, Error> {
+        let mut tools: Vec<Tool> = Vec::new();
+        for name in names {
+            let known = self.registry.iter().find(|tool| tool.name == *name);
+            tools.extend(known.filter(|tool| !tools.contains(tool)).cloned());
+        }
+        self.take_tools(tools, Trigger::ActiveTools)
+    }
+
+    /// Replaces all tools there are. Active ones stay active while they exist, and new ones become active.
+    pub fn set_tool_registry(&mut self, registry: Vec<Tool>) -> Result<Rebuild, Error> {
+        let active = self.active();
+        let known: Vec<String> = self.registry.iter().map(|tool| tool.name.clone()).collect();
+        let find = |name: &String| registry.iter().find(|tool| tool.name == *name).cloned();
+        let mut tools: Vec<Tool> = active.iter().filter_map(|tool| find(&tool.name)).collect();
+        tools.extend(registry.iter().filter(|tool| !known.contains(&tool.name)).cloned());
+        let before = std::mem::replace(&mut self.registry, registry);
+        let rebuilt = self.take_tools(tools, Trigger::ToolRegistry);
+        if !matches!(rebuilt, Ok(Rebuild::Opened { .. } | Rebuild::Unchanged)) {
+            self.registry = before;
+        }
+        rebuilt
+    }
+
+    /// Reads everything again.
+    pub fn reload(&mut self) -> Result<Rebuild, Error> {
+        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        self.open(self.request.clone(), memory, Trigger::Reload)
+    }
+
+    /// Adds paths that an extension brings, behind those that are there.
+    pub fn add_resources(&mut self, paths: &ResourcePaths) -> Result<Rebuild, Error> {
+        let host = Host::new(&self.request.host)?;
+        let mut memory = self.memory.clone();
+        let mut resources = memory.resources.unwrap_or_default();
+        let before = resources.clone();
+        resources.add(paths, Path::new(self.workspace.cwd()), host.home().as_deref());
+        if resources == before {
+            return Ok(Rebuild::Unchanged);
+        }
+        memory.resources = Some(resources);
+        memory.discovered.skills.clear();
+        self.open(self.request.clone(), memory, Trigger::Resources)
+    }
+
+    fn active(&self) -> &[Tool] {
+        self.request.tools.as_deref().unwrap_or(&self.registry)
+    }
+
+    fn take_tools(&mut self, tools: Vec<Tool>, trigger: Trigger) -> Result<Rebuild, Error> {
+        let is_same =
+            tools.len() == self.active().len() && tools.iter().all(|tool| self.active().contains(tool));
+        if is_same {
+            return Ok(Rebuild::Unchanged);
+        }
+        let request = Request { tools: Some(tools), ..self.request.clone() };
+        self.open(request, self.memory.clone(), trigger)
+    }
+
+    /// Opens a new epoch. If that fails, the old one stays in force.
+    fn open(&mut self, request: Request, mut memory: Memory, trigger: Trigger) -> Result<Rebuild, Error> {
+        if let Some(reason) = trigger.reason().filter(|reason| !self.rebuild.contains(reason)) {
+            return Ok(Rebuild::NotAllowed(reason));
+        }
+        self.build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
+        (self.request, self.memory, self.trigger) = (request, memory, trigger);
+        self.epoch += 1;
+        Ok(Rebuild::Opened { epoch: self.epoch, trigger })
+    }
+}

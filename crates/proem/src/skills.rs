@@ -1,0 +1,70 @@
+//! What skills there are, and what became of each: for people who write them.
+
+use proem_core::considered::Outcome;
+use proem_core::note::Note;
+use proem_core::profile::{Collection, Content};
+
+use crate::config::Config;
+use crate::discover::Places;
+use crate::discover::skills::{self, Candidate};
+use crate::engine::{self, Caller, Memory};
+use crate::error::Error;
+use crate::host::Host;
+use crate::profiles::Profiles;
+use crate::request::Request;
+use crate::resolve::{Author, Resolver};
+use crate::workspace::Workspace;
+
+/// One file that could be a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillReport {
+    /// The name; `None` when nothing could be made of the file.
+    pub name: Option<String>,
+    /// The description, as the file says it.
+    pub description: Option<String>,
+    /// The path.
+    pub location: String,
+    /// What became of it: used, hidden, shadowed, duplicate or malformed.
+    pub outcome: Outcome,
+    /// Why it is not listed.
+    pub why: Option<String>,
+    /// What should be otherwise.
+    pub problems: Vec<Note>,
+}
+
+/// All skills that the profile of a request finds, and what else a reader should know.
+///
+/// A profile that lists no skills has none.
+pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
+    let host = Host::new(&request.host)?;
+    let workspace = Workspace::open(request.cwd.as_deref())?;
+    let config = Config::load(&host, &workspace)?;
+    let name = request.profile.as_deref().unwrap_or(&config.profile.value);
+    let profile = Profiles::new(&host, &workspace).find(name)?.profile;
+    let (places, resolver) =
+        (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
+    let author = if caller == Caller::Remote { Author::Other } else { Author::User };
+    let policy = resolver.read_policy(author);
+    let (resources, mut notes) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
+    let mut reports = Vec::new();
+    for section in &profile.sections {
+        let Content::Collected(Collection::Skills(recipe)) = &section.content else { continue };
+        let has_project = request.project != Some(false);
+        let found = skills::find(recipe, &resources.skills, &places, &policy, has_project);
+        reports.extend(found.candidates.iter().map(report));
+        notes.extend(found.notes);
+    }
+    Ok((reports, notes))
+}
+
+fn report(candidate: &Candidate) -> SkillReport {
+    let Candidate { skill, location, outcome, why, problems } = candidate;
+    SkillReport {
+        name: skill.as_ref().map(|skill| skill.name.clone()),
+        description: skill.as_ref().map(|skill| skill.description.clone()),
+        location: location.clone(),
+        outcome: *outcome,
+        why: why.clone(),
+        problems: problems.iter().map(|problem| problem.note(location)).collect(),
+    }
+}

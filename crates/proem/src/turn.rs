@@ -1,0 +1,147 @@
+//! One turn: everything that the model sees, in one place.
+
+use proem_core::carrier::Carrier;
+use proem_core::change::Change;
+use proem_core::note::Note;
+use serde_json::{Value, json};
+
+use crate::engine::Build;
+use crate::hooks::{self, BeforeAgentStart, Handler, Message, Start};
+use crate::request::{Request, Tool};
+
+/// What the user says in this turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prompt {
+    /// The text; `None` when the turn goes on without the user, as after the result of a tool.
+    pub text: Option<String>,
+    /// Images beside it, in the caller's shape.
+    pub images: Vec<Value>,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+}
+
+impl Prompt {
+    /// What a request says about its turn.
+    #[must_use]
+    pub fn of(request: &Request) -> Self {
+        Self {
+            text: request.prompt.clone(),
+            images: request.images.clone().unwrap_or_default(),
+            messages: request.messages.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Everything that the model sees, and what to keep of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The system prompt of this turn: the frozen one, unless a hook changed it.
+    pub system_prompt: String,
+    /// The messages of this call, after the hooks for `context`.
+    pub messages: Vec<Message>,
+    /// The messages to keep: without what `context` made of them.
+    pub history: Vec<Message>,
+    /// The definitions of the active tools.
+    pub tools: Vec<ToolDefinition>,
+    /// What each hook changed in the frozen prompt, in order.
+    pub changes: Vec<PrefixChange>,
+    /// What a reader should know about this turn.
+    pub notes: Vec<Note>,
+}
+
+/// A tool as providers get it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    /// The name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// The JSON schema of the input.
+    pub input_schema: Option<Value>,
+}
+
+/// What a hook changed in the frozen prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefixChange {
+    /// The hook's name.
+    pub hook: String,
+    /// Where, and what it costs.
+    pub change: Change,
+}
+
+/// Makes a message.
+pub(crate) fn message(role: &str, content: impl Into<Value>) -> Message {
+    let mut message = Message::new();
+    message.insert("role".into(), role.into());
+    message.insert("content".into(), content.into());
+    message
+}
+
+/// Makes a turn of a finished prompt.
+pub(crate) fn turn(
+    build: &Build,
+    request: &Request,
+    prompt: &Prompt,
+    handlers: &[Handler],
+    cwd: &str,
+) -> Turn {
+    let frozen = build.system().unwrap_or_default();
+    let Start { system_prompt, messages: injected, changes, mut notes } = match &prompt.text {
+        Some(text) => hooks::start(
+            handlers,
+            BeforeAgentStart {
+                prompt: text.clone(),
+                images: prompt.images.clone(),
+                system_prompt: frozen.to_owned(),
+                cwd: cwd.to_owned(),
+                model: request.model.clone(),
+            },
+        ),
+        None => Start { system_prompt: frozen.to_owned(), ..Start::default() },
+    };
+    let history = history(build, prompt, injected);
+    let (messages, more) = hooks::context(handlers, &history, cwd);
+    notes.extend(more);
+    let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
+    let tools = request.tools.iter().flatten();
+    let mut definitions: Vec<ToolDefinition> = Vec::new();
+    for tool in tools {
+        if !definitions.iter().any(|known| known.name == tool.name) {
+            definitions.push(definition(tool));
+        }
+    }
+    Turn { system_prompt, messages, history, tools: definitions, changes, notes }
+}
+
+/// The conversation with this turn's messages behind it. What rides on other carriers than the system
+/// prompt stands where a provider reads it, and stays there: nothing that was sent is made anew.
+fn history(build: &Build, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
+    let mut history = prompt.messages.clone();
+    let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
+    if !history.iter().any(is_of_user) {
+        history.extend(build.text(Carrier::Developer).map(|text| message("developer", text)));
+        history.extend(build.text(Carrier::FirstUser).map(|text| message("user", text)));
+    }
+    let Some(text) = &prompt.text else { return history };
+    history.push(message("user", content(text, &prompt.images)));
+    history.extend(injected);
+    history.extend(build.text(Carrier::Turn).map(|text| message("user", text)));
+    history
+}
+
+/// The user's text; with images a list of blocks.
+fn content(text: &str, images: &[Value]) -> Value {
+    if images.is_empty() {
+        return text.into();
+    }
+    let text = json!({ "type": "text", "text": text });
+    Value::Array(std::iter::once(text).chain(images.iter().cloned()).collect())
+}
+
+fn definition(tool: &Tool) -> ToolDefinition {
+    ToolDefinition {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+    }
+}
