@@ -47,9 +47,9 @@ pub(crate) enum Stopped {
 const GRACE: Duration = Duration::from_millis(200);
 /// How often to look whether a program has exited: soon after something happened, then ever more
 /// rarely. A descriptor to wait on (`pidfd`) would need Linux, and sandboxes there refuse it.
-const TICK_MIN: Duration = Duration::from_micros(250);
+const TICK_MIN: Duration = Duration::from_micros(100);
 const TICK_MAX: Duration = Duration::from_millis(32);
-/// The last tick of the wait for what was killed; all of them together are half a second.
+/// The last tick of the wait for what was killed; all of them together are less than half a second.
 const DEATH_TICK_MAX: Duration = Duration::from_millis(256);
 
 /// Runs `command` to its end, without input, until everything that holds its output is done.
