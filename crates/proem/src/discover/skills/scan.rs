@@ -9,7 +9,7 @@ use std::path::Path;
 use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
 use proem_core::limit::{DIRECTORY_ENTRIES_MAX, SKILL_DEPTH_MAX, SKILL_FOLDERS_MAX};
-use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::head::{self, HEAD_BYTES_MAX, Opened};
@@ -123,7 +123,9 @@ impl Walk<'_, '_> {
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
         let skill = [name, b"/", FILE_NAME].concat();
         let opened = head::read_beneath(parent.as_fd(), &skill, &mut self.buffer);
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened) {
+        // Asked below the open folder: the way from the root to here need not be walked three times more.
+        let has = |file: &str| exists(parent, &[name, b"/", file.as_bytes()].concat());
+        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
             return self.opened(&opened, &path.join("SKILL.md"), false);
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS, Mode::empty()) {
@@ -146,14 +148,15 @@ impl Walk<'_, '_> {
         }
         let Ok(folder) = open_folder(path) else { return };
         let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened) {
+        let has = |file: &str| exists(&folder, file.as_bytes());
+        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
             return self.opened(&opened, &path.join("SKILL.md"), false);
         }
         self.descend(&folder, path);
     }
 
     /// Tells whether the `SKILL.md` of a folder makes it a skill: it is a file, and nothing excludes it.
-    fn is_skill(&mut self, folder: &Path, opened: &Opened) -> bool {
+    fn is_skill(&mut self, folder: &Path, opened: &Opened, has: impl Fn(&str) -> bool) -> bool {
         let path = folder.join("SKILL.md");
         if matches!(opened, Opened::Careful) {
             match target_kind(&path) {
@@ -167,7 +170,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        let pushed = self.push_rules(folder, |name| folder.join(name).exists());
+        let pushed = self.push_rules(folder, has);
         let by = ignored::excluding(&self.rules, &path, false);
         if pushed {
             self.rules.pop();
@@ -249,6 +252,10 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((entries, ignore_files))
+}
+
+fn exists(folder: &OwnedFd, name: &[u8]) -> bool {
+    rustix::fs::accessat(folder, name, Access::EXISTS, AtFlags::empty()).is_ok()
 }
 
 /// What a link leads to.
