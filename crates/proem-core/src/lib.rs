@@ -34,6 +34,7 @@ pub mod fact;
 pub mod front_matter;
 pub mod frozen;
 pub mod limit;
+pub mod lookalike;
 pub mod nearest;
 pub mod note;
 pub mod profile;

@@ -16,7 +16,8 @@ use proem::{Caller, Request};
 use rustix::fs::{Dir, Mode, OFlags};
 
 fn main() {
-    let rounds: usize = std::env::var("PROEM_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
+    let rounds: usize =
+        std::env::var("PROEM_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     println!("| what | floor | proem | proem / floor | a skill | goal |");
     println!("|---|---|---|---|---|---|");
     for count in [10, 100, 1_000, 5_000] {
@@ -36,11 +37,8 @@ fn skills(count: usize, rounds: usize) {
         fs::write(own.join("SKILL.md"), skill(number)).unwrap();
     }
     let request = request(&folder.path().join("tree"), &folder.path().join("home"), "layers");
-    let (floor, ours) = race(
-        rounds,
-        || floor(&skills),
-        || proem::skills(&request, Caller::User).unwrap().0.len(),
-    );
+    let (floor, ours) =
+        race(rounds, || floor(&skills), || proem::skills(&request, Caller::User).unwrap().0.len());
     let each = ours.as_nanos() as f64 / count as f64 / 1e3;
     row(&format!("scan {count} skills"), floor, ours, &format!("{each:.1} µs"), "≤ 1.3× the floor");
 }

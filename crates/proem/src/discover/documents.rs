@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
 use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{DocumentsRecipe, PerDirectory, Walk};
 
@@ -12,6 +13,9 @@ use super::{Owner, Places, Trail, file};
 use crate::file::{Cap, Identity, ReadPolicy, read};
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
+
+/// Directories with more entries are not searched for names that are nearly right.
+const VARIANT_ENTRIES_MAX: usize = 10_000;
 
 /// An instruction file.
 #[derive(Debug, Clone)]
@@ -86,6 +90,31 @@ impl Search<'_> {
                 Err(why) => self.trail.unread(&shown, &why),
             }
         }
+        if chosen.is_none() && owner == Owner::Project && self.places.is_in_project(folder) {
+            self.variants(folder);
+        }
+    }
+
+    /// Notes files of the project whose names are nearly right: nobody else will say why they have no effect.
+    fn variants(&mut self, folder: &Path) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let names = entries
+            .take(VARIANT_ENTRIES_MAX + 1)
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        // Of a part of the entries, which part would be chance.
+        if names.len() > VARIANT_ENTRIES_MAX {
+            return;
+        }
+        names.sort();
+        for name in names {
+            if let Some(wanted) = self.recipe.names.iter().find(|wanted| is_variant(&name, wanted)) {
+                let path = folder.join(&name).display().to_string();
+                let why = format!("its name is not {wanted}, byte for byte");
+                self.trail.notes.push(variant(&path, &name, wanted));
+                self.trail.consider(&path, Outcome::Malformed, Some(why));
+            }
+        }
     }
 
     fn read(&mut self, path: &Path, shown: &str, owner: Owner) -> Result<Document, Absence> {
@@ -123,6 +152,22 @@ impl Search<'_> {
         self.bytes = bytes;
         self.documents.push(document);
     }
+}
+
+/// The name with every character that is not ASCII spelt out: it may look like one that is.
+fn visible(name: &str) -> String {
+    let spell = |character: char| match character {
+        ascii if ascii.is_ascii() => ascii.to_string(),
+        other => format!("<U+{:04X}>", u32::from(other)),
+    };
+    name.chars().map(spell).collect()
+}
+
+fn variant(path: &str, name: &str, wanted: &str) -> Note {
+    let message = format!("{path} is not read: `{}` is not `{wanted}`", visible(name));
+    Note::new(Code::NameVariant, Severity::Warning, message)
+        .with_hint(format!("call it `{wanted}` if it is meant to be instructions"))
+        .with_source(file(path))
 }
 
 fn no_room(path: &str, why: &str) -> Note {

@@ -64,10 +64,14 @@ impl Places {
         })
     }
 
+    /// Tells whether a directory belongs to the project: the repository, else the working directory.
+    pub(crate) fn is_in_project(&self, folder: &Path) -> bool {
+        folder.starts_with(self.repository.as_ref().unwrap_or(&self.cwd))
+    }
+
     /// A note, if a link in the project led outside of it: a stranger may have made the link.
     pub(crate) fn link_outside(&self, found: &Path, real: &Path) -> Option<Note> {
-        let is_of_project = found.starts_with(self.repository.as_ref().unwrap_or(&self.cwd));
-        if !is_of_project || real.starts_with(&self.project) {
+        if !self.is_in_project(found) || real.starts_with(&self.project) {
             return None;
         }
         let message =

@@ -1,0 +1,67 @@
+//! Names that a reader takes for another: other case, letters of another script, invisible characters.
+
+use alloc::string::String;
+
+/// Letters of other scripts that look like a Latin one in most fonts.
+const TWINS: [(&str, char); 26] = [
+    ("АΑ", 'a'),
+    ("аα", 'a'),
+    ("ВΒ", 'b'),
+    ("СсϹϲⅭⅽ", 'c'),
+    ("ԁⅮⅾ", 'd'),
+    ("ЕеΕЁё", 'e'),
+    ("ɡԌ", 'g'),
+    ("НΗһ", 'h'),
+    ("ІіΙıӀⅠⅰ", 'i'),
+    ("ЈјͿϳ", 'j'),
+    ("КкΚκ", 'k'),
+    ("Ⅼⅼӏ", 'l'),
+    ("МмΜⅯⅿ", 'm'),
+    ("Νηո", 'n'),
+    ("ОоΟοՕօ", 'o'),
+    ("РрΡρ", 'p'),
+    ("ԚԛႳ", 'q'),
+    ("гꓣ", 'r'),
+    ("ЅѕՏ", 's'),
+    ("ТтΤτ", 't'),
+    ("ՍսԱ", 'u'),
+    ("ѴѵνⅤⅴ", 'v'),
+    ("ԜԝѡѠ", 'w'),
+    ("ХхΧχⅩⅹ", 'x'),
+    ("УуΥγҮү", 'y'),
+    ("Ζ", 'z'),
+];
+
+/// What a reader sees in a name: lower case, Latin letters for their twins, nothing invisible.
+fn seen(name: &str) -> String {
+    name.chars().filter(|character| !is_invisible(*character)).map(plain).collect()
+}
+
+fn plain(character: char) -> char {
+    let twin = TWINS.iter().find(|(twins, _)| twins.contains(character)).map(|(_, letter)| *letter);
+    let wide = u32::from(character).checked_sub(0xFEE0).filter(|code| (0x21..0x7F).contains(code));
+    twin.or_else(|| wide.and_then(char::from_u32)).unwrap_or(character).to_ascii_lowercase()
+}
+
+const fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E01EF}'
+    )
+}
+
+/// Tells whether `name` is not `wanted` and would be read as it.
+///
+/// ```
+/// use proem_core::lookalike::is_variant;
+///
+/// assert!(is_variant("agents.md", "AGENTS.md"));
+/// assert!(is_variant("\u{410}GENTS.md", "AGENTS.md"));
+/// assert!(!is_variant("AGENTS.md", "AGENTS.md"));
+/// assert!(!is_variant("AGENT.md", "AGENTS.md"));
+/// ```
+#[must_use]
+pub fn is_variant(name: &str, wanted: &str) -> bool {
+    name != wanted && seen(name) == seen(wanted)
+}
