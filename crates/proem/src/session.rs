@@ -12,7 +12,7 @@ use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths};
 use crate::host::Host;
 use crate::profiles::Profiles;
 use crate::request::{Request, Tool};
-use crate::turn::{self, Prompt, Turn};
+use crate::turn::{self, Prompt, Scene, Turn};
 use crate::workspace::Workspace;
 
 /// What builds prompts, with the hooks that take part in it.
@@ -140,7 +140,12 @@ impl Session {
         let name = request.profile.as_deref().unwrap_or(&config.profile.value);
         let profile = Profiles::new(&host, &workspace).find(name)?.profile;
         let registry = request.tools.clone().unwrap_or_else(|| {
-            let named = |name: &String| Tool { name: name.clone(), ..Tool::default() };
+            let description = |name: &String| profile.tools.descriptions.get(name).cloned();
+            let named = |name: &String| Tool {
+                name: name.clone(),
+                description: description(name),
+                ..Tool::default()
+            };
             profile.tools.default.iter().map(named).collect()
         });
         let handlers = hooks::handlers(&engine.hooks, &config.hooks.value);
@@ -183,7 +188,14 @@ impl Session {
     /// Everything that the model sees in one turn. A hook's changes hold for this turn alone.
     #[must_use]
     pub fn turn(&self, prompt: &Prompt) -> Turn {
-        turn::turn(&self.build, &self.request, prompt, &self.handlers, self.workspace.cwd())
+        let scene = Scene {
+            build: &self.build,
+            tools: self.active(),
+            model: self.request.model.as_deref(),
+            cwd: self.workspace.cwd(),
+            handlers: &self.handlers,
+        };
+        turn::turn(&scene, prompt)
     }
 
     /// Says which tools are active, by name and in this order. Unknown names are ignored; the same set in

@@ -77,40 +77,43 @@ pub(crate) fn message(role: &str, content: impl Into<Value>) -> Message {
     message
 }
 
+/// What a turn is made of, besides what the user says.
+pub(crate) struct Scene<'s> {
+    pub(crate) build: &'s Build,
+    pub(crate) tools: &'s [Tool],
+    pub(crate) model: Option<&'s str>,
+    pub(crate) cwd: &'s str,
+    pub(crate) handlers: &'s [Handler],
+}
+
 /// Makes a turn of a finished prompt.
-pub(crate) fn turn(
-    build: &Build,
-    request: &Request,
-    prompt: &Prompt,
-    handlers: &[Handler],
-    cwd: &str,
-) -> Turn {
-    let frozen = build.system().unwrap_or_default();
-    let Start { system_prompt, messages: injected, changes, mut notes } = match &prompt.text {
-        Some(text) => hooks::start(
-            handlers,
-            BeforeAgentStart {
-                prompt: text.clone(),
-                images: prompt.images.clone(),
-                system_prompt: frozen.to_owned(),
-                cwd: cwd.to_owned(),
-                model: request.model.clone(),
-            },
-        ),
-        None => Start { system_prompt: frozen.to_owned(), ..Start::default() },
-    };
-    let history = history(build, prompt, injected);
-    let (messages, more) = hooks::context(handlers, &history, cwd);
+pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
+    let Start { system_prompt, messages: injected, changes, mut notes } = start(scene, prompt);
+    let history = history(scene.build, prompt, injected);
+    let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd);
     notes.extend(more);
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
-    let tools = request.tools.iter().flatten();
-    let mut definitions: Vec<ToolDefinition> = Vec::new();
-    for tool in tools {
-        if !definitions.iter().any(|known| known.name == tool.name) {
-            definitions.push(definition(tool));
+    let mut tools: Vec<ToolDefinition> = Vec::new();
+    for tool in scene.tools {
+        if !tools.iter().any(|known| known.name == tool.name) {
+            tools.push(definition(tool));
         }
     }
-    Turn { system_prompt, messages, history, tools: definitions, changes, notes }
+    Turn { system_prompt, messages, history, tools, changes, notes }
+}
+
+/// Lets hooks change the frozen prompt, if the user said something.
+fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
+    let system_prompt = scene.build.system().unwrap_or_default().to_owned();
+    let Some(text) = &prompt.text else { return Start { system_prompt, ..Start::default() } };
+    let event = BeforeAgentStart {
+        prompt: text.clone(),
+        images: prompt.images.clone(),
+        system_prompt,
+        cwd: scene.cwd.to_owned(),
+        model: scene.model.map(str::to_owned),
+    };
+    hooks::start(scene.handlers, event)
 }
 
 /// The conversation with this turn's messages behind it. What rides on other carriers than the system

@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use proem::config::{Config, Origin};
+use proem::hooks::CommandHook;
 use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
 use proem_core::limit;
@@ -45,7 +46,20 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
         ("env.allow", json!(config.env_allow.value), &config.env_allow.origin),
         ("files.allow", json!(config.files_allow.value), &config.files_allow.origin),
         ("git.timeout_ms", json!(millis), &config.git_time_max.origin),
+        ("hook", config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
     ]
+}
+
+/// A hook with everything decided.
+fn hook(hook: &CommandHook) -> Value {
+    json!({
+        "name": hook.name,
+        "event": hook.event.word(),
+        "command": hook.command,
+        "timeout_ms": u64::try_from(hook.time_max.as_millis()).unwrap_or(u64::MAX),
+        "output_bytes_max": hook.output_bytes_max,
+        "env": hook.env,
+    })
 }
 
 fn text(user: Option<&str>, folder: &str, settings: &[(&str, Value, &Origin)]) -> String {

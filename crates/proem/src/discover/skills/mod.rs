@@ -130,7 +130,7 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
         .directories
         .iter()
         .filter_map(|directory| places.path(&directory.path))
-        .filter_map(|(path, owner)| (owner == Owner::User).then_some(path))
+        .filter_map(|(path, owner)| (owner == Owner::User).then(|| real(&path)))
         .collect();
     let mut roots = Vec::new();
     for directory in &recipe.directories {
@@ -140,13 +140,18 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
             (Owner::Project, _) if !has_project => {}
             (Owner::Project, true) => {
                 let all = places.upwards().map(|folder| folder.join(&directory.path));
-                let others = all.filter(|path| !own.contains(path));
+                let others = all.filter(|path| !own.contains(&real(path)));
                 roots.extend(others.map(|path| Root { path, owner, files }));
             }
             _ => roots.push(Root { path, owner, files }),
         }
     }
     roots
+}
+
+/// The path with links resolved, where it exists.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 fn too_many(left_out: usize) -> Note {
