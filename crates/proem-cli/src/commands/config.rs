@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 use crate::arguments::{ConfigCommand, Format};
 use crate::failure::Failure;
 use crate::notes::print_notes;
-use crate::table::{Cell, layout};
+use crate::table::{Cell, layout, one_line};
 use crate::terminal::{print, print_json, visible};
+
+const HOOK: &str = "hook";
+const HOOK_CHARACTERS_MAX: usize = 60;
 
 pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;
@@ -33,7 +36,7 @@ pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
         })),
         Format::Text => {
             print_notes(&config.notes);
-            print(&text(user.as_deref(), &folder, &settings))
+            print(&text(user.as_deref(), &folder, &config))
         }
     }
 }
@@ -46,7 +49,7 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
         ("env.allow", json!(config.env_allow.value), &config.env_allow.origin),
         ("files.allow", json!(config.files_allow.value), &config.files_allow.origin),
         ("git.timeout_ms", json!(millis), &config.git_time_max.origin),
-        ("hook", config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
+        (HOOK, config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
     ]
 }
 
@@ -62,7 +65,20 @@ fn hook(hook: &CommandHook) -> Value {
     })
 }
 
-fn text(user: Option<&str>, folder: &str, settings: &[(&str, Value, &Origin)]) -> String {
+/// A hook as people read it: when, and what runs.
+fn hook_row(hook: &CommandHook, origin: &Origin) -> Vec<Cell> {
+    let command = Value::from(hook.command.clone()).to_string();
+    let what = format!("{}: {} {command}", hook.event.word(), hook.name);
+    vec![
+        Cell::plain("hook"),
+        Cell::plain(one_line(&visible(&what), HOOK_CHARACTERS_MAX)),
+        Cell::new(visible(&origin.describe()), Style::new().dimmed()),
+    ]
+}
+
+fn text(user: Option<&str>, folder: &str, config: &Config) -> String {
+    let is_hook = |(key, ..): &(&str, Value, &Origin)| *key == HOOK;
+    let settings: Vec<_> = settings(config).into_iter().filter(|setting| !is_hook(setting)).collect();
     let dim = Style::new().dimmed();
     let mut rows = vec![
         vec![Cell::new("configuration directory", dim), Cell::plain(visible(user.unwrap_or("none")))],
@@ -73,6 +89,7 @@ fn text(user: Option<&str>, folder: &str, settings: &[(&str, Value, &Origin)]) -
         let value = if value.is_null() { "none".to_owned() } else { value.to_string() };
         vec![Cell::plain(*key), Cell::plain(visible(&value)), Cell::new(visible(&origin.describe()), dim)]
     }));
+    rows.extend(config.hooks.value.iter().map(|hook| hook_row(hook, &config.hooks.origin)));
     rows.push(Vec::new());
     rows.extend(limit::table().iter().map(|row| {
         vec![Cell::new(row.name, dim), Cell::plain(row.value.to_string()), Cell::new(row.what, dim)]
