@@ -44,6 +44,24 @@ fn check_spans(shape: &Value) {
     }
 }
 
+/// What a span says of a file is true: its text stands in that file, or is the file's path.
+fn check_claims(shape: &Value) {
+    for span in shape["spans"].as_array().unwrap().iter().filter(|span| span["template"].is_object()) {
+        let (Some("file"), Some(path)) = (span["source"]["kind"].as_str(), span["source"]["path"].as_str())
+        else {
+            continue;
+        };
+        let carrier = shape["carriers"][span["carrier"].as_str().unwrap()].as_str().unwrap_or_default();
+        let [start, end] = ["start", "end"].map(|key| usize::try_from(span[key].as_u64().unwrap()).unwrap());
+        let text = carrier.get(start..end).unwrap();
+        // Only what is inserted whole has a line; names and descriptions are taken out of YAML.
+        if span["source"]["line"].is_u64() {
+            let file = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
+            assert!(file.contains(text), "{path} does not have {text:?}");
+        }
+    }
+}
+
 #[test]
 fn every_case_gives_its_bytes_and_notes() {
     let schema: Value = serde_json::from_str(
@@ -57,6 +75,7 @@ fn every_case_gives_its_bytes_and_notes() {
         case.check(&laid, &outcome);
         if let Some(shape) = shape {
             check_spans(&shape);
+            check_claims(&shape);
             assert!(schema.is_valid(&shape), "{}", schema.validate(&shape).unwrap_err());
         }
         let (again, _) = run(&laid.request);

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::Request;
-use proem::wire::BuildShape;
+use proem::wire::{BuildShape, TurnShape};
 use proem_testkit::project_root;
 use schemars::Schema;
 
@@ -25,4 +25,9 @@ fn request_schema_is_published() {
 #[test]
 fn build_schema_is_published() {
     check("build.json", &schemars::schema_for!(BuildShape<'static>));
+}
+
+#[test]
+fn turn_schema_is_published() {
+    check("turn.json", &schemars::schema_for!(TurnShape<'static>));
 }
