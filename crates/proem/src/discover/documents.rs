@@ -10,7 +10,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{DocumentsRecipe, PerDirectory, Walk};
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, Identity, ReadPolicy, read};
+use crate::file::{Cap, Identity, ReadPolicy, read, shown};
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
@@ -72,7 +72,8 @@ impl Search<'_> {
         let mut chosen: Option<String> = None;
         for name in &self.recipe.names {
             let path = folder.join(name);
-            let shown = path.display().to_string();
+            // A directory's name must not begin a line of the prompt.
+            let shown = shown(&path);
             if let Some(chosen) = &chosen {
                 if path.exists() {
                     let why = format!("by {chosen}: a directory gives one file");
