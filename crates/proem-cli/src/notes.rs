@@ -44,6 +44,12 @@ pub(crate) fn shown(note: &Note) -> String {
     format!("{style}{word}{style:#}: {message}{DIM}{place}{DIM:#}\n{hint}")
 }
 
+/// Prints a doubt about the command line.
+pub(crate) fn print_warning(message: &str) {
+    let style = AnsiColor::Yellow.on_default().bold();
+    write(&format!("{style}warning{style:#}: {message}\n"));
+}
+
 /// Prints what went wrong.
 pub(crate) fn print_error(message: &str) {
     let style = AnsiColor::Red.on_default().bold();

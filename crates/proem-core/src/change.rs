@@ -46,11 +46,10 @@ pub fn between(cached: &str, now: &str) -> Change {
 impl fmt::Display for Change {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first_byte, lost_bytes } = self;
-        write!(
-            formatter,
-            "from byte {first_byte} on, so that {lost_bytes} bytes of it, about {} tokens, and all messages \
-             are not read from the cache",
-            self.lost_tokens()
-        )
+        write!(formatter, "from byte {first_byte} on: ")?;
+        if *lost_bytes > 0 {
+            write!(formatter, "{lost_bytes} bytes of it (about {} tokens) and ", self.lost_tokens())?;
+        }
+        formatter.write_str("the messages behind it are not read from the cache")
     }
 }

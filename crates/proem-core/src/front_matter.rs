@@ -184,6 +184,9 @@ fn parse_any(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
     if yaml.len() > FRONT_MATTER_BYTES_MAX {
         return Err(tree.error(FRONT_MATTER_BYTES_MAX, "front matter is over 8 KiB"));
     }
+    if let Some(offset) = tab_before_key(yaml) {
+        return Err(tree.error(offset, "a tab stands before a key; indent with spaces"));
+    }
     for next in Parser::new_from_str_with_options(yaml, options()) {
         let (event, span) = next.map_err(|error| tree.broken(&error))?;
         tree.take(event, &span)?;
@@ -203,6 +206,20 @@ fn options() -> Options {
         flow_nesting_limit: FRONT_MATTER_DEPTH_MAX,
         block_nesting_limit: FRONT_MATTER_DEPTH_MAX,
     }
+}
+
+/// The place of a key that is indented with a tab, which YAML forbids and the parser lets pass.
+fn tab_before_key(yaml: &str) -> Option<usize> {
+    let is_key_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let mut offset = 0;
+    for line in yaml.split_inclusive('\n') {
+        let key = line.trim_start_matches([' ', '\t']).split_once(':').map_or("", |(key, _)| key);
+        if line.starts_with('\t') && !key.is_empty() && key.bytes().all(is_key_byte) {
+            return Some(offset);
+        }
+        offset += line.len();
+    }
+    None
 }
 
 const NOT_A_MAP: &str = "front matter must be a map of keys and values";

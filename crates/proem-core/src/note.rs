@@ -89,11 +89,13 @@ pub enum Code {
     HookFailed,
     /// A hook changed the frozen prompt for one turn.
     PrefixChanged,
+    /// A section is left out because a tool that it needs is not active.
+    LeftOut,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -120,6 +122,7 @@ impl Code {
         Self::NameVariant,
         Self::HookFailed,
         Self::PrefixChanged,
+        Self::LeftOut,
     ];
 
     /// The code as programs see it.
@@ -152,6 +155,7 @@ impl Code {
             Self::NameVariant => "name_variant",
             Self::HookFailed => "hook_failed",
             Self::PrefixChanged => "prefix_changed",
+            Self::LeftOut => "left_out",
         }
     }
 }

@@ -104,7 +104,8 @@ impl Case {
     /// Lays the case out in a fresh folder.
     #[must_use]
     pub fn lay_out(&self) -> Laid {
-        let root = tempfile::Builder::new().prefix("proem-case-").tempdir().unwrap();
+        // Notes count bytes, and paths are among them: every root has the same length.
+        let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         for part in ["tree", "home", "config"] {
             let target = root.path().join(part);
             fs::create_dir(&target).unwrap();

@@ -33,6 +33,11 @@ enum Step {
         path: String,
         target: String,
     },
+    /// A second name of a file; both are relative to the case's root.
+    HardLink {
+        path: String,
+        target: String,
+    },
     Fifo(String),
     Sparse {
         path: String,
@@ -71,6 +76,7 @@ fn apply(step: Step, root: &Path) {
         Step::Link { path, target } => {
             std::os::unix::fs::symlink(super::in_place(&target, root), at(&path)).unwrap();
         }
+        Step::HardLink { path, target } => fs::hard_link(root.join(target), at(&path)).unwrap(),
         Step::Fifo(path) => mknodat(CWD, at(&path), FileType::Fifo, 0o644.into(), 0).unwrap(),
         Step::Sparse { path, bytes } => fs::File::create(at(&path)).unwrap().set_len(bytes).unwrap(),
         Step::Repeat { path, text, times } => fs::write(at(&path), text.repeat(times)).unwrap(),

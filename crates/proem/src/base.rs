@@ -152,9 +152,12 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
         let message = format!("`{field}` has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", text.len());
         return Err(Error::request(message));
     }
-    let origin = match (&request.template_path, field) {
-        (Some(path), "template") => Source::File { path: path.clone(), place: None },
-        _ => Source::Request { field: field.to_owned(), place: None },
+    let (origin, syntax) = match (&request.template_path, field) {
+        (Some(path), "template") => {
+            let is_jinja = syntax_of(Path::new(path)) == Syntax::Jinja;
+            (Source::File { path: path.clone(), place: None }, if is_jinja { Syntax::Jinja } else { syntax })
+        }
+        _ => (Source::Request { field: field.to_owned(), place: None }, syntax),
     };
     Ok(Text {
         content: text.to_owned(),

@@ -108,6 +108,24 @@ impl Catalog {
         Ok(catalog)
     }
 
+    /// Lays packs over the rest that hooks bring. One that cannot be used is noted and left out.
+    pub(crate) fn lay_extensions(&mut self, host: &Host, packs: &[PathBuf]) {
+        for path in packs {
+            let layer = Layer {
+                path: path.clone(),
+                is_required: true,
+                stability: Stability::User,
+                author: Author::User,
+                policy: ReadPolicy::user(host.home().as_deref(), &[]),
+            };
+            if let Err(error) = self.lay(&layer) {
+                let message = format!("a pack that a hook brings is left out: {error}");
+                let source = Source::File { path: path.display().to_string(), place: None };
+                self.notes.push(Note::new(Code::HookFailed, Severity::Warning, message).with_source(source));
+            }
+        }
+    }
+
     fn lay(&mut self, layer: &Layer) -> Result<(), Error> {
         let shown = layer.path.display().to_string();
         let text = match read_text(&layer.path, &layer.policy, CAP) {

@@ -80,6 +80,25 @@ pub(crate) fn build_with(
     hooks: &[Arc<dyn Hook>],
     memory: &mut Memory,
 ) -> Result<Build, Error> {
+    build_parts(request, caller, hooks, memory, Parts::All)
+}
+
+/// Which sections are built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    All,
+    /// Those of one turn alone.
+    Turn,
+}
+
+/// Builds all of a prompt, or what a later turn needs of it.
+pub(crate) fn build_parts(
+    request: &Request,
+    caller: Caller,
+    hooks: &[Arc<dyn Hook>],
+    memory: &mut Memory,
+    parts: Parts,
+) -> Result<Build, Error> {
     let host = Host::new(&request.host)?;
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
@@ -91,9 +110,10 @@ pub(crate) fn build_with(
     let (resources, hook_notes) = resources(memory, hooks, &config, &host, &workspace);
     let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
     let catalog = if profile.sections.iter().any(unused::is_catalogued) {
-        let packs = request.packs.iter().flatten().map(PathBuf::from);
-        let packs: Vec<PathBuf> = packs.chain(resources.packs.iter().cloned()).collect();
-        Catalog::load(&host, &workspace, &packs, request.project != Some(false))?
+        let packs: Vec<PathBuf> = request.packs.iter().flatten().map(PathBuf::from).collect();
+        let mut catalog = Catalog::load(&host, &workspace, &packs, request.project != Some(false))?;
+        catalog.lay_extensions(&host, &resources.packs);
+        catalog
     } else {
         Catalog::default()
     };
@@ -112,6 +132,7 @@ pub(crate) fn build_with(
         notes: notes.into_iter().chain(hook_notes).chain(tools.notes.iter().cloned()).collect(),
         considered: Vec::new(),
         tools,
+        parts,
     };
     let mut draft = builder.draft()?;
     draft.notes.splice(0..0, config.notes.iter().cloned());

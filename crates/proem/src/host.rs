@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use proem_core::fact::Absence;
 
 use crate::error::Error;
+use crate::long_date::local_date;
 use crate::request::{HostPins, Pin};
 
 /// The machine as one build sees it. The clock is read at most once.
@@ -26,6 +27,14 @@ impl Host {
             Pin::None => Pin::None,
             Pin::Given(text) => Pin::Given(parse_time(text)?),
         };
+        if let Pin::Given(zone) = &pins.timezone
+            && local_date(Timestamp::UNIX_EPOCH, zone).is_none()
+        {
+            return Err(Error::request_with_hint(
+                format!("`host.timezone` is `{zone}`, and there is no such time zone"),
+                "write an IANA name, for example `America/Chicago`, or `null` for none",
+            ));
+        }
         for (field, pin) in [("home", &pins.home), ("config_dir", &pins.config_dir)] {
             if let Pin::Given(path) = pin
                 && !path.starts_with('/')

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use proem_core::bracket::{self, Template, diagnose};
 use proem_core::carrier::Carrier;
-use proem_core::considered::Considered;
+use proem_core::considered::{Considered, Outcome};
 use proem_core::draft::{self, Draft, Section};
-use proem_core::note::Note;
+use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{
     AppendFiles, Collection, Content, DocumentsRecipe, GivenField, JinjaRecipe, Profile, SectionRecipe,
     SkillsRecipe, Syntax, TemplateRecipe,
@@ -22,7 +22,7 @@ use crate::catalog::{Catalog, Entry};
 use crate::collect::{self, Collected, Policies};
 use crate::discover::instead::{self, FileText, Take};
 use crate::discover::{self, Discovered, Owner, Places, Trail, documents, skills};
-use crate::engine::Caller;
+use crate::engine::{Caller, Parts};
 use crate::error::Error;
 use crate::host::Host;
 use crate::jinja::{Asset, Context, Options};
@@ -51,6 +51,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) places: Places,
     pub(crate) skill_paths: &'b [PathBuf],
     pub(crate) discovered: &'b mut Discovered,
+    pub(crate) parts: Parts,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<Considered>,
 }
@@ -59,8 +60,10 @@ impl Builder<'_> {
     pub(crate) fn draft(mut self) -> Result<Draft, Error> {
         let profile = self.sources.profile;
         self.check_catalog()?;
-        let sections =
-            profile.sections.iter().map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
+        let parts = self.parts;
+        let is_wanted = |recipe: &&SectionRecipe| parts == Parts::All || !recipe.carrier.is_cached();
+        let wanted = profile.sections.iter().filter(is_wanted);
+        let sections = wanted.map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
         let mut draft = draft::assemble(profile, sections)?;
         draft.notes.append(&mut self.notes);
         draft.considered = self.resolver.into_considered();
@@ -71,6 +74,9 @@ impl Builder<'_> {
 
     fn section(&mut self, recipe: &SectionRecipe) -> Result<Section, Error> {
         let is_wanted = recipe.when_tool.as_deref().is_none_or(|tool| self.tools.may_use(tool));
+        if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !is_wanted) {
+            self.notes.push(left_out(&recipe.id, tool));
+        }
         let (content, source) = match &recipe.content {
             _ if !is_wanted => (None, Source::Request { field: "tools".to_owned(), place: None }),
             Content::Template(template) => {
@@ -95,13 +101,17 @@ impl Builder<'_> {
         if recipe.id == base::SECTION
             && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
         {
+            self.shadow_files(recipe, &text.origin);
             return Ok(text);
         }
         if let Some(file) = self.files(recipe, Take::First).into_iter().next() {
             return Ok(base::of_file(file, recipe.files.as_ref().and_then(|files| files.syntax)));
         }
-        let author = if self.is_of_workspace { Author::Other } else { Author::User };
-        self.sources.of_profile(recipe, template, author)
+        self.sources.of_profile(recipe, template, self.profile_author())
+    }
+
+    const fn profile_author(&self) -> Author {
+        if self.is_of_workspace { Author::Other } else { Author::User }
     }
 
     /// The files that stand for a section's text, the most specific first.
@@ -118,6 +128,16 @@ impl Builder<'_> {
         let (found, trail) = known.or_insert_with(|| instead::find(&paths, take, places, &policy)).clone();
         self.remember(trail);
         found
+    }
+
+    /// Lists the files that would have stood for a section if nothing else did.
+    fn shadow_files(&mut self, recipe: &SectionRecipe, by: &Source) {
+        let paths = recipe.files.iter().flat_map(|files| &files.paths);
+        let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
+        for path in paths.iter().filter(|path| path.exists()) {
+            let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
+            self.considered.push(Considered { path, outcome: Outcome::Shadowed, why });
+        }
     }
 
     fn remember(&mut self, trail: Trail) {
@@ -223,10 +243,10 @@ impl Builder<'_> {
         if self.caller == Caller::Remote { Author::Other } else { author }
     }
 
-    /// What may be read for sections: the project's instructions as the caller may, residents as the
-    /// workspace's own.
+    /// What may be read for sections: instructions as whoever wrote the profile may, residents as the
+    /// workspace's own. A profile of the workspace must not reach into the user's files.
     fn policies(&self) -> Policies {
-        let instructions = self.resolver.read_policy(self.author(Author::User));
+        let instructions = self.resolver.read_policy(self.author(self.profile_author()));
         Policies { instructions, own_files: self.workspace.own_files(self.host) }
     }
 
@@ -243,12 +263,13 @@ impl Builder<'_> {
         };
         self.notes.extend(notes);
         self.considered.extend(considered);
+        // A format that is not there is found also while there is nothing to put into words.
+        let (name, asset, author) = self.format(recipe)?;
         let Some((variable, binding)) = binding else { return Ok((None, source)) };
         let mut bindings = BTreeMap::from([(variable.to_owned(), binding)]);
         let texts = collect::texts(self.sources.profile);
         bindings.extend(texts.map(|texts| ("texts".to_owned(), texts)));
         let context = Context { bindings, aliases: self.options.aliases.clone(), ..Context::default() };
-        let (name, asset, author) = self.format(recipe)?;
         let rendered = self.run(name, asset, author, context)?;
         Ok((Some(rendered), source))
     }
@@ -301,6 +322,12 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+fn left_out(section: &str, tool: &str) -> Note {
+    let message = format!("the section `{section}` is left out: the tool `{tool}` is not active");
+    let source = Source::Request { field: "tools".to_owned(), place: None };
+    Note::new(Code::LeftOut, Severity::Info, message).with_source(source)
 }
 
 /// A wording of the catalog as a template. It lies in no library, so its includes must be qualified.

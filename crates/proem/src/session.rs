@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proem_core::carrier::Carrier;
 use proem_core::profile::Reason;
 
 use crate::config::Config;
-use crate::engine::{self, Build, Caller, Memory};
+use crate::engine::{self, Build, Caller, Memory, Parts};
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths};
 use crate::host::Host;
@@ -60,7 +61,7 @@ impl Engine {
     /// assert_eq!(session.set_active_tools(&["bash", "read"])?, Rebuild::Unchanged);
     /// assert!(matches!(session.set_active_tools(&["read"])?, Rebuild::Opened { epoch: 2, .. }));
     ///
-    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() });
+    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() })?;
     /// assert!(turn.system_prompt.contains("- read: Read file contents"));
     /// assert_eq!(turn.messages.len(), 1);
     /// # Ok::<(), proem::Error>(())
@@ -185,17 +186,21 @@ impl Session {
         self.trigger
     }
 
-    /// Everything that the model sees in one turn. A hook's changes hold for this turn alone.
-    #[must_use]
-    pub fn turn(&self, prompt: &Prompt) -> Turn {
+    /// Everything that the model sees in one turn. A hook's changes hold for this turn alone, and so do the
+    /// facts on the `turn` carrier: they are observed again, while what is frozen stays as it is.
+    pub fn turn(&self, prompt: &Prompt) -> Result<Turn, Error> {
+        let mut memory = self.memory.clone();
+        let hooks = &self.engine.hooks;
+        let now = engine::build_parts(&self.request, self.caller, hooks, &mut memory, Parts::Turn)?;
         let scene = Scene {
             build: &self.build,
+            now: now.text(Carrier::Turn),
             tools: self.active(),
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),
             handlers: &self.handlers,
         };
-        turn::turn(&scene, prompt)
+        Ok(turn::turn(&scene, prompt))
     }
 
     /// Says which tools are active, by name and in this order. Unknown names are ignored; the same set in

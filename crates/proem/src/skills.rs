@@ -24,7 +24,7 @@ pub struct SkillReport {
     pub description: Option<String>,
     /// The path.
     pub location: String,
-    /// What became of it: used, hidden, shadowed, duplicate or malformed.
+    /// What became of it: used, hidden, shadowed, duplicate, malformed, ignored, or not read at all.
     pub outcome: Outcome,
     /// Why it is not listed.
     pub why: Option<String>,
@@ -52,6 +52,15 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
         let has_project = request.project != Some(false);
         let found = skills::find(recipe, &resources.skills, &places, &policy, has_project);
         reports.extend(found.candidates.iter().map(report));
+        let others = found.considered.iter().filter(|other| other.outcome != Outcome::Missing);
+        reports.extend(others.map(|other| SkillReport {
+            name: None,
+            description: None,
+            location: other.path.clone(),
+            outcome: other.outcome,
+            why: other.why.clone(),
+            problems: Vec::new(),
+        }));
         notes.extend(found.notes);
     }
     Ok((reports, notes))

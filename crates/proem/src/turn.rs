@@ -80,6 +80,8 @@ pub(crate) fn message(role: &str, content: impl Into<Value>) -> Message {
 /// What a turn is made of, besides what the user says.
 pub(crate) struct Scene<'s> {
     pub(crate) build: &'s Build,
+    /// The text of the `turn` carrier, as of now.
+    pub(crate) now: Option<&'s str>,
     pub(crate) tools: &'s [Tool],
     pub(crate) model: Option<&'s str>,
     pub(crate) cwd: &'s str,
@@ -89,7 +91,7 @@ pub(crate) struct Scene<'s> {
 /// Makes a turn of a finished prompt.
 pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
     let Start { system_prompt, messages: injected, changes, mut notes } = start(scene, prompt);
-    let history = history(scene.build, prompt, injected);
+    let history = history(scene, prompt, injected);
     let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd);
     notes.extend(more);
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
@@ -118,7 +120,8 @@ fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
 
 /// The conversation with this turn's messages behind it. What rides on other carriers than the system
 /// prompt stands where a provider reads it, and stays there: nothing that was sent is made anew.
-fn history(build: &Build, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
+fn history(scene: &Scene<'_>, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
+    let build = scene.build;
     let mut history = prompt.messages.clone();
     let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
     if !history.iter().any(is_of_user) {
@@ -128,7 +131,7 @@ fn history(build: &Build, prompt: &Prompt, injected: Vec<Message>) -> Vec<Messag
     let Some(text) = &prompt.text else { return history };
     history.push(message("user", content(text, &prompt.images)));
     history.extend(injected);
-    history.extend(build.text(Carrier::Turn).map(|text| message("user", text)));
+    history.extend(scene.now.map(|text| message("user", text)));
     history
 }
 

@@ -56,15 +56,21 @@ impl Workspace {
 
     /// What may be read as the workspace's own settings: a link to the user's files is not followed.
     pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
-        let roots: Vec<PathBuf> =
-            [Some(self.path().to_owned()), host.config_dir()].into_iter().flatten().collect();
+        let roots: Vec<PathBuf> = [Some(self.own_path()), host.config_dir()].into_iter().flatten().collect();
         ReadPolicy::beneath(&roots, host.home().as_deref(), &[])
     }
 
     /// The folder in which the workspace keeps what is proem's.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        self.path().join(FOLDER)
+        self.own_path().join(FOLDER)
+    }
+
+    /// The path to read from. Only the file system knows where `..` leads when there are links.
+    fn own_path(&self) -> PathBuf {
+        let climbs = self.path().components().any(|component| component == Component::ParentDir);
+        let real = if climbs { self.path().canonicalize().ok() } else { None };
+        real.unwrap_or_else(|| self.path().to_owned())
     }
 }
 

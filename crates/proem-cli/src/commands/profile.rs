@@ -71,7 +71,8 @@ fn row(profile: &Listed) -> Vec<Cell> {
 fn show(profiles: &Profiles, catalog: &Catalog, name: &str, format: Format) -> Result<(), Failure> {
     let found = profiles.find(name)?;
     let profile = &found.profile;
-    let uses_catalog = profile.sections.iter().any(|section| section.format.is_some());
+    let is_key = |format: &String| !format.starts_with('$');
+    let uses_catalog = profile.sections.iter().any(|section| section.format.as_ref().is_some_and(is_key));
     match format {
         Format::Text => {
             print_notes(&found.notes);

@@ -8,6 +8,8 @@ use proem_core::limit::{REQUEST_BYTES_MAX, TEMPLATE_BYTES_MAX};
 use crate::arguments::{PromptFlags, RequestFlags};
 use crate::failure::Failure;
 use crate::input;
+use crate::notes::print_warning;
+use crate::terminal::visible_line;
 
 /// The request for a prompt: the flags of every request, then profile and template.
 pub(super) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
@@ -55,7 +57,14 @@ pub(super) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
 /// The text of a file, if there is one of this name, else the value itself.
 fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
     let path = Path::new(value);
-    if path.is_file() { input::read(path, what, TEMPLATE_BYTES_MAX) } else { Ok(value.to_owned()) }
+    if path.is_file() {
+        return input::read(path, what, TEMPLATE_BYTES_MAX);
+    }
+    let is_one_word = !value.contains(char::is_whitespace);
+    if is_one_word && (value.contains('/') || path.extension().is_some()) {
+        print_warning(&format!("`{}` is no file, and is taken as the text itself", visible_line(value)));
+    }
+    Ok(value.to_owned())
 }
 
 /// The request that the flags describe.

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
     }
     let prompt = Prompt::of(&request);
     let session = Engine::new().start(request, Caller::User)?;
-    let turn = session.turn(&prompt);
+    let turn = session.turn(&prompt)?;
     if arguments.format == Format::Json {
         return print_json(&TurnShape::of(session.build(), &turn));
     }
@@ -32,7 +32,13 @@ pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
 
 /// The three things that a model gets, one below the other.
 fn page(turn: &Turn) -> String {
-    let mut page = title("System prompt", &format!("{} bytes", turn.system_prompt.len()));
+    let mut page = title(
+        "System prompt",
+        &match turn.system_prompt.len() {
+            1 => "1 byte".to_owned(),
+            bytes => format!("{bytes} bytes"),
+        },
+    );
     page.push_str(&block(&turn.system_prompt));
     page.push_str(&title("Messages", &turn.messages.len().to_string()));
     for message in &turn.messages {

@@ -40,7 +40,7 @@ pub struct DocumentsRecipe {
     /// How many of them a directory gives.
     #[serde(default)]
     pub per_directory: PerDirectory,
-    /// Whether a file of white space alone is left out; it still takes its directory's place.
+    /// Whether a file of white space alone is passed over, and the directory's next name tried.
     #[serde(default)]
     pub skip_empty: bool,
 }
@@ -90,6 +90,9 @@ pub struct SkillDirectory {
     /// Whether `*.md` directly in it are skills.
     #[serde(default, skip_serializing_if = "is_false")]
     pub files: bool,
+    /// Whether such a file without a name of its own is called by its file's name, not its folder's.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub named_by_file: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

@@ -27,7 +27,7 @@ pub(super) fn settle(
     }
     for path in paths {
         *path = expand(path, places).map_err(|name| {
-            let known: Vec<&str> = places.keys().map(String::as_str).collect();
+            let known: Vec<&str> = places.keys().map(String::as_str).chain([CONFIG]).collect();
             let message = format!("`{path}` in section `{}` names the place `{name}`", section.id);
             ProfileError::new(origin, format!("{message}, which is not in `[places]`"))
                 .with_hint(format!("the places are: {}", known.join(", ")))

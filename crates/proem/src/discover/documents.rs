@@ -24,6 +24,8 @@ pub(crate) struct Document {
     pub(crate) text: String,
     pub(crate) owner: Owner,
     identity: Identity,
+    /// What to say if a link led to it from elsewhere.
+    outside: Option<Box<Note>>,
 }
 
 /// Finds instruction files. Without the project only the user's own are looked for.
@@ -82,6 +84,9 @@ impl Search<'_> {
                 continue;
             }
             match self.read(&path, &shown, owner) {
+                Ok(document) if self.recipe.skip_empty && document.text.trim().is_empty() => {
+                    self.trail.consider(&shown, Outcome::Empty, None);
+                }
                 Ok(document) => {
                     if self.recipe.per_directory == PerDirectory::First {
                         chosen = Some(shown);
@@ -122,8 +127,8 @@ impl Search<'_> {
         let found = read(path, self.policy, CAP)?;
         let text = String::from_utf8(found.bytes)
             .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))?;
-        self.trail.notes.extend(self.places.link_outside(path, &found.real));
-        Ok(Document { path: shown.to_owned(), text, owner, identity: found.identity })
+        let outside = self.places.link_outside(path, &found.real).map(Box::new);
+        Ok(Document { path: shown.to_owned(), text, owner, identity: found.identity, outside })
     }
 
     /// Takes a document unless it is there already or there is no room left.
@@ -141,15 +146,12 @@ impl Search<'_> {
             self.trail.consider(path, Outcome::OverBudget, Some(why));
             return;
         }
-        if self.recipe.skip_empty && text.trim().is_empty() {
-            self.trail.consider(path, Outcome::Empty, None);
-            return;
-        }
         let (outcome, why) = match text.len() {
             0 => (Outcome::Empty, Some("only its path is in the prompt".to_owned())),
             _ => (Outcome::Used, None),
         };
         self.trail.consider(path, outcome, why);
+        self.trail.notes.extend(document.outside.as_deref().cloned());
         self.bytes = bytes;
         self.documents.push(document);
     }

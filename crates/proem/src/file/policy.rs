@@ -51,6 +51,11 @@ impl ReadPolicy {
         }
     }
 
+    /// Tells whether a path says that it holds a secret, and nobody allowed it.
+    pub(crate) fn is_secret(&self, path: &Path) -> bool {
+        self.check_secret(path, path).is_err()
+    }
+
     /// Tells whether a real path lies where this policy may read.
     pub(crate) fn allows(&self, real: &Path) -> bool {
         self.check_roots(real).is_ok()

@@ -93,8 +93,8 @@ pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart) -> Start {
         match handler.before_agent_start(&event) {
             Ok(Some(AgentStart { system_prompt, message })) => {
                 if let Some(changed) = system_prompt.filter(|changed| *changed != event.system_prompt) {
-                    let change = change::between(&frozen, &changed);
-                    start.notes.push(changed_prefix(handler, &change, &changed));
+                    let change = own_change(&frozen, &event.system_prompt, &changed);
+                    start.notes.push(changed_prefix(handler, &change));
                     start.changes.push((handler.name(), change));
                     event.system_prompt = changed;
                 }
@@ -104,15 +104,35 @@ pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart) -> Start {
             Err(error) => start.notes.push(failed(handler, HookEvent::BeforeAgentStart, &error)),
         }
     }
-    start.system_prompt = if event.system_prompt.is_empty() { frozen } else { event.system_prompt };
+    if event.system_prompt.is_empty() && !frozen.is_empty() {
+        start.changes.clear();
+        start.notes.retain(|note| note.code != Code::PrefixChanged);
+        start.notes.push(emptied());
+        event.system_prompt = frozen;
+    }
+    start.system_prompt = event.system_prompt;
     start
+}
+
+/// What one handler changed: from which byte on, and how much of the frozen prompt is lost by it that
+/// those before had left.
+fn own_change(frozen: &str, before: &str, now: &str) -> Change {
+    let kept = |text: &str| change::between(frozen, text).first_byte;
+    let lost_bytes = kept(before).saturating_sub(kept(now));
+    Change { first_byte: change::between(before, now).first_byte, lost_bytes }
+}
+
+fn emptied() -> Note {
+    let message = "the hooks left an empty system prompt: the frozen one is used";
+    Note::new(Code::HookFailed, Severity::Warning, message)
 }
 
 /// Lets every handler rewrite a copy of the messages.
 pub(crate) fn context(handlers: &[Handler], messages: &[Message], cwd: &str) -> (Vec<Message>, Vec<Note>) {
-    let (mut event, mut notes) = (ContextEvent { messages: messages.to_vec() }, Vec::new());
+    let mut event = ContextEvent { messages: messages.to_vec(), cwd: cwd.to_owned() };
+    let mut notes = Vec::new();
     for handler in handlers {
-        let answer = handler.context(&event, cwd).and_then(|answer| match answer {
+        let answer = handler.context(&event).and_then(|answer| match answer {
             Some(messages) => check(&messages).map(|()| Some(messages)),
             None => Ok(None),
         });
@@ -137,7 +157,7 @@ fn check(messages: &[Message]) -> Result<(), HookError> {
 fn injected(message: Injected) -> Message {
     let content = match message {
         Injected::Text(text) => Value::from(text),
-        Injected::Content(content) => content.content,
+        Injected::Content(content) => content,
     };
     super::super::turn::message("user", content)
 }
@@ -148,13 +168,9 @@ fn failed(handler: &Handler, event: HookEvent, error: &HookError) -> Note {
     Note::new(Code::HookFailed, Severity::Warning, message).with_source(Source::Hook { name })
 }
 
-fn changed_prefix(handler: &Handler, change: &Change, now: &str) -> Note {
+fn changed_prefix(handler: &Handler, change: &Change) -> Note {
     let name = handler.name();
-    let message = if now.is_empty() {
-        format!("the hook `{name}` emptied the system prompt")
-    } else {
-        format!("the hook `{name}` changed the system prompt: {change}")
-    };
+    let message = format!("the hook `{name}` changed the system prompt {change}");
     Note::new(Code::PrefixChanged, Severity::Warning, message)
         .with_hint("return a `message` instead: it follows everything that is cached")
         .with_source(Source::Hook { name })

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::HookError;
 use crate::file::reason;
+use crate::object::Object;
 use crate::process::{self, Allowance, Finished, Stopped};
 
 /// When a handler is called.
@@ -53,8 +54,8 @@ pub struct CommandHook {
     pub folder: PathBuf,
     /// How long it may run.
     pub time_max: Duration,
-    /// How much it may print, in bytes.
-    pub output_bytes_max: usize,
+    /// How much it may print, in bytes, where the configuration says so.
+    pub output_bytes_max: Option<usize>,
     /// Names of environment variables that it gets besides the usual ones.
     pub env: Vec<String>,
 }
@@ -110,7 +111,7 @@ impl CommandHook {
             command: keys.command,
             folder: folder.to_owned(),
             time_max: keys.timeout_ms.map_or(HOOK_TIME_MAX, Duration::from_millis),
-            output_bytes_max: keys.output_bytes_max.unwrap_or(HOOK_OUTPUT_BYTES_MAX),
+            output_bytes_max: keys.output_bytes_max,
             env: keys.env,
         }
     }
@@ -120,7 +121,6 @@ impl CommandHook {
         &self,
         event: HookEvent,
         fields: &impl Serialize,
-        cwd: &str,
     ) -> Result<Option<A>, HookError> {
         if event != self.event {
             return Ok(None);
@@ -129,9 +129,11 @@ impl CommandHook {
         if let Value::Object(input) = &mut input {
             input.insert("event".into(), event.word().into());
         }
-        let allowance = Allowance { time: self.time_max, output_bytes_max: self.output_bytes_max };
-        let finished = process::run_with_input(self.command(cwd)?, input.to_string().as_bytes(), allowance)
-            .map_err(|stopped| HookError(self.stopped(&stopped)))?;
+        let input = input.to_string();
+        let allowance =
+            Allowance { time: self.time_max, output_bytes_max: self.output_bytes_max(input.len()) };
+        let finished = process::run_with_input(self.command()?, input.as_bytes(), allowance)
+            .map_err(|stopped| HookError(self.stopped(&stopped, allowance)))?;
         if !finished.status.success() {
             return Err(HookError(failed(&finished)));
         }
@@ -140,13 +142,15 @@ impl CommandHook {
             return Ok(None);
         }
         serde_json::from_str(&text)
+            .map(|Object(answer)| Some(answer))
             .map_err(|error| HookError(format!("its answer is not what it should be: {error}")))
     }
 
-    fn command(&self, cwd: &str) -> Result<Command, HookError> {
+    fn command(&self) -> Result<Command, HookError> {
         let program = self.program()?;
         let mut command = Command::new(program);
-        command.args(self.command.iter().skip(1)).current_dir(cwd).env_clear();
+        // Not in the working directory: a relative argument must not name a file of the repository.
+        command.args(self.command.iter().skip(1)).current_dir(&self.folder).env_clear();
         let names = USUAL.into_iter().chain(self.env.iter().map(String::as_str));
         command.envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
         Ok(command)
@@ -165,21 +169,31 @@ impl CommandHook {
         found.ok_or_else(|| HookError(format!("there is no program `{}` in PATH", written.display())))
     }
 
-    fn stopped(&self, stopped: &Stopped) -> String {
+    /// How much the program may print. One that returns all messages must be able to.
+    fn output_bytes_max(&self, input_bytes: usize) -> usize {
+        let returned = if self.event == HookEvent::Context { 2 * input_bytes } else { 0 };
+        self.output_bytes_max.unwrap_or(HOOK_OUTPUT_BYTES_MAX + returned)
+    }
+
+    fn stopped(&self, stopped: &Stopped, allowance: Allowance) -> String {
         match stopped {
-            Stopped::CannotStart(error) => format!("it cannot be started: {}", reason(error)),
+            Stopped::CannotStart(error) => {
+                let program =
+                    self.program().map_or_else(|_| String::new(), |path| path.display().to_string());
+                format!("{program} cannot be started: {}", reason(error))
+            }
             Stopped::TimedOut => format!("it took longer than {} ms", self.time_max.as_millis()),
-            Stopped::TooMuchOutput => format!("it printed more than {} bytes", self.output_bytes_max),
+            Stopped::TooMuchOutput => format!("it printed more than {} bytes", allowance.output_bytes_max),
             Stopped::CannotRead(error) => format!("its output cannot be read: {}", reason(error)),
         }
     }
 }
 
-/// The status, and the first line that the program wrote about it.
+/// The status, and the last line that the program wrote about it.
 fn failed(finished: &Finished) -> String {
     let errors = String::from_utf8_lossy(&finished.errors);
-    let first = errors.lines().map(str::trim).find(|line| !line.is_empty());
-    match first {
+    let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
+    match last {
         Some(line) => format!("{}: {}", finished.status, line.escape_debug()),
         None => finished.status.to_string(),
     }

@@ -36,7 +36,7 @@ impl Handler {
     ) -> Result<Option<ResourcePaths>, HookError> {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.resources_discover(event)),
-            Self::Command(hook) => hook.ask(HookEvent::ResourcesDiscover, event, &event.cwd),
+            Self::Command(hook) => hook.ask(HookEvent::ResourcesDiscover, event),
         }
     }
 
@@ -46,11 +46,11 @@ impl Handler {
     ) -> Result<Option<AgentStart>, HookError> {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.before_agent_start(event)),
-            Self::Command(hook) => hook.ask(HookEvent::BeforeAgentStart, event, &event.cwd),
+            Self::Command(hook) => hook.ask(HookEvent::BeforeAgentStart, event),
         }
     }
 
-    pub(super) fn context(&self, event: &ContextEvent, cwd: &str) -> Result<Option<Vec<Message>>, HookError> {
+    pub(super) fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, HookError> {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Answer {
@@ -59,7 +59,7 @@ impl Handler {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.context(event)),
             Self::Command(hook) => {
-                let answer: Option<Answer> = hook.ask(HookEvent::Context, event, cwd)?;
+                let answer: Option<Answer> = hook.ask(HookEvent::Context, event)?;
                 Ok(answer.map(|answer| answer.messages))
             }
         }

@@ -123,21 +123,26 @@ pub struct AgentStart {
 }
 
 /// A message that a handler adds. Its role is always `user`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
     /// Its text.
     Text(String),
-    /// Its content, in the caller's shape.
-    Content(InjectedContent),
+    /// Its content: blocks in the caller's shape.
+    Content(Value),
 }
 
-/// The content of a message that a handler adds.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InjectedContent {
-    /// Text, or blocks in the caller's shape.
-    pub content: Value,
+impl<'de> Deserialize<'de> for Injected {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let refuse =
+            || serde::de::Error::custom("`message` must be a text, or an object with `content` alone");
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Object(mut fields) if fields.len() == 1 => {
+                fields.remove("content").map(Self::Content).ok_or_else(refuse)
+            }
+            _ => Err(refuse()),
+        }
+    }
 }
 
 /// The model is about to be called.
@@ -145,4 +150,6 @@ pub struct InjectedContent {
 pub struct ContextEvent {
     /// A copy of the messages.
     pub messages: Vec<Message>,
+    /// The working directory.
+    pub cwd: String,
 }

@@ -145,6 +145,12 @@ pub(super) fn check_text(value: &Value) -> Result<(), Error> {
         let message = format!("`{kind}` is a group of facts: name one of them, as in `{kind}.NAME`");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
+    if value.kind() == ValueKind::Seq
+        && value.try_iter().is_ok_and(|mut items| items.next().is_some_and(|first| is_item(&first)))
+    {
+        let message = "this is a list of things with fields: walk it with `{% for … %}`";
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
     if let Some(item) = value.downcast_object_ref::<ItemValue>() {
         let message = format!("this has fields, and is no text itself: name one of them ({})", item.names());
         return Err(Error::new(ErrorKind::InvalidOperation, message));
@@ -153,6 +159,10 @@ pub(super) fn check_text(value: &Value) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::InvalidOperation, "this is a function: call it"));
     }
     Ok(())
+}
+
+fn is_item(value: &Value) -> bool {
+    value.downcast_object_ref::<ItemValue>().is_some()
 }
 
 #[derive(Debug)]

@@ -67,7 +67,7 @@ pub(super) fn read(spot: &Spot<'_>, head: &[u8]) -> (Option<Skill>, Vec<Problem>
 }
 
 fn skill(spot: &Spot<'_>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Problem>) {
-    let Spot { path, owner, is_in_root } = *spot;
+    let Spot { path, owner, is_in_root, named_by_file } = *spot;
     let description = match description(front_matter) {
         Ok(description) => description.to_owned(),
         Err(problem) => return (None, vec![problem]),
@@ -75,6 +75,7 @@ fn skill(spot: &Spot<'_>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Pro
     let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
     let name = match front_matter.value("name") {
         Some(Value::Text(name)) if !name.is_empty() => name.clone(),
+        _ if named_by_file => stem(path).to_owned(),
         _ => folder.to_owned(),
     };
     let mut problems = Vec::new();
@@ -90,6 +91,11 @@ fn skill(spot: &Spot<'_>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Pro
     }
     let location = path.display().to_string();
     (Some(Skill { name, description, location, owner, is_hidden }), problems)
+}
+
+/// The file's name without `.md`.
+fn stem(path: &Path) -> &str {
+    path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
 fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
@@ -111,7 +117,7 @@ fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
     match front_matter::split(text) {
         Split::Found { yaml, .. } => front_matter::parse(yaml).map_err(|error| Problem {
             place: Some(error.place_in_file()),
-            ..none(&format!("its front matter is broken: {}", error.message)).hint("quote the value")
+            ..none(&format!("its front matter is broken: {}", error.message))
         }),
         Split::Absent => Err(none("it has no front matter: the first line is not `---`")),
         Split::Unclosed => Err(none("its front matter has no closing `---`")),

@@ -35,8 +35,10 @@ impl Rules {
             match read_bytes(&folder.join(name), policy, CAP) {
                 Ok(bytes) => {
                     has_rules = true;
-                    for line in String::from_utf8_lossy(&bytes).lines() {
-                        let _ = builder.add_line(Some(folder.join(name)), line);
+                    let text = String::from_utf8_lossy(&bytes);
+                    let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
+                    for line in text.lines().filter(|line| *line != "!") {
+                        let _ = builder.add_line(Some(folder.join(name)), &as_git_reads(line));
                     }
                 }
                 Err(Absence::NoSuchFile) => {}
@@ -45,6 +47,43 @@ impl Rules {
         }
         let matcher = if has_rules { builder.build().ok() } else { None };
         (matcher.map(|matcher| Self { matcher }), failed)
+    }
+}
+
+/// Classes of characters that git knows by name.
+const CLASSES: [(&str, &str); 12] = [
+    ("[:alnum:]", "a-zA-Z0-9"),
+    ("[:alpha:]", "a-zA-Z"),
+    ("[:blank:]", " \t"),
+    ("[:cntrl:]", "\u{1}-\u{1F}\u{7F}"),
+    ("[:digit:]", "0-9"),
+    ("[:graph:]", "!-~"),
+    ("[:lower:]", "a-z"),
+    ("[:print:]", " -~"),
+    ("[:punct:]", "!-/:-@\\[-`{-~"),
+    ("[:space:]", " \t\r\u{B}\u{C}"),
+    ("[:upper:]", "A-Z"),
+    ("[:xdigit:]", "0-9a-fA-F"),
+];
+
+/// A pattern in words that the matcher reads as git reads the original: braces are no alternatives,
+/// classes have names, and a tab at the end belongs to the pattern.
+fn as_git_reads(line: &str) -> String {
+    let mut escaped = String::with_capacity(line.len());
+    let mut is_escaped = false;
+    for character in line.chars() {
+        if matches!(character, '{' | '}') && !is_escaped {
+            escaped.push('\\');
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        escaped.push(character);
+    }
+    for (name, characters) in CLASSES {
+        escaped = escaped.replace(name, characters);
+    }
+    match escaped.strip_suffix('\t') {
+        Some(rest) => format!("{rest}[\t]"),
+        None => escaped,
     }
 }
 

@@ -29,6 +29,8 @@ struct Root {
     owner: Owner,
     /// Whether `*.md` directly in it are skills.
     files: bool,
+    /// Whether these are called by their files' names.
+    named_by_file: bool,
 }
 
 /// Where a skill file was found.
@@ -37,6 +39,8 @@ struct Spot<'s> {
     owner: Owner,
     /// Whether it lies directly in a directory of skills, whose name says nothing about it.
     is_in_root: bool,
+    /// Whether it is called by its file's name when it has none of its own.
+    named_by_file: bool,
 }
 
 /// One file that could be a skill, and what became of it.
@@ -56,7 +60,8 @@ pub(crate) struct Found {
     pub(crate) candidates: Vec<Candidate>,
     /// What else a reader should know: directories that could not be read, limits.
     pub(crate) notes: Vec<Note>,
-    considered: Vec<Considered>,
+    /// Files and folders of which nothing became a candidate.
+    pub(crate) considered: Vec<Considered>,
 }
 
 impl Found {
@@ -113,9 +118,11 @@ pub(crate) fn find(
     }
     for path in more {
         if path.is_dir() {
-            scan::directory(&Root { path: path.clone(), owner: Owner::User, files: true }, &mut search);
+            let root = Root { path: path.clone(), owner: Owner::User, files: true, named_by_file: true };
+            scan::directory(&root, &mut search);
         } else {
-            search.linked_file(&Spot { path, owner: Owner::User, is_in_root: true });
+            let named_by_file = path.file_name().is_none_or(|name| name != "SKILL.md");
+            search.linked_file(&Spot { path, owner: Owner::User, is_in_root: named_by_file, named_by_file });
         }
     }
     if search.left_out > 0 {
@@ -135,15 +142,15 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
     let mut roots = Vec::new();
     for directory in &recipe.directories {
         let Some((path, owner)) = places.path(&directory.path) else { continue };
-        let files = directory.files;
+        let (files, named_by_file) = (directory.files, directory.named_by_file);
         match (owner, directory.upwards) {
             (Owner::Project, _) if !has_project => {}
             (Owner::Project, true) => {
                 let all = places.upwards().map(|folder| folder.join(&directory.path));
                 let others = all.filter(|path| !own.contains(&real(path)));
-                roots.extend(others.map(|path| Root { path, owner, files }));
+                roots.extend(others.map(|path| Root { path, owner, files, named_by_file }));
             }
-            _ => roots.push(Root { path, owner, files }),
+            _ => roots.push(Root { path, owner, files, named_by_file }),
         }
     }
     roots
@@ -203,7 +210,6 @@ impl Search<'_> {
             let outcome = Outcome::Malformed;
             return self.push(Candidate { outcome, why, problems, ..Candidate::unknown(location) });
         };
-        self.files.insert(identity, location.clone());
         let (outcome, why) = match self.names.get(&skill.name) {
             Some(first) => {
                 let why = format!("by {first}, which has the same name");
@@ -215,7 +221,11 @@ impl Search<'_> {
             }
             None => (Outcome::Used, None),
         };
-        self.names.entry(skill.name.clone()).or_insert_with(|| location.clone());
+        // A file that another one's name keeps out may still be listed under a second name of its own.
+        if outcome != Outcome::Shadowed {
+            self.files.insert(identity, location.clone());
+            self.names.insert(skill.name.clone(), location.clone());
+        }
         self.push(Candidate { skill: Some(skill), location, outcome, why, problems });
     }
 

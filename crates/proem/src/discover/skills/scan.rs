@@ -6,9 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use proem_core::considered::Outcome;
+use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
 use proem_core::limit::{DIRECTORY_ENTRIES_MAX, SKILL_DEPTH_MAX, SKILL_FOLDERS_MAX};
+use proem_core::lookalike::is_variant;
+use proem_core::note::{Code, Note, Severity};
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -40,6 +42,9 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
     };
     match open_folder(&root.path) {
         Ok(folder) => walk.folder(&folder, &root.path),
+        Err(Errno::NOTDIR) => {
+            walk.search.unread(&root.path, &Absence::Unreadable("it is not a directory".to_owned()));
+        }
         Err(error) => walk.search.unread(&root.path, &absence(&error.into())),
     }
 }
@@ -62,17 +67,9 @@ struct Entry {
 
 impl Walk<'_, '_> {
     fn folder(&mut self, folder: &OwnedFd, path: &Path) {
-        let Ok(identity) = rustix::fs::fstat(folder).map(|status| Identity::of_status(&status)) else {
+        let Ok(identity) = identity(folder) else { return };
+        if self.is_loop(identity, path) {
             return;
-        };
-        if self.chain.contains(&identity) {
-            let path = crate::file::shown(path);
-            let why = Some("of a folder that it lies in: a loop of links".to_owned());
-            return self.search.found.considered.push(proem_core::considered::Considered {
-                path,
-                outcome: Outcome::Duplicate,
-                why,
-            });
         }
         let (entries, ignore_files) = match list(folder) {
             Ok(listed) => listed,
@@ -92,6 +89,17 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// Tells whether a folder is one of those that are open, and lists it if so.
+    fn is_loop(&mut self, identity: Identity, path: &Path) -> bool {
+        let is_loop = self.chain.contains(&identity);
+        if is_loop {
+            let why = Some("of a folder that it lies in: a loop of links".to_owned());
+            let (path, outcome) = (crate::file::shown(path), Outcome::Duplicate);
+            self.search.found.considered.push(Considered { path, outcome, why });
+        }
+        is_loop
+    }
+
     fn entry(&mut self, folder: &OwnedFd, parent: &Path, entry: &Entry) {
         let path = parent.join(OsStr::from_bytes(&entry.name));
         let kind = match entry.kind {
@@ -105,17 +113,29 @@ impl Walk<'_, '_> {
         let is_folder = kind == FileType::Directory;
         let is_skill_file = self.chain.len() == 1 && self.root.files && entry.name.ends_with(b".md");
         if !is_folder && !is_skill_file {
-            return;
+            return self.other_file(&entry.name, &path);
         }
         if let Some(by) = ignored::excluding(&self.rules, &path, is_folder) {
             return self.search.ignored(&path, &by);
         }
-        if !is_folder {
+        if !is_folder && self.search.policy.is_secret(&path) {
+            self.search.unread(&path, &Absence::SecretPath);
+        } else if !is_folder {
             self.file(folder, &entry.name, &path, true);
         } else if entry.kind == FileType::Directory {
             self.real_folder(folder, &entry.name, &path);
         } else {
             self.linked_folder(&path);
+        }
+    }
+
+    /// A file that is none of ours. One whose name is nearly right has no effect, and nobody else says why.
+    fn other_file(&mut self, name: &[u8], path: &Path) {
+        if self.chain.len() > 1 && str::from_utf8(name).is_ok_and(|name| is_variant(name, "SKILL.md")) {
+            let shown = crate::file::shown(path);
+            let message = format!("{shown} is not read: a skill's file is called `SKILL.md`, byte for byte");
+            let note = Note::new(Code::NameVariant, Severity::Warning, message);
+            self.search.found.notes.push(note.with_source(super::file(&shown)));
         }
     }
 
@@ -140,6 +160,9 @@ impl Walk<'_, '_> {
             Ok(real) if !self.search.policy.allows(&real) => {
                 return self.search.unread(path, &Absence::OutsideRoots);
             }
+            Ok(real) if self.search.policy.is_secret(&real.join("SKILL.md")) => {
+                return self.search.unread(path, &Absence::SecretPath);
+            }
             Ok(real) => {
                 let note = self.search.places.link_outside(path, &real);
                 self.search.found.notes.extend(note);
@@ -147,6 +170,9 @@ impl Walk<'_, '_> {
             Err(error) => return self.search.unread(path, &absence(&error)),
         }
         let Ok(folder) = open_folder(path) else { return };
+        if identity(&folder).is_ok_and(|identity| self.is_loop(identity, path)) {
+            return;
+        }
         let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
         let has = |file: &str| exists(&folder, file.as_bytes());
         if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
@@ -200,7 +226,8 @@ impl Walk<'_, '_> {
     }
 
     fn opened(&mut self, opened: &Opened, path: &Path, is_in_root: bool) {
-        let spot = Spot { path, owner: self.root.owner, is_in_root };
+        let Root { owner, named_by_file, .. } = *self.root;
+        let spot = Spot { path, owner, is_in_root, named_by_file: is_in_root && named_by_file };
         match opened {
             Opened::Head(identity, bytes) => {
                 let head = std::mem::take(&mut self.buffer);
@@ -230,6 +257,10 @@ impl Walk<'_, '_> {
 
 const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+fn identity(folder: &OwnedFd) -> Result<Identity, Errno> {
+    rustix::fs::fstat(folder).map(|status| Identity::of_status(&status))
+}
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())
