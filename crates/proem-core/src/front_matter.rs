@@ -208,18 +208,15 @@ fn options() -> Options {
     }
 }
 
-/// The place of a key that is indented with a tab, which YAML forbids and the parser lets pass.
+/// The place of a first key that is indented with a tab, which YAML forbids and the parser lets pass there.
 fn tab_before_key(yaml: &str) -> Option<usize> {
-    let is_key_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let mut offset = 0;
-    for line in yaml.split_inclusive('\n') {
-        let key = line.trim_start_matches([' ', '\t']).split_once(':').map_or("", |(key, _)| key);
-        if line.starts_with('\t') && !key.is_empty() && key.bytes().all(is_key_byte) {
-            return Some(offset);
-        }
-        offset += line.len();
-    }
-    None
+    let first = yaml.split_inclusive('\n').find(|line| {
+        let is_first = !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        offset += if is_first { 0 } else { line.len() };
+        is_first
+    });
+    first.filter(|line| line.starts_with('\t')).map(|_| offset)
 }
 
 const NOT_A_MAP: &str = "front matter must be a map of keys and values";
