@@ -195,6 +195,7 @@ impl Session {
         let scene = Scene {
             build: &self.build,
             now: now.text(Carrier::Turn),
+            notes: now.frozen.notes(),
             tools: self.active(),
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),

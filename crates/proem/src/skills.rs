@@ -10,7 +10,7 @@ use crate::discover::skills::{self, Candidate};
 use crate::engine::{self, Caller, Memory};
 use crate::error::Error;
 use crate::host::Host;
-use crate::profiles::Profiles;
+use crate::profiles::{Found, Profiles};
 use crate::request::Request;
 use crate::resolve::{Author, Resolver};
 use crate::workspace::Workspace;
@@ -40,10 +40,11 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let name = request.profile.as_deref().unwrap_or(&config.profile.value);
-    let profile = Profiles::new(&host, &workspace).find(name)?.profile;
+    let Found { profile, is_of_workspace, .. } = Profiles::new(&host, &workspace).find(name)?;
     let (places, resolver) =
         (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
-    let author = if caller == Caller::Remote { Author::Other } else { Author::User };
+    let is_of_other = is_of_workspace || caller == Caller::Remote;
+    let author = if is_of_other { Author::Other } else { Author::User };
     let policy = resolver.read_policy(author);
     let (resources, mut notes) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
     let mut reports = Vec::new();

@@ -61,7 +61,8 @@ fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
         return input::read(path, what, TEMPLATE_BYTES_MAX);
     }
     let is_one_word = !value.contains(char::is_whitespace);
-    if is_one_word && (value.contains('/') || path.extension().is_some()) {
+    if is_one_word && (value.contains('/') || path.extension().is_some_and(|extension| !extension.is_empty()))
+    {
         print_warning(&format!("`{}` is no file, and is taken as the text itself", visible_line(value)));
     }
     Ok(value.to_owned())

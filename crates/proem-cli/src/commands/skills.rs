@@ -72,13 +72,18 @@ fn check(arguments: &SkillsCommand) -> Result<(), Failure> {
             let listed = skills.iter().filter(|skill| skill.outcome == Outcome::Used).count();
             let summary = format!(
                 "{} found, {listed} listed, {} to look at\n",
-                counted(skills.len(), "skill"),
+                counted(skills.iter().filter(|skill| is_skill(skill)).count(), "skill"),
                 counted(problems.len(), "problem")
             );
             print(&(problems.iter().map(|note| shown(note)).collect::<String>() + &summary))?;
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
+}
+
+/// Tells whether a file was read as a skill, whatever became of it.
+fn is_skill(report: &SkillReport) -> bool {
+    report.name.is_some() || report.outcome == Outcome::Malformed
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -26,7 +26,7 @@ impl ReadPolicy {
     }
 
     /// Refuses by the path's spelling alone, so that the answer does not tell what exists.
-    pub(super) fn check_as_written(&self, path: &Path) -> Result<(), Absence> {
+    pub(crate) fn check_as_written(&self, path: &Path) -> Result<(), Absence> {
         if let Some(roots) = &self.roots {
             let plain = without_dots(path);
             if !is_beneath(&plain, roots) {
@@ -45,6 +45,11 @@ impl ReadPolicy {
 
     /// Turns "no such file" into a refusal where the missing file would lie outside the roots.
     pub(super) fn hide_absence(&self, path: &Path, why: Absence) -> Absence {
+        // Below a root that does not exist there is nothing to hide.
+        let is_below = |root: &PathBuf| path.starts_with(root) && !root.exists();
+        if self.roots.iter().flatten().any(is_below) {
+            return why;
+        }
         match self.check_roots(&nearest_existing(path, 0)) {
             Err(refused) => refused,
             Ok(()) => why,

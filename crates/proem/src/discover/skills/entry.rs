@@ -118,6 +118,7 @@ fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
         Split::Found { yaml, .. } => front_matter::parse(yaml).map_err(|error| Problem {
             place: Some(error.place_in_file()),
             ..none(&format!("its front matter is broken: {}", error.message))
+                .hint("look at the line that is named; a value with `: ` or ` #` in it needs quotes")
         }),
         Split::Absent => Err(none("it has no front matter: the first line is not `---`")),
         Split::Unclosed => Err(none("its front matter has no closing `---`")),
@@ -144,7 +145,8 @@ fn check_name(name: &str, folder: Option<&str>, front_matter: &FrontMatter, prob
     if let Some(other @ (Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_))) =
         front_matter.value("name")
     {
-        let message = format!("`name` is {}; the folder's name is taken", other.word());
+        let whose = if folder.is_some() { "folder" } else { "file" };
+        let message = format!("`name` is {}; the {whose}'s name is taken", other.word());
         problems.push(Problem::new(message).hint("put it into quotes"));
     }
     let is_word = |word: &str| {

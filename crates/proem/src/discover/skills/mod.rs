@@ -73,13 +73,13 @@ impl Found {
 
     /// The notes and files for the prompt.
     pub(crate) fn trail(&self) -> Trail {
-        let mut notes = self.notes.clone();
-        let all = self
+        let of_skills = self
             .candidates
             .iter()
             .flat_map(|candidate| candidate.problems.iter().map(|problem| problem.note(&candidate.location)));
-        notes.extend(all.clone().take(SKILL_NOTES_MAX));
-        let left = all.count().saturating_sub(SKILL_NOTES_MAX);
+        let all = self.notes.iter().cloned().chain(of_skills);
+        let mut notes: Vec<Note> = all.clone().take(SKILL_NOTES_MAX).collect();
+        let left = all.count() - notes.len();
         if left > 0 {
             let message = format!("{left} more notes about skills are not written");
             notes.push(

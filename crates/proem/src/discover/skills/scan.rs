@@ -23,6 +23,12 @@ const FILE_NAME: &[u8] = b"SKILL.md";
 
 /// Looks through a directory of skills; one that does not exist is only listed.
 pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
+    // Before anything is looked at: the answer must not tell what exists where one may not read.
+    if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) =
+        search.policy.check_as_written(&root.path)
+    {
+        return search.unread(&root.path, &why);
+    }
     let real = match root.path.canonicalize() {
         Ok(real) => real,
         Err(error) => return search.unread(&root.path, &absence(&error)),
@@ -136,6 +142,8 @@ impl Walk<'_, '_> {
             let message = format!("{shown} is not read: a skill's file is called `SKILL.md`, byte for byte");
             let note = Note::new(Code::NameVariant, Severity::Warning, message);
             self.search.found.notes.push(note.with_source(super::file(&shown)));
+            let (outcome, why) = (Outcome::Malformed, Some("its name is not SKILL.md".to_owned()));
+            self.search.found.considered.push(Considered { path: shown, outcome, why });
         }
     }
 
