@@ -52,10 +52,31 @@ struct Pack {
     prompt: BTreeMap<String, String>,
 }
 
+/// A pack besides those in the usual places.
+#[derive(Debug, Clone)]
+pub enum RequestPack {
+    /// The request names it, and this is what its caller may read.
+    #[expect(private_interfaces, reason = "only a build makes one")]
+    Given(PathBuf, ReadPolicy),
+    /// A hook names it.
+    OfHook(PathBuf),
+}
+
+/// Whether there must be such a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// It may be missing.
+    None,
+    /// Without it there is a note.
+    Noted,
+    /// Without it there is no prompt.
+    Required,
+}
+
 /// Where a layer comes from.
 struct Layer {
     path: PathBuf,
-    is_required: bool,
+    need: Need,
     stability: Stability,
     author: Author,
     policy: ReadPolicy,
@@ -68,7 +89,7 @@ impl Catalog {
     pub fn load(
         host: &Host,
         workspace: &Workspace,
-        packs: &[PathBuf],
+        packs: &[RequestPack],
         has_project: bool,
     ) -> Result<Self, Error> {
         let mut catalog = Self::default();
@@ -83,54 +104,47 @@ impl Catalog {
         let mut layers: Vec<Layer> = Vec::new();
         layers.extend(host.config_dir().map(|folder| Layer {
             path: folder.join(FILE_NAME),
-            is_required: false,
+            need: Need::None,
             stability: Stability::User,
             author: Author::User,
             policy: user_policy.clone(),
         }));
         layers.extend(has_project.then(|| Layer {
             path: workspace.folder().join(FILE_NAME),
-            is_required: false,
+            need: Need::None,
             stability: Stability::Project,
             author: Author::Other,
             policy: workspace.own_files(host),
         }));
-        layers.extend(packs.iter().map(|pack| Layer {
-            path: workspace.path().join(pack),
-            is_required: true,
-            stability: Stability::Session,
-            author: Author::User,
-            policy: user_policy.clone(),
+        layers.extend(packs.iter().map(|pack| {
+            let (path, policy, need) = match pack {
+                RequestPack::Given(path, policy) => (path, policy, Need::Required),
+                RequestPack::OfHook(path) => (path, &user_policy, Need::Noted),
+            };
+            let (path, policy) = (workspace.path().join(path), policy.clone());
+            Layer { path, need, stability: Stability::Session, author: Author::User, policy }
         }));
         for layer in &layers {
-            catalog.lay(layer)?;
-        }
-        Ok(catalog)
-    }
-
-    /// Lays packs over the rest that hooks bring. One that cannot be used is noted and left out.
-    pub(crate) fn lay_extensions(&mut self, host: &Host, packs: &[PathBuf]) {
-        for path in packs {
-            let layer = Layer {
-                path: path.clone(),
-                is_required: true,
-                stability: Stability::User,
-                author: Author::User,
-                policy: ReadPolicy::user(host.home().as_deref(), &[]),
-            };
-            if let Err(error) = self.lay(&layer) {
-                let message = format!("a pack that a hook brings is left out: {error}");
-                let source = Source::File { path: path.display().to_string(), place: None };
-                self.notes.push(Note::new(Code::HookFailed, Severity::Warning, message).with_source(source));
+            match catalog.lay(layer) {
+                Err(error) if layer.need == Need::Noted => {
+                    let note = Note::new(
+                        Code::HookFailed,
+                        Severity::Warning,
+                        format!("a pack of a hook is left out: {error}"),
+                    );
+                    catalog.notes.push(note);
+                }
+                laid => laid?,
             }
         }
+        Ok(catalog)
     }
 
     fn lay(&mut self, layer: &Layer) -> Result<(), Error> {
         let shown = layer.path.display().to_string();
         let text = match read_text(&layer.path, &layer.policy, CAP) {
             Ok(text) => text,
-            Err(Absence::NoSuchFile) if !layer.is_required => return Ok(()),
+            Err(Absence::NoSuchFile) if layer.need == Need::None => return Ok(()),
             Err(why) => return Err(Error::File { role: "pack", path: shown, why }),
         };
         for (key, text) in parse(&text, &shown)?.prompt {

@@ -1,6 +1,5 @@
 //! The whole pipeline on one screen: parse → discover → resolve → render → assemble → freeze.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
@@ -8,7 +7,7 @@ use proem_core::frozen::{Frozen, Suffix, freeze};
 use proem_core::note::Note;
 
 use crate::base::{self, Sources};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, RequestPack};
 use crate::config::Config;
 use crate::discover::{Discovered, Places};
 use crate::error::Error;
@@ -17,7 +16,7 @@ use crate::host::Host;
 use crate::libraries::Libraries;
 use crate::profiles::{Found, Profiles};
 use crate::request::Request;
-use crate::resolve::Resolver;
+use crate::resolve::{Author, Resolver};
 use crate::sections::{self, Builder};
 use crate::tools::Tools;
 use crate::unused;
@@ -62,6 +61,8 @@ pub(crate) struct Memory {
     pub(crate) discovered: Discovered,
     /// What hooks bring; they are asked when there is nothing here.
     pub(crate) resources: Option<Resources>,
+    /// What was said about hooks then.
+    pub(crate) hook_notes: Vec<Note>,
     /// Why they are asked.
     pub(crate) reason: DiscoverReason,
 }
@@ -99,7 +100,7 @@ pub(crate) fn build_parts(
     memory: &mut Memory,
     parts: Parts,
 ) -> Result<Build, Error> {
-    let host = Host::new(&request.host)?;
+    let host = Host::of(request, caller)?;
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let name = request.profile.as_deref().unwrap_or(&config.profile.value);
@@ -107,13 +108,16 @@ pub(crate) fn build_parts(
 
     base::refuse_two(request)?;
     let tools = Tools::of(request, &profile)?;
-    let (resources, hook_notes) = resources(memory, hooks, &config, &host, &workspace);
+    let (resources, mut hook_notes) = resources(memory, hooks, &config, &host, &workspace);
+    hook_notes.retain(|_| parts == Parts::All);
     let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
     let catalog = if profile.sections.iter().any(unused::is_catalogued) {
-        let packs: Vec<PathBuf> = request.packs.iter().flatten().map(PathBuf::from).collect();
-        let mut catalog = Catalog::load(&host, &workspace, &packs, request.project != Some(false))?;
-        catalog.lay_extensions(&host, &resources.packs);
-        catalog
+        let author = if caller == Caller::Remote { Author::Other } else { Author::User };
+        let policy = Resolver::new(request, &host, &workspace, &config).read_policy(author);
+        let own = request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone()));
+        let packs: Vec<RequestPack> =
+            own.chain(resources.packs.iter().cloned().map(RequestPack::OfHook)).collect();
+        Catalog::load(&host, &workspace, &packs, request.project != Some(false))?
     } else {
         Catalog::default()
     };
@@ -151,11 +155,12 @@ pub(crate) fn resources(
     workspace: &Workspace,
 ) -> (Resources, Vec<Note>) {
     if let Some(resources) = &memory.resources {
-        return (resources.clone(), Vec::new());
+        return (resources.clone(), memory.hook_notes.clone());
     }
     let handlers = hooks::handlers(hooks, &config.hooks.value);
     let event = ResourcesDiscover { cwd: workspace.cwd().to_owned(), reason: memory.reason };
     let (resources, notes) = hooks::discover(&handlers, &event, host.home().as_deref());
     memory.resources = Some(resources.clone());
+    memory.hook_notes.clone_from(&notes);
     (resources, notes)
 }

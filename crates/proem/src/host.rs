@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use proem_core::fact::Absence;
 
+use crate::engine::Caller;
 use crate::error::Error;
 use crate::long_date::local_date;
-use crate::request::{HostPins, Pin};
+use crate::request::{HostPins, Pin, Request};
 
 /// The machine as one build sees it. The clock is read at most once.
 #[derive(Debug)]
@@ -20,6 +21,24 @@ pub struct Host {
 }
 
 impl Host {
+    /// The machine as this request says it is. What decides which configuration counts, and so what may
+    /// be read and run, nobody can say over a connection.
+    pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+        let HostPins { home, config_dir, env, .. } = &request.host;
+        let said = [
+            ("home", *home != Pin::Observe),
+            ("config_dir", *config_dir != Pin::Observe),
+            ("env", *env != Pin::Observe),
+        ];
+        match said.iter().find(|(_, is_said)| *is_said && caller == Caller::Remote) {
+            Some((field, _)) => Err(Error::request_with_hint(
+                format!("`host.{field}` cannot be said over a connection"),
+                "leave it out: it decides what may be read and run",
+            )),
+            None => Self::new(&request.host),
+        }
+    }
+
     /// Takes what the request says about the machine; looks at nothing yet.
     pub fn new(pins: &HostPins) -> Result<Self, Error> {
         let said_now = match &pins.now {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
+use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
 use crate::config::Config;
@@ -61,7 +62,7 @@ impl Engine {
     /// assert_eq!(session.set_active_tools(&["bash", "read"])?, Rebuild::Unchanged);
     /// assert!(matches!(session.set_active_tools(&["read"])?, Rebuild::Opened { epoch: 2, .. }));
     ///
-    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() })?;
+    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() });
     /// assert!(turn.system_prompt.contains("- read: Read file contents"));
     /// assert_eq!(turn.messages.len(), 1);
     /// # Ok::<(), proem::Error>(())
@@ -135,7 +136,7 @@ pub struct Session {
 
 impl Session {
     fn start(engine: Engine, request: Request, caller: Caller) -> Result<Self, Error> {
-        let host = Host::new(&request.host)?;
+        let host = Host::of(&request, caller)?;
         let workspace = Workspace::open(request.cwd.as_deref())?;
         let config = Config::load(&host, &workspace)?;
         let name = request.profile.as_deref().unwrap_or(&config.profile.value);
@@ -187,21 +188,43 @@ impl Session {
     }
 
     /// Everything that the model sees in one turn. A hook's changes hold for this turn alone, and so do the
-    /// facts on the `turn` carrier: they are observed again, while what is frozen stays as it is.
-    pub fn turn(&self, prompt: &Prompt) -> Result<Turn, Error> {
-        let mut memory = self.memory.clone();
-        let hooks = &self.engine.hooks;
-        let now = engine::build_parts(&self.request, self.caller, hooks, &mut memory, Parts::Turn)?;
+    /// facts on the `turn` carrier: they are observed again, while what is frozen stays as it is. Where that
+    /// fails, the last ones are used, with a note.
+    #[must_use]
+    pub fn turn(&self, prompt: &Prompt) -> Turn {
+        let mut notes: Vec<Note> = Vec::new();
+        let now = match self.observe() {
+            Ok(now) => now.map(|now| {
+                notes
+                    .extend(now.frozen.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
+                now.text(Carrier::Turn).map(str::to_owned)
+            }),
+            Err(error) => {
+                notes.push(not_observed(&error));
+                None
+            }
+        };
+        let now = now.unwrap_or_else(|| self.build.text(Carrier::Turn).map(str::to_owned));
         let scene = Scene {
             build: &self.build,
-            now: now.text(Carrier::Turn),
-            notes: now.frozen.notes(),
+            now: now.as_deref(),
             tools: self.active(),
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),
             handlers: &self.handlers,
         };
-        Ok(turn::turn(&scene, prompt))
+        let mut turn = turn::turn(&scene, prompt);
+        turn.notes.append(&mut notes);
+        turn
+    }
+
+    /// Builds what belongs to one turn, if the profile has such a thing.
+    fn observe(&self) -> Result<Option<Build>, Error> {
+        if self.build.text(Carrier::Turn).is_none() {
+            return Ok(None);
+        }
+        let (mut memory, hooks) = (self.memory.clone(), &self.engine.hooks);
+        engine::build_parts(&self.request, self.caller, hooks, &mut memory, Parts::Turn).map(Some)
     }
 
     /// Says which tools are active, by name and in this order. Unknown names are ignored; the same set in
@@ -238,7 +261,7 @@ impl Session {
 
     /// Adds paths that an extension brings, behind those that are there.
     pub fn add_resources(&mut self, paths: &ResourcePaths) -> Result<Rebuild, Error> {
-        let host = Host::new(&self.request.host)?;
+        let host = Host::of(&self.request, self.caller)?;
         let mut memory = self.memory.clone();
         let mut resources = memory.resources.unwrap_or_default();
         let before = resources.clone();
@@ -256,8 +279,8 @@ impl Session {
     }
 
     fn take_tools(&mut self, tools: Vec<Tool>, trigger: Trigger) -> Result<Rebuild, Error> {
-        let is_same =
-            tools.len() == self.active().len() && tools.iter().all(|tool| self.active().contains(tool));
+        let active = distinct(self.active());
+        let is_same = tools.len() == active.len() && tools.iter().all(|tool| active.contains(&tool));
         if is_same {
             return Ok(Rebuild::Unchanged);
         }
@@ -270,9 +293,33 @@ impl Session {
         if let Some(reason) = trigger.reason().filter(|reason| !self.rebuild.contains(reason)) {
             return Ok(Rebuild::NotAllowed(reason));
         }
-        self.build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
+        let build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
+        if trigger == Trigger::Reload {
+            let host = Host::of(&request, self.caller)?;
+            let config = Config::load(&host, &self.workspace)?;
+            let name = request.profile.as_deref().unwrap_or(&config.profile.value);
+            self.rebuild = Profiles::new(&host, &self.workspace).find(name)?.profile.rebuild;
+            self.handlers = hooks::handlers(&self.engine.hooks, &config.hooks.value);
+        }
+        self.build = build;
         (self.request, self.memory, self.trigger) = (request, memory, trigger);
         self.epoch += 1;
         Ok(Rebuild::Opened { epoch: self.epoch, trigger })
     }
+}
+
+fn not_observed(error: &Error) -> Note {
+    let message = format!("the facts of this turn are those of an earlier one: {error}");
+    Note::new(Code::Absent, Severity::Warning, message)
+}
+
+/// The first of each name, as the prompt takes them.
+fn distinct(tools: &[Tool]) -> Vec<&Tool> {
+    let mut distinct: Vec<&Tool> = Vec::new();
+    for tool in tools {
+        if !distinct.iter().any(|known| known.name == tool.name) {
+            distinct.push(tool);
+        }
+    }
+    distinct
 }

@@ -36,7 +36,7 @@ pub struct SkillReport {
 ///
 /// A profile that lists no skills has none.
 pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
-    let host = Host::new(&request.host)?;
+    let host = Host::of(request, caller)?;
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let name = request.profile.as_deref().unwrap_or(&config.profile.value);

@@ -2,7 +2,7 @@
 
 use proem_core::carrier::Carrier;
 use proem_core::change::Change;
-use proem_core::note::{Note, Severity};
+use proem_core::note::Note;
 use serde_json::{Value, json};
 
 use crate::engine::Build;
@@ -82,8 +82,6 @@ pub(crate) struct Scene<'s> {
     pub(crate) build: &'s Build,
     /// The text of the `turn` carrier, as of now.
     pub(crate) now: Option<&'s str>,
-    /// What a reader should know about it.
-    pub(crate) notes: &'s [Note],
     pub(crate) tools: &'s [Tool],
     pub(crate) model: Option<&'s str>,
     pub(crate) cwd: &'s str,
@@ -96,7 +94,6 @@ pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
     let history = history(scene, prompt, injected);
     let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd);
     notes.extend(more);
-    notes.extend(scene.notes.iter().filter(|note| note.severity > Severity::Info).cloned());
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
     let mut tools: Vec<ToolDefinition> = Vec::new();
     for tool in scene.tools {

@@ -6,6 +6,7 @@ use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
 use super::{Owner, file};
+use crate::file::shown;
 use crate::host::Host;
 use crate::workspace::Workspace;
 
@@ -74,10 +75,9 @@ impl Places {
         if !self.is_in_project(found) || real.starts_with(&self.project) {
             return None;
         }
-        let message =
-            format!("{} is a link that leads out of the project, to {}", found.display(), real.display());
-        let note = Note::new(Code::LinkOutside, Severity::Warning, message);
-        Some(note.with_source(file(&found.display().to_string())))
+        let (found, real) = (shown(found), shown(real));
+        let message = format!("{found} is a link that leads out of the project, to {real}");
+        Some(Note::new(Code::LinkOutside, Severity::Warning, message).with_source(file(&found)))
     }
 }
 

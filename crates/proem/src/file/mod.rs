@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
-pub(crate) use open::{Identity, check_regular, reason};
+pub(crate) use open::{Identity, check_regular, real_path, reason};
 pub(crate) use policy::ReadPolicy;
 
 /// A path for messages: what it was called must not reach a screen as commands.
@@ -92,6 +92,11 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
     policy.check_as_written(path)?;
     let opened = open::open(path).map_err(|why| policy.hide_absence(path, why))?;
     policy.check_opened(path, &opened.path)?;
+    // Different each time, and about this very process: whoever wants that must write so.
+    let is_of_kernel = |path: &Path| path.starts_with("/proc") || path.starts_with("/sys");
+    if is_of_kernel(&opened.path) && !is_of_kernel(path) {
+        return Err(Absence::NotRegular("file of the kernel"));
+    }
     Ok(opened)
 }
 

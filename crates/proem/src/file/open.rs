@@ -1,7 +1,9 @@
 //! Opens regular files and nothing else, without waiting for anything.
 
+use std::ffi::OsString;
 use std::fs::{File, FileType, Metadata};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -55,9 +57,13 @@ pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
 
 /// The path of what was opened, links resolved: asked of the descriptor, so that nobody can swap it.
 #[cfg(target_os = "linux")]
-fn real_path(file: &File, _path: &Path) -> io::Result<PathBuf> {
-    use std::os::fd::AsRawFd;
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    // What was replaced meanwhile keeps its name, with a mark behind it. A name that says secret must not
+    // become harmless by that.
+    let name = path.as_os_str().as_bytes();
+    Ok(OsString::from_vec(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec()).into())
 }
 
 /// The path of what was opened, links resolved, checked against the descriptor's identity.

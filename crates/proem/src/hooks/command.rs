@@ -137,11 +137,13 @@ impl CommandHook {
         if !finished.status.success() {
             return Err(HookError(failed(&finished)));
         }
-        let text = String::from_utf8_lossy(&finished.output);
+        let text = str::from_utf8(&finished.output).map_err(|error| {
+            HookError(format!("its answer is not UTF-8: bad byte at offset {}", error.valid_up_to()))
+        })?;
         if text.trim().is_empty() {
             return Ok(None);
         }
-        serde_json::from_str(&text)
+        serde_json::from_str(text)
             .map(|Object(answer)| Some(answer))
             .map_err(|error| HookError(format!("its answer is not what it should be: {error}")))
     }

@@ -84,7 +84,7 @@ where
         let _ = sender.send(answer.unwrap_or_else(|_| Err(HookError("it panicked".into()))));
     };
     thread::Builder::new()
-        .name(format!("hook {}", hook.name()))
+        .name("hook".to_owned())
         .spawn(work)
         .map_err(|error| HookError(format!("no thread for it: {error}")))?;
     receiver

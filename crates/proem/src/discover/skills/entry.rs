@@ -9,6 +9,7 @@ use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
 use super::{Owner, Spot};
+use crate::file::shown;
 
 const NAME_CHARACTERS_MAX: usize = 64;
 const DESCRIPTION_CHARACTERS_MAX: usize = 1024;
@@ -46,6 +47,7 @@ impl Problem {
 
     /// The name is taken.
     pub(super) fn shadowed(name: &str, first: &str) -> Self {
+        let (name, first) = (name.escape_debug(), shown(Path::new(first)));
         let message = format!("the skill `{name}` is not listed: {first} has the same name and comes first");
         Self { code: Code::Shadowed, ..Self::new(message).hint("rename one of them, or remove it") }
     }

@@ -1,6 +1,6 @@
 //! Reads the head of a skill file: as much as front matter may take, and usually in one go.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use proem_core::fact::Absence;
@@ -31,7 +31,7 @@ pub(super) enum Opened {
 /// and opening it without waiting does no harm before the descriptor says what it is.
 pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> Opened {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+    let opened = match open_below(folder, name, flags) {
         Ok(opened) => opened,
         Err(Errno::NOENT | Errno::NOTDIR) => return Opened::Missing,
         Err(Errno::LOOP) => return Opened::Careful,
@@ -48,6 +48,23 @@ pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec
         Ok(bytes) => Opened::Head(Identity::of_status(&status), bytes),
         Err(error) => Opened::Failed(error),
     }
+}
+
+/// Opens without following any link: the folder on the way may have become one since it was listed.
+#[cfg(target_os = "linux")]
+fn open_below(folder: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::ResolveFlags;
+    match rustix::fs::openat2(folder, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // An old kernel, or a sandbox that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(folder, name, flags, Mode::empty()),
+        opened => opened,
+    }
+}
+
+/// Opens without following a link at the end of the name.
+#[cfg(not(target_os = "linux"))]
+fn open_below(folder: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(folder, name, flags, Mode::empty())
 }
 
 /// Reads until the front matter is closed, the buffer is full or the file ends.

@@ -37,7 +37,9 @@ impl Rules {
                     has_rules = true;
                     let text = String::from_utf8_lossy(&bytes);
                     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
-                    for line in text.lines().filter(|line| *line != "!") {
+                    // Nothing stands for nothing; the library takes it for everything.
+                    let is_pattern = |line: &&str| !matches!(line.trim_end(), "!" | "!/" | "/");
+                    for line in text.lines().filter(is_pattern) {
                         let _ = builder.add_line(Some(folder.join(name)), &as_git_reads(line));
                     }
                 }

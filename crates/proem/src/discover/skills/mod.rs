@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
-use proem_core::limit::{SKILL_NOTES_MAX, SKILLS_MAX};
+use proem_core::limit::{PATH_BYTES_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillsRecipe;
 
@@ -126,7 +126,7 @@ pub(crate) fn find(
         }
     }
     if search.left_out > 0 {
-        search.found.notes.push(too_many(search.left_out));
+        search.found.notes.insert(0, too_many(search.left_out));
     }
     search.found
 }
@@ -196,6 +196,9 @@ impl Search<'_> {
         let Some(location) = path.to_str().map(str::to_owned) else {
             return self.unread(path, &Absence::BadPath("the path is not UTF-8"));
         };
+        if location.len() > PATH_BYTES_MAX {
+            return self.unread(path, &Absence::BadPath("the path is too long"));
+        }
         if let Some(first) = self.files.get(&identity) {
             let why = Some(format!("of {first}"));
             return self.push(Candidate { outcome: Outcome::Duplicate, why, ..Candidate::unknown(location) });

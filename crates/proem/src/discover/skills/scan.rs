@@ -1,5 +1,6 @@
 //! Looks through one directory of skills, depth first, by entry name.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 use super::head::{self, HEAD_BYTES_MAX, Opened};
 use super::ignored::{self, Rules};
 use super::{Root, Search, Spot};
-use crate::file::{Identity, reason};
+use crate::file::{self, Identity, reason};
 
 const FILE_NAME: &[u8] = b"SKILL.md";
 
@@ -29,30 +30,41 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
     {
         return search.unread(&root.path, &why);
     }
-    let real = match root.path.canonicalize() {
-        Ok(real) => real,
-        Err(error) => return search.unread(&root.path, &absence(&error)),
-    };
-    if !search.policy.allows(&real) {
-        return search.unread(&root.path, &Absence::OutsideRoots);
-    }
-    let note = search.places.link_outside(&root.path, &real);
-    search.found.notes.extend(note);
+    let Some(folder) = open_allowed(&root.path, search) else { return };
     let mut walk = Walk {
         root,
         search,
         chain: Vec::new(),
+        seen: BTreeSet::new(),
         rules: Vec::new(),
         folders: 0,
         buffer: Vec::with_capacity(HEAD_BYTES_MAX),
     };
-    match open_folder(&root.path) {
-        Ok(folder) => walk.folder(&folder, &root.path),
-        Err(Errno::NOTDIR) => {
-            walk.search.unread(&root.path, &Absence::Unreadable("it is not a directory".to_owned()));
+    walk.folder(&folder, &root.path);
+}
+
+/// Opens a folder that a link may lead to, and asks the policy about what was opened: the path may lead
+/// elsewhere by now.
+fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
+    let opened = open_folder(path).map_err(|error| match error {
+        Errno::NOTDIR if path.exists() => Absence::Unreadable("it is not a directory".to_owned()),
+        error => absence(&error.into()),
+    });
+    let opened = opened
+        .and_then(|folder| Ok((file::real_path(&folder, path).map_err(|error| absence(&error))?, folder)));
+    match opened {
+        Ok((real, _)) if !search.policy.allows(&real) => search.unread(path, &Absence::OutsideRoots),
+        Ok((real, _)) if search.policy.is_secret(&real.join("SKILL.md")) => {
+            search.unread(path, &Absence::SecretPath);
         }
-        Err(error) => walk.search.unread(&root.path, &absence(&error.into())),
+        Ok((real, folder)) => {
+            let note = search.places.link_outside(path, &real);
+            search.found.notes.extend(note);
+            return Some(folder);
+        }
+        Err(why) => search.unread(path, &search.policy.hide_absence(path, why)),
     }
+    None
 }
 
 struct Walk<'w, 's> {
@@ -60,6 +72,8 @@ struct Walk<'w, 's> {
     search: &'w mut Search<'s>,
     /// The folders that are open, so that a loop of links ends.
     chain: Vec<Identity>,
+    /// The folders that were looked through, so that there are not more ways than folders.
+    seen: BTreeSet<Identity>,
     rules: Vec<Rules>,
     folders: usize,
     buffer: Vec<u8>,
@@ -76,6 +90,11 @@ impl Walk<'_, '_> {
         let Ok(identity) = identity(folder) else { return };
         if self.is_loop(identity, path) {
             return;
+        }
+        if !self.seen.insert(identity) {
+            let (path, why) = (file::shown(path), Some("of a folder that was looked through".to_owned()));
+            let outcome = Outcome::Duplicate;
+            return self.search.found.considered.push(Considered { path, outcome, why });
         }
         let (entries, ignore_files) = match list(folder) {
             Ok(listed) => listed,
@@ -100,7 +119,7 @@ impl Walk<'_, '_> {
         let is_loop = self.chain.contains(&identity);
         if is_loop {
             let why = Some("of a folder that it lies in: a loop of links".to_owned());
-            let (path, outcome) = (crate::file::shown(path), Outcome::Duplicate);
+            let (path, outcome) = (file::shown(path), Outcome::Duplicate);
             self.search.found.considered.push(Considered { path, outcome, why });
         }
         is_loop
@@ -109,11 +128,14 @@ impl Walk<'_, '_> {
     fn entry(&mut self, folder: &OwnedFd, parent: &Path, entry: &Entry) {
         let path = parent.join(OsStr::from_bytes(&entry.name));
         let kind = match entry.kind {
-            FileType::Symlink | FileType::Unknown => match target_kind(&path) {
-                Some(kind) => kind,
-                // A link that leads nowhere.
-                None => return self.search.unread(&path, &Absence::NoSuchFile),
-            },
+            FileType::Symlink | FileType::Unknown => {
+                // What lies outside is refused whatever it is, and whether it is.
+                let why = self.search.policy.hide_absence(&path, Absence::NoSuchFile);
+                match target_kind(&path) {
+                    Some(kind) if why == Absence::NoSuchFile => kind,
+                    _ => return self.search.unread(&path, &why),
+                }
+            }
             kind => kind,
         };
         let is_folder = kind == FileType::Directory;
@@ -138,7 +160,7 @@ impl Walk<'_, '_> {
     /// A file that is none of ours. One whose name is nearly right has no effect, and nobody else says why.
     fn other_file(&mut self, name: &[u8], path: &Path) {
         if self.chain.len() > 1 && str::from_utf8(name).is_ok_and(|name| is_variant(name, "SKILL.md")) {
-            let shown = crate::file::shown(path);
+            let shown = file::shown(path);
             let message = format!("{shown} is not read: a skill's file is called `SKILL.md`, byte for byte");
             let note = Note::new(Code::NameVariant, Severity::Warning, message);
             self.search.found.notes.push(note.with_source(super::file(&shown)));
@@ -156,7 +178,7 @@ impl Walk<'_, '_> {
         if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
             return self.opened(&opened, &path.join("SKILL.md"), false);
         }
-        match rustix::fs::openat(parent, name, FOLDER_FLAGS, Mode::empty()) {
+        match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
             Ok(folder) => self.descend(&folder, path),
             Err(error) => self.search.unread(path, &absence(&error.into())),
         }
@@ -164,20 +186,7 @@ impl Walk<'_, '_> {
 
     /// A link to a folder: it may lead anywhere, so the policy is asked.
     fn linked_folder(&mut self, path: &Path) {
-        match path.canonicalize() {
-            Ok(real) if !self.search.policy.allows(&real) => {
-                return self.search.unread(path, &Absence::OutsideRoots);
-            }
-            Ok(real) if self.search.policy.is_secret(&real.join("SKILL.md")) => {
-                return self.search.unread(path, &Absence::SecretPath);
-            }
-            Ok(real) => {
-                let note = self.search.places.link_outside(path, &real);
-                self.search.found.notes.extend(note);
-            }
-            Err(error) => return self.search.unread(path, &absence(&error)),
-        }
-        let Ok(folder) = open_folder(path) else { return };
+        let Some(folder) = open_allowed(path, self.search) else { return };
         if identity(&folder).is_ok_and(|identity| self.is_loop(identity, path)) {
             return;
         }
@@ -197,7 +206,7 @@ impl Walk<'_, '_> {
                 Some(FileType::RegularFile) => {}
                 None | Some(FileType::Directory) => return false,
                 Some(_) => {
-                    if let Err(why) = crate::file::check_regular(&path) {
+                    if let Err(why) = file::check_regular(&path) {
                         self.search.unread(&path, &why);
                     }
                     return false;

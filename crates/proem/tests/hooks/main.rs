@@ -1,0 +1,14 @@
+//! Hooks from the outside: what they may do, and that nothing they do can hurt a prompt.
+//!
+//! Every refusal has a control: the same hook, where it is allowed, must show its effect.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a site that cannot be laid out must stop the test")]
+
+mod answers;
+mod chain;
+mod configured;
+mod own;
+mod programs;
+mod rebuild;
+mod resources;
+mod site;
