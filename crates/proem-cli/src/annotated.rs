@@ -20,11 +20,9 @@ const DIM: Style = Style::new().dimmed();
 /// With a single system carrier, what follows the bars is the prompt, byte for byte. Otherwise each
 /// carrier has a heading with its size, because a last line without a break gets one.
 pub(crate) fn annotated(build: &Build, reader: Reader) -> String {
-    let bodies = [build.frozen.body(), build.suffix.body()];
-    let carriers: Vec<(Carrier, &str, &[Span])> = bodies
-        .iter()
-        .flat_map(|body| body.carriers().map(|(carrier, text)| (carrier, text, body.spans(carrier))))
-        .collect();
+    let whole = &build.whole;
+    let carriers: Vec<(Carrier, &str, &[Span])> =
+        whole.carriers().map(|(carrier, text)| (carrier, text, whole.spans(carrier))).collect();
     let mut page = Page { reader, output: String::new(), last: None };
     match carriers.as_slice() {
         [(Carrier::System, text, spans)] => page.add(text, spans),

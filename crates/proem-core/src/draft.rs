@@ -4,11 +4,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::boundary;
 use crate::carrier::Carrier;
 use crate::considered::Considered;
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::note::Note;
-use crate::profile::{Profile, SectionRecipe};
+use crate::profile::{Part, Profile, SectionRecipe};
 use crate::rendered::Rendered;
 use crate::source::Source;
 use crate::stability::Stability;
@@ -28,6 +29,8 @@ pub struct Section {
     pub fresh_line: bool,
     /// How often its values may change without a note.
     pub accepts: Stability,
+    /// On which side of the boundary it stands.
+    pub part: Part,
 }
 
 /// A prompt that may still change.
@@ -120,6 +123,7 @@ fn with_line_break(profile: &Profile, section: &Section) -> Rendered {
 /// Makes a draft of finished sections, in their order.
 pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, TooLarge> {
     join(profile, &mut sections);
+    let notes = boundary::neutralise(profile, &mut sections);
     for carrier in Carrier::ALL {
         let bytes = sections
             .iter()
@@ -127,7 +131,7 @@ pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, 
             .fold(0_usize, |sum, section| sum.saturating_add(section.rendered.len()));
         check_bytes(carrier, bytes)?;
     }
-    Ok(Draft { profile: profile.name.clone(), sections, notes: Vec::new(), considered: Vec::new() })
+    Ok(Draft { profile: profile.name.clone(), sections, notes, considered: Vec::new() })
 }
 
 /// Checks that `bytes` bytes are not too many for a carrier, before anything of that size is made.

@@ -9,8 +9,9 @@ use core::ops::Range;
 use crate::carrier::Carrier;
 use crate::considered::Considered;
 use crate::digest::Digest;
-use crate::draft::Draft;
+use crate::draft::{Draft, Section};
 use crate::note::{Code, Note, Severity};
+use crate::profile::Part;
 use crate::rendered::{Rendered, Span};
 use crate::source::Source;
 use crate::stability::Stability;
@@ -31,7 +32,8 @@ pub struct Frozen {
 /// The part of a prompt that belongs to one turn and follows everything cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suffix {
-    body: Body,
+    boundary: Option<Section>,
+    sections: Vec<Section>,
 }
 
 /// Text by carrier, with the sections and spans that make it up.
@@ -59,7 +61,7 @@ pub struct Placed {
 }
 
 impl Body {
-    fn add(&mut self, section: crate::draft::Section) {
+    fn add(&mut self, section: Section) {
         let is_empty = section.rendered.is_empty();
         let text = self.carriers.entry(section.carrier).or_default();
         let start = text.len();
@@ -157,10 +159,27 @@ impl Frozen {
 }
 
 impl Suffix {
-    /// Everything that belongs to this turn alone.
+    /// The text that separates it from what is cached; empty where the profile has no boundary.
     #[must_use]
-    pub const fn body(&self) -> &Body {
-        &self.body
+    pub fn boundary(&self) -> &str {
+        self.boundary.as_ref().map_or("", |section| section.rendered.text())
+    }
+
+    /// What follows the boundary on a carrier.
+    #[must_use]
+    pub fn text(&self, carrier: Carrier) -> String {
+        let own = self.sections.iter().filter(|section| section.carrier == carrier);
+        own.map(|section| section.rendered.text()).collect()
+    }
+
+    /// The whole prompt of this turn: what is frozen, the boundary, and this.
+    #[must_use]
+    pub fn behind(&self, frozen: &Frozen) -> Body {
+        let mut whole = frozen.body.clone();
+        for section in self.boundary.iter().chain(&self.sections) {
+            whole.add(section.clone());
+        }
+        whole
     }
 }
 
@@ -168,13 +187,17 @@ impl Suffix {
 #[must_use]
 pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
     let Draft { profile, sections, mut notes, considered } = draft;
-    let (mut body, mut suffix) = (Body::default(), Body::default());
+    let (mut body, mut suffix) = (Body::default(), Suffix { boundary: None, sections: Vec::new() });
     for section in sections {
-        if section.carrier.is_cached() { body.add(section) } else { suffix.add(section) }
+        match section.part {
+            Part::Prefix => body.add(section),
+            Part::Boundary => suffix.boundary = Some(section),
+            Part::Suffix => suffix.sections.push(section),
+        }
     }
     notes.extend(volatile(&body));
     let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
-    (Frozen { profile, body, digest, notes, considered }, Suffix { body: suffix })
+    (Frozen { profile, body, digest, notes, considered }, suffix)
 }
 
 /// Notes the values that change more often than a frozen prompt should: the first of each source.

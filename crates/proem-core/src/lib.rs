@@ -23,6 +23,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod boundary;
 pub mod bracket;
 pub mod builtin;
 pub mod carrier;

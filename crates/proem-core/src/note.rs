@@ -91,11 +91,13 @@ pub enum Code {
     PrefixChanged,
     /// A section is left out because a tool that it needs is not active.
     LeftOut,
+    /// Text has a line that equals the boundary.
+    BoundaryInText,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -123,6 +125,7 @@ impl Code {
         Self::HookFailed,
         Self::PrefixChanged,
         Self::LeftOut,
+        Self::BoundaryInText,
     ];
 
     /// The code as programs see it.
@@ -156,6 +159,7 @@ impl Code {
             Self::HookFailed => "hook_failed",
             Self::PrefixChanged => "prefix_changed",
             Self::LeftOut => "left_out",
+            Self::BoundaryInText => "boundary_in_text",
         }
     }
 }

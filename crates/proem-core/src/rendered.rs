@@ -6,6 +6,7 @@ use core::ops::Range;
 
 use crate::source::Source;
 use crate::stability::Stability;
+use crate::text::slice;
 
 /// A run of bytes with one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,32 @@ impl Rendered {
             span.bytes = span.bytes.start + shift..span.bytes.end + shift;
             span
         }));
+    }
+
+    /// Puts `text` in at a byte, which must be the start of a character. A span around it is cut in two.
+    pub fn insert(&mut self, at: usize, text: &str, source: &Source, stability: Stability) {
+        let mut whole = Self::new();
+        let mut is_in = false;
+        let mut put = |whole: &mut Self| {
+            if !core::mem::replace(&mut is_in, true) {
+                whole.push(text, source.clone(), None, stability);
+            }
+        };
+        for span in &self.spans {
+            let Span { bytes, source, template, included_from, stability } = span.clone();
+            let origin = Origin { source, template, included_from, stability };
+            if bytes.start >= at {
+                put(&mut whole);
+            }
+            let cut = at.clamp(bytes.start, bytes.end);
+            whole.push_from(slice(&self.text, bytes.start, cut), origin.clone());
+            if cut < bytes.end {
+                put(&mut whole);
+                whole.push_from(slice(&self.text, cut, bytes.end), origin);
+            }
+        }
+        put(&mut whole);
+        *self = whole;
     }
 
     /// Removes every one of `characters` from the end.

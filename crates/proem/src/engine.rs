@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
-use proem_core::frozen::{Frozen, Suffix, freeze};
+use proem_core::frozen::{Body, Frozen, Suffix, freeze};
 use proem_core::note::Note;
 
 use crate::base::{self, Sources};
@@ -38,6 +38,8 @@ pub struct Build {
     pub frozen: Frozen,
     /// What belongs to this turn alone.
     pub suffix: Suffix,
+    /// Both together: what the model reads.
+    pub whole: Body,
 }
 
 impl Build {
@@ -50,7 +52,7 @@ impl Build {
     /// The text of a carrier; `None` when nothing rides on it.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {
-        self.frozen.body().text(carrier).or_else(|| self.suffix.body().text(carrier))
+        self.whole.text(carrier)
     }
 }
 
@@ -143,7 +145,8 @@ pub(crate) fn build_parts(
     draft.notes.extend(unused::fields(request, &profile));
     draft.notes.extend(unused::template(&config, &profile));
     let (frozen, suffix) = freeze(draft);
-    Ok(Build { frozen, suffix })
+    let whole = suffix.behind(&frozen);
+    Ok(Build { frozen, suffix, whole })
 }
 
 /// What hooks bring: remembered, or asked of them now.

@@ -13,6 +13,7 @@
 //! ```
 
 mod base;
+mod canonical;
 pub mod catalog;
 mod collect;
 pub mod config;
@@ -45,6 +46,7 @@ mod vars;
 pub mod wire;
 mod workspace;
 
+pub use canonical::canonical_json;
 pub use engine::{Build, Caller, build};
 pub use error::{Error, Excerpt, Kind};
 pub use hooks::Hook;

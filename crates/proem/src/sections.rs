@@ -92,7 +92,7 @@ impl Builder<'_> {
             content.map_or_else(Rendered::new, |content| draft::wrap(self.sources.profile, recipe, content));
         let (id, carrier, fresh_line) = (recipe.id.clone(), recipe.carrier, recipe.fresh_line);
         let accepts = recipe.accepts.unwrap_or(Stability::Session);
-        Ok(Section { id, carrier, rendered, source, fresh_line, accepts })
+        Ok(Section { id, carrier, rendered, source, fresh_line, accepts, part: recipe.part })
     }
 
     /// The template of a section: what the request or the configuration says in place of the base,

@@ -33,7 +33,13 @@ pub struct BuildShape<'b> {
     pub carriers: BTreeMap<&'static str, &'b str>,
     /// How many bytes of the system carrier must not change.
     pub prefix_bytes: usize,
-    /// The SHA-256 of those bytes, in hexadecimal.
+    /// The part of the system carrier that must not change.
+    pub prefix: &'b str,
+    /// What separates it from the rest; empty where the profile has no boundary.
+    pub boundary: &'b str,
+    /// The part of the system carrier that belongs to this turn alone.
+    pub suffix: String,
+    /// The SHA-256 of the prefix, in hexadecimal.
     pub digest: String,
     /// The sections, in order.
     pub sections: Vec<SectionShape<'b>>,
@@ -278,20 +284,18 @@ impl<'b> BuildShape<'b> {
     /// Puts a build into this shape.
     #[must_use]
     pub fn of(build: &'b Build) -> Self {
-        let frozen = &build.frozen;
-        let bodies = [frozen.body(), build.suffix.body()];
+        let (frozen, whole) = (&build.frozen, &build.whole);
         Self {
             version: VERSION,
             profile: frozen.profile(),
-            carriers: bodies
-                .iter()
-                .flat_map(|body| body.carriers())
-                .map(|(carrier, text)| (carrier.word(), text))
-                .collect(),
+            carriers: whole.carriers().map(|(carrier, text)| (carrier.word(), text)).collect(),
             prefix_bytes: frozen.prefix().len(),
+            prefix: frozen.prefix(),
+            boundary: build.suffix.boundary(),
+            suffix: build.suffix.text(Carrier::System),
             digest: frozen.digest().hex(),
-            sections: bodies.iter().flat_map(|body| body.sections()).map(section).collect(),
-            spans: bodies.iter().flat_map(|body| spans(body)).collect(),
+            sections: whole.sections().iter().map(section).collect(),
+            spans: spans(whole),
             notes: frozen.notes().iter().map(NoteShape::of).collect(),
             considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
         }

@@ -57,13 +57,11 @@ fn header(frozen: &Frozen) -> String {
 
 /// Carriers, their sections, and the runs of bytes in each.
 fn tree(build: &Build) -> String {
-    let bodies = [build.frozen.body(), build.suffix.body()];
     let mut parts = Vec::new();
-    if bodies.iter().all(|body| body.carriers().next().is_none()) {
+    if build.whole.carriers().next().is_none() {
         parts.push("The prompt is empty: no section has text.\n".to_owned());
     }
-    let branches = Carrier::ALL.into_iter().flat_map(|carrier| bodies.map(|body| branch(body, carrier)));
-    let rows: Vec<Row> = branches.flatten().collect();
+    let rows: Vec<Row> = Carrier::ALL.into_iter().flat_map(|carrier| branch(&build.whole, carrier)).collect();
     if !rows.is_empty() {
         parts.push(titled(&["bytes", "range", "stability", "source", "inserted by"], rows));
     }

@@ -91,6 +91,7 @@ pub(super) struct SectionKeys {
     pub(super) trim_end: Option<String>,
     pub(super) fresh_line: Option<bool>,
     pub(super) keep_empty: Option<bool>,
+    pub(super) boundary: Option<bool>,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
     #[serde(default)]

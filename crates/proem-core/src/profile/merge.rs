@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use super::file::{CarrierKeys, SectionKeys, TemplateKeys, ToolsKeys};
 use super::places;
 use super::{
-    Compaction, Content, GivenField, JinjaRecipe, Profile, ProfileError, ProfileFile, SectionRecipe, Syntax,
-    TemplateRecipe, ToolsRecipe,
+    Compaction, Content, GivenField, JinjaRecipe, Part, Profile, ProfileError, ProfileFile, SectionRecipe,
+    Syntax, TemplateRecipe, ToolsRecipe,
 };
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
@@ -168,6 +168,7 @@ impl Merge {
         self.key(&mut own.trail, said.trail, &path("trail"), origin);
         self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), origin);
         self.key(&mut own.fresh_line, said.fresh_line, &path("fresh_line"), origin);
+        self.key(&mut own.boundary, said.boundary, &path("boundary"), origin);
         self.key(&mut own.keep_empty, said.keep_empty, &path("keep_empty"), origin);
     }
 
@@ -178,6 +179,7 @@ impl Merge {
         for section in &mut sections {
             places::settle(section, &keys.places, origin)?;
         }
+        divide(&mut sections, origin)?;
         if sections.is_empty() {
             return Err(ProfileError::new(origin, "it has no section").with_hint(
                 "add a `[[section]]`, or start from a built-in one with `extends = \"template\"`",
@@ -213,6 +215,28 @@ impl Merge {
 
 fn trim_ends(carriers: BTreeMap<Carrier, CarrierKeys>) -> BTreeMap<Carrier, String> {
     carriers.into_iter().filter_map(|(carrier, keys)| Some((carrier, keys.trim_end?))).collect()
+}
+
+/// Finds the side of the boundary that each section stands on.
+fn divide(sections: &mut [SectionRecipe], origin: &str) -> Result<(), ProfileError> {
+    let mut boundary: Option<(String, Carrier)> = None;
+    for section in sections {
+        match &boundary {
+            Some((first, _)) if section.part == Part::Boundary => {
+                let message = format!("the sections `{first}` and `{}` are both the boundary", section.id);
+                return Err(
+                    ProfileError::new(origin, message).with_hint("keep `boundary = true` at one of them")
+                );
+            }
+            None if section.part == Part::Boundary => boundary = Some((section.id.clone(), section.carrier)),
+            Some((_, carrier)) if section.carrier == *carrier => section.part = Part::Suffix,
+            _ => {}
+        }
+        if !section.carrier.is_cached() {
+            section.part = Part::Suffix;
+        }
+    }
+    Ok(())
 }
 
 fn tools_recipe(keys: ToolsKeys, origin: &str) -> Result<ToolsRecipe, ProfileError> {
@@ -272,6 +296,7 @@ fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError
         trim_end: keys.trim_end.unwrap_or_default(),
         fresh_line: keys.fresh_line.unwrap_or(false),
         keep_empty: keys.keep_empty.unwrap_or(false),
+        part: if keys.boundary == Some(true) { Part::Boundary } else { Part::Prefix },
     })
 }
 

@@ -88,6 +88,20 @@ pub struct SectionRecipe {
     pub fresh_line: bool,
     /// Whether lead and trail stay also when its content comes out empty.
     pub keep_empty: bool,
+    /// On which side of the boundary it stands.
+    pub part: Part,
+}
+
+/// On which side of the boundary a section stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Part {
+    /// Before it: cached.
+    #[default]
+    Prefix,
+    /// It is the boundary.
+    Boundary,
+    /// Behind it: made anew each turn.
+    Suffix,
 }
 
 /// What a profile says about Jinja templates.

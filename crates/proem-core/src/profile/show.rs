@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::{Content, Profile, SectionRecipe, TemplateRecipe, ToolsRecipe};
+use super::{Content, Part, Profile, SectionRecipe, TemplateRecipe, ToolsRecipe};
 
 impl Profile {
     /// Writes the effective profile as a TOML file; reading it back gives the same profile.
@@ -78,7 +78,11 @@ impl Page<'_> {
         for (key, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {
             self.line(key, &path(key), words);
         }
-        let flags = [("fresh_line", section.fresh_line), ("keep_empty", section.keep_empty)];
+        let flags = [
+            ("fresh_line", section.fresh_line),
+            ("keep_empty", section.keep_empty),
+            ("boundary", section.part == Part::Boundary),
+        ];
         for (key, flag) in flags.into_iter().filter(|(_, flag)| *flag) {
             self.line(key, &path(key), &flag);
         }
