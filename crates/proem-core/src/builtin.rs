@@ -3,15 +3,20 @@
 //! Changing one of these files changes prompts: the corpus pins their bytes.
 
 /// The built-in profiles, by name.
-pub const PROFILES: [(&str, &str); 4] = [
+pub const PROFILES: [(&str, &str); 5] = [
     ("assets", include_str!("../builtin/profiles/assets.toml")),
+    ("boundary", include_str!("../builtin/profiles/boundary.toml")),
     ("default", include_str!("../builtin/profiles/default.toml")),
     ("layers", include_str!("../builtin/profiles/layers.toml")),
     ("template", include_str!("../builtin/profiles/template.toml")),
 ];
 
 /// The built-in assets, by reference without the prefix.
-pub const ASSETS: [(&str, &str); 10] = [
+pub const ASSETS: [(&str, &str); 14] = [
+    ("boundary/base-v1", include_str!("../builtin/boundary/base-v1.md")),
+    ("boundary/instructions", include_str!("../builtin/boundary/instructions.md.j2")),
+    ("boundary/project", include_str!("../builtin/boundary/project.md.j2")),
+    ("boundary/skills", include_str!("../builtin/boundary/skills.md.j2")),
     ("common/tool-usage", include_str!("../builtin/common/tool-usage.md")),
     ("default", include_str!("../builtin/default.md")),
     ("default/base", include_str!("../builtin/default/base.md")),

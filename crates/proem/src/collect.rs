@@ -14,7 +14,7 @@ use proem_core::text::Place;
 
 use crate::discover::documents::Document;
 use crate::discover::skills::{self, Skill};
-use crate::discover::{self, Trail};
+use crate::discover::{self, Trail, skill_directory};
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_utf8};
 use crate::jinja::{Binding, Context, Field, Item};
@@ -146,6 +146,17 @@ pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
     found("skills", skills.listed().map(item).collect(), source, skills.trail())
 }
 
+/// A directory of skills: `text` is the line, whole.
+pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, trail: Trail) -> Collected {
+    let item = |line: &skill_directory::Line| {
+        let (source, stability) = (discover::file(&line.location), line.owner.stability());
+        Item {
+            fields: vec![Field { name: "text".into(), text: line.text.as_str().into(), source, stability }],
+        }
+    };
+    found("skills", skills.iter().map(item).collect(), source, trail)
+}
+
 /// What a list of files gives; without any, the section has no text.
 fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> Collected {
     let Trail { notes, considered } = trail;
@@ -179,7 +190,9 @@ pub(crate) fn collect(
         }
         Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, &policies.own_files),
         // These have rules of their own, and are found by whoever keeps them.
-        Collection::Documents(_) | Collection::Skills(_) => Ok(nothing("cwd")),
+        Collection::Documents(_) | Collection::Skills(_) | Collection::SkillDirectory(_) => {
+            Ok(nothing("cwd"))
+        }
     }
 }
 

@@ -7,8 +7,11 @@ use jiff::Timestamp;
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Fact, Facts};
 use proem_core::limit::FILE_BYTES_MAX;
+use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Profile;
+use proem_core::source::Source;
 use proem_core::stability::Stability;
+use proem_core::text::clip;
 use proem_core::variable;
 
 use crate::config::Config;
@@ -18,6 +21,9 @@ use crate::host::Host;
 use crate::long_date::{local_date, long_date};
 use crate::request::Request;
 use crate::workspace::Workspace;
+
+/// What stands behind a fact that is cut.
+const CUT_MARKER: &str = "\n... [truncated]";
 
 const FILE: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
 
@@ -39,6 +45,7 @@ pub(crate) struct Resolver<'b> {
     profile: Option<&'b Profile>,
     git: Git,
     considered: BTreeMap<(String, Author), Considered>,
+    notes: Vec<Note>,
 }
 
 impl<'b> Resolver<'b> {
@@ -49,7 +56,16 @@ impl<'b> Resolver<'b> {
         config: &'b Config,
     ) -> Self {
         let git = Git::new(workspace.path(), config.git_time_max.value);
-        Self { request, host, workspace, config, profile: None, git, considered: BTreeMap::new() }
+        Self {
+            request,
+            host,
+            workspace,
+            config,
+            profile: None,
+            git,
+            considered: BTreeMap::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Takes the profile's values for facts that nobody gives.
@@ -85,7 +101,27 @@ impl<'b> Resolver<'b> {
             variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
             _ => Err(self.unknown(kind)),
         };
+        let value = value.map(|text| self.cut(key, text));
         Fact { value: value.or_else(|why| self.default(key).ok_or(why)), stability, path: None }
+    }
+
+    /// Cuts what the profile allows only so much of. Values that the request gives are taken as they are.
+    fn cut(&mut self, key: &str, text: String) -> String {
+        let bytes_max = self.profile.and_then(|profile| profile.fact_bytes_max.get(key)).copied();
+        let Some(bytes_max) = bytes_max.filter(|bytes_max| text.len() > *bytes_max) else { return text };
+        let kept = clip(&text, bytes_max);
+        let message = format!("`[{key}]` is cut after {} of {} bytes", kept.len(), text.len());
+        let source = Source::Variable { key: key.to_owned(), path: None };
+        let note = Note::new(Code::OverLimit, Severity::Warning, message).with_source(source);
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+        format!("{kept}{CUT_MARKER}")
+    }
+
+    /// What was cut.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 
     fn default(&self, key: &str) -> Option<String> {

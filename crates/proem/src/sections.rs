@@ -9,8 +9,8 @@ use proem_core::considered::{Considered, Outcome};
 use proem_core::draft::{self, Draft, Section};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{
-    AppendFiles, Collection, Content, DocumentsRecipe, GivenField, JinjaRecipe, Profile, SectionRecipe,
-    SkillsRecipe, Syntax, TemplateRecipe,
+    AppendFiles, Collection, Content, DocumentsRecipe, GivenField, JinjaRecipe, Part, Profile, SectionRecipe,
+    SkillDirectoryRecipe, SkillsRecipe, Syntax, TemplateRecipe,
 };
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
@@ -21,7 +21,7 @@ use crate::base::{self, Sources, Text};
 use crate::catalog::{Catalog, Entry};
 use crate::collect::{self, Collected, Policies};
 use crate::discover::instead::{self, FileText, Take};
-use crate::discover::{self, Discovered, Owner, Places, Trail, documents, skills};
+use crate::discover::{self, Discovered, Owner, Places, Trail, documents, skill_directory, skills};
 use crate::engine::{Caller, Parts};
 use crate::error::Error;
 use crate::host::Host;
@@ -61,10 +61,11 @@ impl Builder<'_> {
         let profile = self.sources.profile;
         self.check_catalog()?;
         let parts = self.parts;
-        let is_wanted = |recipe: &&SectionRecipe| parts == Parts::All || !recipe.carrier.is_cached();
+        let is_wanted = |recipe: &&SectionRecipe| parts == Parts::All || recipe.part != Part::Prefix;
         let wanted = profile.sections.iter().filter(is_wanted);
         let sections = wanted.map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
         let mut draft = draft::assemble(profile, sections)?;
+        draft.notes.append(&mut self.resolver.take_notes());
         draft.notes.append(&mut self.notes);
         draft.considered = self.resolver.into_considered();
         draft.considered.append(&mut self.considered);
@@ -73,8 +74,9 @@ impl Builder<'_> {
     }
 
     fn section(&mut self, recipe: &SectionRecipe) -> Result<Section, Error> {
-        let is_wanted = recipe.when_tool.as_deref().is_none_or(|tool| self.tools.may_use(tool));
-        if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !is_wanted) {
+        let has_tool = recipe.when_tool.as_deref().is_none_or(|tool| self.tools.may_use(tool));
+        let is_wanted = has_tool && (!recipe.when_project || self.has_project());
+        if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !has_tool) {
             self.notes.push(left_out(&recipe.id, tool));
         }
         let (content, source) = match &recipe.content {
@@ -259,6 +261,7 @@ impl Builder<'_> {
         let Collected { binding, source, notes, considered } = match what {
             Collection::Documents(documents) => self.documents(documents, &recipe.id),
             Collection::Skills(skills) => self.skills(skills, &recipe.id),
+            Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
             _ => collect::collect(what, self.sources.request, self.workspace, &self.policies())?,
         };
         self.notes.extend(notes);
@@ -289,6 +292,15 @@ impl Builder<'_> {
         let known = self.discovered.skills.entry(section.to_owned());
         let find = || skills::find(recipe, more, &self.places, &policy, has_project);
         collect::skills(known.or_insert_with(find), source)
+    }
+
+    fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> Collected {
+        let (policy, has_project) = (self.policies().instructions, self.has_project());
+        let source = self.rules(section);
+        let known = self.discovered.skill_directories.entry(section.to_owned());
+        let (skills, trail) =
+            known.or_insert_with(|| skill_directory::find(recipe, &self.places, &policy, has_project));
+        collect::skill_directory(skills, source, trail.clone())
     }
 
     /// The rules by which files are collected: what a list of them comes from as a whole.

@@ -23,6 +23,8 @@ pub enum Collection {
     Documents(DocumentsRecipe),
     /// Skills: the variable `skills`.
     Skills(SkillsRecipe),
+    /// A directory of skills with hashes of their bodies: the variable `skills`.
+    SkillDirectory(SkillDirectoryRecipe),
 }
 
 /// Which instruction files are taken, in the order of the prompt.
@@ -43,6 +45,45 @@ pub struct DocumentsRecipe {
     /// Whether a file of white space alone is passed over, and the directory's next name tried.
     #[serde(default)]
     pub skip_empty: bool,
+    /// Directories that are looked at last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last: Vec<String>,
+    /// Whether a name that one directory gives is not taken from a later one; a file without a byte gives none.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub once_per_name: bool,
+    /// Parts of names, in any case, that are never read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Whether one file under two names is taken twice.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keep_twins: bool,
+    /// How much of the files is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutRecipe>,
+}
+
+/// How much of instruction files is taken, and what stands where one is cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutRecipe {
+    /// Most bytes of one file.
+    pub file_bytes_max: usize,
+    /// Most bytes of all files; markers count, but for the last.
+    pub bytes_max: usize,
+    /// What stands behind a file that is cut.
+    pub marker: String,
+}
+
+/// Where skills lie that are listed with hashes of their bodies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillDirectoryRecipe {
+    /// The directories, below each of `roots`.
+    pub directories: Vec<String>,
+    /// Where these are looked for, in order.
+    pub roots: Vec<String>,
+    /// How deep folders are looked into; the directory itself is 0.
+    pub depth_max: usize,
 }
 
 /// The way through a project's directories.
@@ -106,6 +147,7 @@ const fn is_false(flag: &bool) -> bool {
 enum Table {
     Documents(DocumentsRecipe),
     Skills(SkillsRecipe),
+    SkillDirectory(SkillDirectoryRecipe),
 }
 
 const WORDS: [(&str, Collection); 4] = [
@@ -124,6 +166,7 @@ impl Serialize for Collection {
             Self::Workflows => serializer.serialize_str("workflows"),
             Self::Documents(recipe) => Table::Documents(recipe.clone()).serialize(serializer),
             Self::Skills(recipe) => Table::Skills(recipe.clone()).serialize(serializer),
+            Self::SkillDirectory(recipe) => Table::SkillDirectory(recipe.clone()).serialize(serializer),
         }
     }
 }
@@ -146,12 +189,12 @@ impl<'de> Visitor<'de> for WordOrTable {
     fn visit_str<E: de::Error>(self, word: &str) -> Result<Collection, E> {
         let found = WORDS.into_iter().find(|(known, _)| *known == word);
         found.map(|(_, collection)| collection).ok_or_else(|| match word {
-            "documents" | "skills" => {
+            "documents" | "skills" | "skill_directory" => {
                 E::custom(format_args!("`{word}` needs rules: write `collect = {{ kind = \"{word}\", … }}`"))
             }
             _ => E::unknown_variant(
                 word,
-                &["scope", "agents_md", "knowledge", "workflows", "documents", "skills"],
+                &["scope", "agents_md", "knowledge", "workflows", "documents", "skills", "skill_directory"],
             ),
         })
     }
@@ -160,6 +203,7 @@ impl<'de> Visitor<'de> for WordOrTable {
         Ok(match Table::deserialize(MapAccessDeserializer::new(map))? {
             Table::Documents(recipe) => Collection::Documents(recipe),
             Table::Skills(recipe) => Collection::Skills(recipe),
+            Table::SkillDirectory(recipe) => Collection::SkillDirectory(recipe),
         })
     }
 }

@@ -24,6 +24,7 @@ pub struct ProfileFile {
     pub(super) rebuild: Option<Vec<Reason>>,
     pub(super) compaction: Option<Compaction>,
     pub(super) append: Option<AppendFiles>,
+    pub(super) fact_bytes_max: Option<BTreeMap<String, usize>>,
     #[serde(default)]
     pub(super) places: BTreeMap<String, String>,
     #[serde(default)]
@@ -83,6 +84,7 @@ pub(super) struct SectionKeys {
     pub(super) format: Option<String>,
     pub(super) files: Option<FilesRecipe>,
     pub(super) when_tool: Option<String>,
+    pub(super) when_project: Option<bool>,
     pub(super) carrier: Option<Carrier>,
     pub(super) stability: Option<Stability>,
     pub(super) accepts: Option<Stability>,

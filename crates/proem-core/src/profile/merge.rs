@@ -59,6 +59,7 @@ impl Merge {
             &origin,
         );
         self.key(&mut keys.append, file.append, "append", &origin);
+        self.key(&mut keys.fact_bytes_max, file.fact_bytes_max, "fact_bytes_max", &origin);
         self.entries(&mut keys.places, file.places, "places", &origin);
         self.entries(&mut keys.texts, file.texts, "texts", &origin);
         self.entries(&mut keys.tools.descriptions, file.tools.descriptions, "tools.descriptions", &origin);
@@ -161,6 +162,7 @@ impl Merge {
         self.key(&mut own.format, said.format, &path("format"), origin);
         self.key(&mut own.files, said.files, &path("files"), origin);
         self.key(&mut own.when_tool, said.when_tool, &path("when_tool"), origin);
+        self.key(&mut own.when_project, said.when_project, &path("when_project"), origin);
         self.key(&mut own.carrier, said.carrier, &path("carrier"), origin);
         self.key(&mut own.stability, said.stability, &path("stability"), origin);
         self.key(&mut own.accepts, said.accepts, &path("accepts"), origin);
@@ -206,6 +208,7 @@ impl Merge {
             texts: keys.texts,
             tools: tools_recipe(keys.tools, origin)?,
             append: keys.append.unwrap_or_default(),
+            fact_bytes_max: keys.fact_bytes_max.unwrap_or_default(),
             carrier_trim_end: trim_ends(keys.carrier),
             sections,
             origins: self.origins,
@@ -287,6 +290,7 @@ fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError
         content,
         files: keys.files,
         when_tool: keys.when_tool,
+        when_project: keys.when_project.unwrap_or(false),
         carrier: keys.carrier.unwrap_or(Carrier::System),
         stability: keys.stability,
         accepts: keys.accepts,

@@ -21,7 +21,10 @@ use crate::bracket::Policies;
 use crate::carrier::Carrier;
 use crate::stability::Stability;
 
-pub use collection::{Collection, DocumentsRecipe, PerDirectory, SkillDirectory, SkillsRecipe, Walk};
+pub use collection::{
+    Collection, CutRecipe, DocumentsRecipe, PerDirectory, SkillDirectory, SkillDirectoryRecipe, SkillsRecipe,
+    Walk,
+};
 pub use error::ProfileError;
 pub use file::{ProfileFile, parse};
 pub use merge::{Layer, resolve};
@@ -48,6 +51,8 @@ pub struct Profile {
     pub texts: BTreeMap<String, String>,
     /// What is said about tools.
     pub tools: ToolsRecipe,
+    /// Most bytes of observed facts, by key; what is over is cut.
+    pub fact_bytes_max: BTreeMap<String, usize>,
     /// Which of the files for `append` are taken.
     pub append: AppendFiles,
     /// Characters removed from the end of a carrier's text.
@@ -69,6 +74,8 @@ pub struct SectionRecipe {
     pub files: Option<FilesRecipe>,
     /// The tool without which the section is left out.
     pub when_tool: Option<String>,
+    /// Whether a request without the project leaves it out.
+    pub when_project: bool,
     /// The channel that it rides on.
     pub carrier: Carrier,
     /// How stable its own words are; inserted values can only lower it.

@@ -19,7 +19,10 @@ pub(super) fn settle(
     let mut paths: Vec<&mut String> = Vec::new();
     paths.extend(section.files.iter_mut().flat_map(|files| &mut files.paths));
     match &mut section.content {
-        Content::Collected(Collection::Documents(recipe)) => paths.extend(&mut recipe.global),
+        Content::Collected(Collection::Documents(recipe)) => {
+            paths.extend(recipe.global.iter_mut().chain(&mut recipe.last).chain(&mut recipe.names));
+        }
+        Content::Collected(Collection::SkillDirectory(recipe)) => paths.extend(&mut recipe.roots),
         Content::Collected(Collection::Skills(recipe)) => {
             paths.extend(recipe.directories.iter_mut().map(|directory| &mut directory.path));
         }

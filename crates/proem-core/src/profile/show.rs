@@ -19,6 +19,9 @@ impl Profile {
         page.line("rebuild", "rebuild", &self.rebuild);
         page.line("compaction", "compaction", &self.compaction);
         page.line("append", "append", &self.append);
+        if !self.fact_bytes_max.is_empty() {
+            page.line("fact_bytes_max", "fact_bytes_max", &self.fact_bytes_max);
+        }
         page.table("places", &self.places);
         page.table("texts", &self.texts);
         page.tools();
@@ -82,6 +85,7 @@ impl Page<'_> {
             ("fresh_line", section.fresh_line),
             ("keep_empty", section.keep_empty),
             ("boundary", section.part == Part::Boundary),
+            ("when_project", section.when_project),
         ];
         for (key, flag) in flags.into_iter().filter(|(_, flag)| *flag) {
             self.line(key, &path(key), &flag);

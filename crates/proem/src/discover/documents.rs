@@ -7,7 +7,8 @@ use proem_core::fact::Absence;
 use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
 use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::{DocumentsRecipe, PerDirectory, Walk};
+use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Walk};
+use proem_core::text;
 
 use super::{Owner, Places, Trail, file};
 use crate::file::{Cap, Identity, ReadPolicy, read, shown};
@@ -35,14 +36,26 @@ pub(crate) fn find(
     policy: &ReadPolicy,
     has_project: bool,
 ) -> (Vec<Document>, Trail) {
-    let mut search =
-        Search { recipe, places, policy, documents: Vec::new(), bytes: 0, trail: Trail::default() };
+    let mut search = Search {
+        recipe,
+        places,
+        policy,
+        documents: Vec::new(),
+        bytes: 0,
+        taken: Vec::new(),
+        trail: Trail::default(),
+    };
     for (folder, owner) in recipe.global.iter().filter_map(|folder| places.path(folder)) {
         search.folder(&folder, owner);
     }
     let folders = if has_project { folders(recipe.walk, places) } else { Vec::new() };
     for folder in folders.iter().rev() {
         search.folder(folder, Owner::Project);
+    }
+    for (folder, owner) in recipe.last.iter().filter_map(|folder| places.path(folder)) {
+        if !places.is_cwd(&folder) {
+            search.folder(&folder, owner);
+        }
     }
     if has_project && places.cwd().ancestors().nth(ANCESTORS_MAX).is_some() {
         search.trail.notes.push(too_deep(places.cwd()));
@@ -66,6 +79,8 @@ struct Search<'s> {
     policy: &'s ReadPolicy,
     documents: Vec<Document>,
     bytes: usize,
+    /// The names that were found.
+    taken: Vec<String>,
     trail: Trail,
 }
 
@@ -73,6 +88,9 @@ impl Search<'_> {
     fn folder(&mut self, folder: &Path, owner: Owner) {
         let mut chosen: Option<String> = None;
         for name in &self.recipe.names {
+            if self.recipe.once_per_name && self.taken.contains(name) {
+                continue;
+            }
             let path = folder.join(name);
             // A directory's name must not begin a line of the prompt.
             let shown = shown(&path);
@@ -83,7 +101,20 @@ impl Search<'_> {
                 }
                 continue;
             }
+            if let Some(part) = self.denied(name) {
+                if path.exists() {
+                    self.trail.consider(
+                        &shown,
+                        Outcome::Refused,
+                        Some(format!("names with `{part}` are never read")),
+                    );
+                }
+                continue;
+            }
             match self.read(&path, &shown, owner) {
+                Ok(document) if self.recipe.once_per_name && document.text.is_empty() => {
+                    self.trail.consider(&shown, Outcome::Empty, None);
+                }
                 Ok(document) if self.recipe.skip_empty && document.text.trim().is_empty() => {
                     self.trail.consider(&shown, Outcome::Empty, None);
                 }
@@ -91,6 +122,7 @@ impl Search<'_> {
                     if self.recipe.per_directory == PerDirectory::First {
                         chosen = Some(shown);
                     }
+                    self.taken.push(name.clone());
                     self.take(document);
                 }
                 Err(why) => self.trail.unread(&shown, &why),
@@ -99,6 +131,11 @@ impl Search<'_> {
         if chosen.is_none() && owner == Owner::Project && self.places.is_in_project(folder) {
             self.variants(folder);
         }
+    }
+
+    fn denied(&self, name: &str) -> Option<&str> {
+        let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        self.recipe.deny.iter().map(String::as_str).find(|part| name.contains(&part.to_lowercase()))
     }
 
     /// Notes files of the project whose names are nearly right: nobody else will say why they have no effect.
@@ -132,9 +169,16 @@ impl Search<'_> {
     }
 
     /// Takes a document unless it is there already or there is no room left.
-    fn take(&mut self, document: Document) {
+    fn take(&mut self, mut document: Document) {
+        if let Some(cut) = &self.recipe.cut
+            && !self.cut(cut, &mut document)
+        {
+            return;
+        }
         let Document { path, text, identity, .. } = &document;
-        if let Some(first) = self.documents.iter().find(|known| known.identity == *identity) {
+        if !self.recipe.keep_twins
+            && let Some(first) = self.documents.iter().find(|known| known.identity == *identity)
+        {
             let why = format!("of {}", first.path);
             self.trail.consider(path, Outcome::Duplicate, Some(why));
             return;
@@ -171,6 +215,34 @@ fn variant(path: &str, name: &str, wanted: &str) -> Note {
     Note::new(Code::NameVariant, Severity::Warning, message)
         .with_hint(format!("call it `{wanted}` if it is meant to be instructions"))
         .with_source(file(path))
+}
+
+impl Search<'_> {
+    /// Cuts a document to the room that is left; tells whether there is any.
+    fn cut(&mut self, cut: &CutRecipe, document: &mut Document) -> bool {
+        let room = cut.bytes_max.saturating_sub(self.bytes);
+        if room == 0 {
+            let why = format!("of {} bytes for all files", cut.bytes_max);
+            self.trail.notes.push(no_room(&document.path, &why));
+            self.trail.consider(&document.path, Outcome::OverBudget, Some(why));
+            return false;
+        }
+        let allowed = cut.file_bytes_max.min(room);
+        let is_over = document.text.len() > cut.file_bytes_max || document.text.len() > room;
+        // A file that is cut to its own limit may still be too long with its marker.
+        if is_over {
+            let kept = text::clip(&document.text, allowed).len();
+            self.trail.notes.push(is_cut(&document.path, document.text.len() - kept, document.text.len()));
+            document.text.truncate(kept);
+            document.text.push_str(&cut.marker);
+        }
+        true
+    }
+}
+
+fn is_cut(path: &str, lost: usize, bytes: usize) -> Note {
+    let message = format!("{path} is cut: {lost} of its {bytes} bytes are left out");
+    Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(path))
 }
 
 fn no_room(path: &str, why: &str) -> Note {

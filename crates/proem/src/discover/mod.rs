@@ -4,6 +4,7 @@
 pub(crate) mod documents;
 pub(crate) mod instead;
 mod places;
+pub(crate) mod skill_directory;
 pub(crate) mod skills;
 
 use std::collections::BTreeMap;
@@ -75,6 +76,7 @@ pub(crate) struct Discovered {
     pub(crate) instead: BTreeMap<String, (Vec<instead::FileText>, Trail)>,
     pub(crate) documents: BTreeMap<String, (Vec<documents::Document>, Trail)>,
     pub(crate) skills: BTreeMap<String, skills::Found>,
+    pub(crate) skill_directories: BTreeMap<String, (Vec<skill_directory::Line>, Trail)>,
 }
 
 /// A file as the source of bytes.

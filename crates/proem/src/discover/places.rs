@@ -39,6 +39,12 @@ impl Places {
         &self.cwd
     }
 
+    /// Tells whether a directory is the working directory, under whatever name.
+    pub(crate) fn is_cwd(&self, folder: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        folder == self.cwd || real(folder) == real(&self.cwd)
+    }
+
     /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory.
     /// `None` when the machine has no such place.
     pub(crate) fn path(&self, written: &str) -> Option<(PathBuf, Owner)> {
