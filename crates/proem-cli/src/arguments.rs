@@ -64,6 +64,15 @@ pub(crate) enum Format {
     Json,
 }
 
+/// A side of the boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// What stands before the boundary
+    Prefix,
+    /// What stands behind it
+    Suffix,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Build {
     #[command(flatten)]
@@ -74,6 +83,9 @@ pub(crate) struct Build {
     /// Print every carrier, with the source of each line in a margin on the left
     #[arg(long)]
     pub(crate) annotate: bool,
+    /// Print only what is cached, or only what belongs to this turn
+    #[arg(long, value_enum, conflicts_with = "annotate")]
+    pub(crate) part: Option<Part>,
     #[command(flatten)]
     pub(crate) notes: NoteFlags,
 }

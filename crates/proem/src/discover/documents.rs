@@ -88,10 +88,14 @@ impl Search<'_> {
     fn folder(&mut self, folder: &Path, owner: Owner) {
         let mut chosen: Option<String> = None;
         for name in &self.recipe.names {
+            let path = folder.join(name);
             if self.recipe.once_per_name && self.taken.contains(name) {
+                if path.exists() {
+                    let why = "by the file of that name in the working directory".to_owned();
+                    self.trail.consider(&shown(&path), Outcome::Shadowed, Some(why));
+                }
                 continue;
             }
-            let path = folder.join(name);
             // A directory's name must not begin a line of the prompt.
             let shown = shown(&path);
             if let Some(chosen) = &chosen {

@@ -40,6 +40,7 @@ pub(crate) fn find(
     let mut search = Search {
         recipe,
         policy,
+        places,
         lines: BTreeMap::new(),
         folders: 0,
         owner: Owner::Project,
@@ -61,6 +62,7 @@ pub(crate) fn find(
 struct Search<'s> {
     recipe: &'s SkillDirectoryRecipe,
     policy: &'s ReadPolicy,
+    places: &'s Places,
     lines: BTreeMap<String, Line>,
     folders: usize,
     owner: Owner,
@@ -109,6 +111,7 @@ impl Search<'_> {
     fn skill(&mut self, path: &Path) {
         let location = shown(path);
         let text = read(path, self.policy, CAP).and_then(|found| {
+            self.trail.notes.extend(self.places.link_outside(path, &found.real));
             String::from_utf8(found.bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
         });
         let text = match text {
@@ -156,7 +159,7 @@ fn entry(text: &str, folder: &str) -> Entry {
     let name = value(&["name"]).filter(|name| !name.is_empty());
     let name =
         name.or_else(|| if fields.is_none() { heading() } else { None }).filter(|name| !name.is_empty());
-    let name = one_field(name.unwrap_or(folder));
+    let name = name.unwrap_or(folder).to_owned();
     let description = value(&["description"]).unwrap_or_default().lines().next().unwrap_or_default().trim();
     let description: String = description.chars().take(DESCRIPTION_CHARACTERS_MAX).collect();
     let run_mode =
@@ -166,7 +169,7 @@ fn entry(text: &str, folder: &str) -> Entry {
     let mut tools: Vec<&str> = tools.split(',').map(str::trim).filter(|tool| !tool.is_empty()).collect();
     tools.sort_unstable();
     let fields = [
-        name.clone(),
+        one_field(&name),
         one_field(&description),
         one_field(run_mode),
         hash.chars().take(HASH_DIGITS).collect(),
