@@ -7,6 +7,7 @@ use std::time::Duration;
 use proem::Engine;
 use proem::hooks::HookError;
 use proem_core::note::Code;
+use proem_core::source::Source;
 use serde_json::json;
 
 use crate::own::Own;
@@ -20,7 +21,7 @@ fn for_each<C>(cases: &[C], name: impl Fn(&C) -> String, check: impl Fn(&C)) {
 }
 
 /// Answers to `before_agent_start` that are none, and what is said about them.
-const NO_START: [(&str, &str); 19] = [
+const NO_START: [(&str, &str); 20] = [
     ("exit 1", "exit status: 1"),
     (
         "echo '{\"system_prompt\": \"x\"}'; echo >&2; echo ' it broke ' >&2; exit 3",
@@ -29,6 +30,7 @@ const NO_START: [(&str, &str); 19] = [
     ("printf '\\033[2Jred\\377' >&2; exit 1", "exit status: 1: \\u{1b}[2Jred\u{FFFD}"),
     ("kill -9 $$", "signal: 9 (SIGKILL)"),
     ("echo '{'", "NONSENSE"),
+    ("head -c 60000 /dev/zero | tr '\\0' '['", "NONSENSE"),
     ("echo 42", "NONSENSE"),
     ("echo '\"text\"'", "NONSENSE"),
     ("echo '[]'", "NONSENSE"),
@@ -184,6 +186,9 @@ fn a_hook_in_rust_that_fails_panics_or_is_late_is_skipped() {
         assert_eq!(turn.system_prompt, format!("{}|a|b", session.build().system().unwrap()));
         let expected = format!("the hook `bad` is skipped at `before_agent_start`: {expected}");
         assert_eq!(site.noted(&turn.notes, Code::HookFailed), [expected]);
+        let sources = turn.notes.iter().filter(|note| note.code == Code::HookFailed);
+        let sources: Vec<_> = sources.map(|note| note.source.clone()).collect();
+        assert_eq!(sources, [Some(Source::Hook { name: "bad".into() })]);
     }
 }
 

@@ -137,8 +137,12 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
         .directories
         .iter()
         .filter_map(|directory| places.path(&directory.path))
-        .filter_map(|(path, owner)| (owner == Owner::User).then(|| real(&path)))
+        .filter_map(|(path, owner)| (owner == Owner::User).then_some(path))
         .collect();
+    let own_folders: Vec<Identity> = own.iter().filter_map(|path| identity(path)).collect();
+    let is_own = |path: &PathBuf| {
+        own.contains(path) || identity(path).is_some_and(|folder| own_folders.contains(&folder))
+    };
     let mut roots = Vec::new();
     for directory in &recipe.directories {
         let Some((path, owner)) = places.path(&directory.path) else { continue };
@@ -147,7 +151,7 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
             (Owner::Project, _) if !has_project => {}
             (Owner::Project, true) => {
                 let all = places.upwards().map(|folder| folder.join(&directory.path));
-                let others = all.filter(|path| !own.contains(&real(path)));
+                let others = all.filter(|path| !is_own(path));
                 roots.extend(others.map(|path| Root { path, owner, files, named_by_file }));
             }
             _ => roots.push(Root { path, owner, files, named_by_file }),
@@ -156,9 +160,9 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
     roots
 }
 
-/// The path with links resolved, where it exists.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+/// Which folder it is, where there is one: one call, while resolving links takes one for every folder above.
+fn identity(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|found| Identity::of(&found))
 }
 
 fn too_many(left_out: usize) -> Note {
