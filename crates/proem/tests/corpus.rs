@@ -56,8 +56,10 @@ fn check_claims(shape: &Value) {
         let text = carrier.get(start..end).unwrap();
         // Only what is inserted whole has a line; names and descriptions are taken out of YAML.
         if span["source"]["line"].is_u64() {
-            let file = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
-            assert!(file.contains(text), "{path} does not have {text:?}");
+            // A path with a line break in it is shown with an escape, and names no file as it stands.
+            let Ok(file) = std::fs::read_to_string(path) else { continue };
+            let own = text.strip_suffix("\n... [truncated]").unwrap_or(text);
+            assert!(file.contains(own), "{path} does not have {own:?}");
         }
     }
 }
