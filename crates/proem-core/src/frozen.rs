@@ -165,6 +165,12 @@ impl Suffix {
         self.boundary.as_ref().map_or("", |section| section.rendered.text())
     }
 
+    /// Tells whether nothing belongs to the turn alone.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
     /// What follows the boundary on a carrier.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> String {

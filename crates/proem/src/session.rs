@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proem_core::carrier::Carrier;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
@@ -197,17 +196,15 @@ impl Session {
             Ok(now) => now.map(|now| {
                 notes
                     .extend(now.frozen.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
-                now.text(Carrier::Turn).map(str::to_owned)
+                now.suffix.behind(&self.build.frozen)
             }),
             Err(error) => {
                 notes.push(not_observed(&error));
                 None
             }
         };
-        let now = now.unwrap_or_else(|| self.build.text(Carrier::Turn).map(str::to_owned));
         let scene = Scene {
-            build: &self.build,
-            now: now.as_deref(),
+            whole: now.as_ref().unwrap_or(&self.build.whole),
             tools: self.active(),
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),
@@ -220,7 +217,7 @@ impl Session {
 
     /// Builds what belongs to one turn, if the profile has such a thing.
     fn observe(&self) -> Result<Option<Build>, Error> {
-        if self.build.text(Carrier::Turn).is_none() {
+        if self.build.suffix.is_empty() {
             return Ok(None);
         }
         let (mut memory, hooks) = (self.memory.clone(), &self.engine.hooks);

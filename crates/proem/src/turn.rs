@@ -2,10 +2,10 @@
 
 use proem_core::carrier::Carrier;
 use proem_core::change::Change;
+use proem_core::frozen::Body;
 use proem_core::note::Note;
 use serde_json::{Value, json};
 
-use crate::engine::Build;
 use crate::hooks::{self, BeforeAgentStart, Handler, Message, Start};
 use crate::request::{Request, Tool};
 
@@ -79,9 +79,8 @@ pub(crate) fn message(role: &str, content: impl Into<Value>) -> Message {
 
 /// What a turn is made of, besides what the user says.
 pub(crate) struct Scene<'s> {
-    pub(crate) build: &'s Build,
-    /// The text of the `turn` carrier, as of now.
-    pub(crate) now: Option<&'s str>,
+    /// What is frozen, and behind it what belongs to this turn, as of now.
+    pub(crate) whole: &'s Body,
     pub(crate) tools: &'s [Tool],
     pub(crate) model: Option<&'s str>,
     pub(crate) cwd: &'s str,
@@ -106,7 +105,7 @@ pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
 
 /// Lets hooks change the frozen prompt, if the user said something.
 fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
-    let system_prompt = scene.build.system().unwrap_or_default().to_owned();
+    let system_prompt = scene.whole.text(Carrier::System).unwrap_or_default().to_owned();
     let Some(text) = &prompt.text else { return Start { system_prompt, ..Start::default() } };
     let event = BeforeAgentStart {
         prompt: text.clone(),
@@ -121,17 +120,17 @@ fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
 /// The conversation with this turn's messages behind it. What rides on other carriers than the system
 /// prompt stands where a provider reads it, and stays there: nothing that was sent is made anew.
 fn history(scene: &Scene<'_>, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
-    let build = scene.build;
+    let whole = scene.whole;
     let mut history = prompt.messages.clone();
     let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
     if !history.iter().any(is_of_user) {
-        history.extend(build.text(Carrier::Developer).map(|text| message("developer", text)));
-        history.extend(build.text(Carrier::FirstUser).map(|text| message("user", text)));
+        history.extend(whole.text(Carrier::Developer).map(|text| message("developer", text)));
+        history.extend(whole.text(Carrier::FirstUser).map(|text| message("user", text)));
     }
     let Some(text) = &prompt.text else { return history };
     history.push(message("user", content(text, &prompt.images)));
     history.extend(injected);
-    history.extend(scene.now.map(|text| message("user", text)));
+    history.extend(whole.text(Carrier::Turn).map(|text| message("user", text)));
     history
 }
 
