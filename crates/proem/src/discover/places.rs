@@ -1,12 +1,12 @@
 //! The directories that a search starts from.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
 use super::{Owner, file};
-use crate::file::shown;
+use crate::file::{shown, without_dots};
 use crate::host::Host;
 use crate::workspace::Workspace;
 
@@ -23,7 +23,7 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
-        let cwd = plain(workspace.path());
+        let cwd = without_dots(workspace.path());
         let repository = cwd
             .ancestors()
             .take(ANCESTORS_MAX)
@@ -55,8 +55,8 @@ impl Places {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 Some((below(self.home.as_ref()?, rest), Owner::User))
             }
-            _ if written.starts_with('/') => Some((plain(Path::new(written)), Owner::User)),
-            _ => Some((plain(&self.cwd.join(written)), Owner::Project)),
+            _ if written.starts_with('/') => Some((without_dots(Path::new(written)), Owner::User)),
+            _ => Some((without_dots(&self.cwd.join(written)), Owner::Project)),
         }
     }
 
@@ -88,18 +88,5 @@ impl Places {
 }
 
 fn below(folder: &Path, rest: &str) -> PathBuf {
-    plain(&folder.join(rest.trim_start_matches('/')))
-}
-
-/// Removes `.`, `..` and doubled slashes by spelling alone: links stay as they are written.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
+    without_dots(&folder.join(rest.trim_start_matches('/')))
 }

@@ -15,7 +15,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
 pub(crate) use open::{Identity, check_regular, real_path, reason};
-pub(crate) use policy::ReadPolicy;
+pub(crate) use policy::{ReadPolicy, without_dots};
 
 /// A path for messages: what it was called must not reach a screen as commands.
 pub(crate) fn shown(path: &Path) -> String {

@@ -107,8 +107,8 @@ fn with_canonical(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| [path.clone(), canonical(path)]).collect()
 }
 
-/// Removes `.` and `..` by spelling alone.
-fn without_dots(path: &Path) -> PathBuf {
+/// Removes `.`, `..` and doubled slashes by spelling alone: links stay as they are written.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {

@@ -1,6 +1,6 @@
 //! Runs all handlers of an event, one after another.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use proem_core::change::{self, Change};
 use proem_core::note::{Code, Note, Severity};
@@ -11,6 +11,7 @@ use super::handler::Handler;
 use super::{
     AgentStart, BeforeAgentStart, ContextEvent, HookError, HookEvent, Injected, Message, ResourcesDiscover,
 };
+use crate::file::without_dots;
 
 /// What handlers add to what is looked for, as paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,15 +46,7 @@ fn resolved(path: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
         }
         _ => cwd.join(path),
     };
-    let mut plain = PathBuf::new();
-    for component in joined.components() {
-        match component {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
+    without_dots(&joined)
 }
 
 /// Asks every handler for resources.
