@@ -14,10 +14,11 @@ use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Hook, Resources, ResourcesDiscover};
 use crate::host::Host;
 use crate::libraries::Libraries;
-use crate::profiles::{Found, Profiles};
+use crate::profiles::Found;
 use crate::request::Request;
 use crate::resolve::{Author, Resolver};
 use crate::sections::{self, Builder};
+use crate::setup::Setup;
 use crate::tools::Tools;
 use crate::unused;
 use crate::workspace::Workspace;
@@ -102,11 +103,8 @@ pub(crate) fn build_parts(
     memory: &mut Memory,
     parts: Parts,
 ) -> Result<Build, Error> {
-    let host = Host::of(request, caller)?;
-    let workspace = Workspace::open(request.cwd.as_deref())?;
-    let config = Config::load(&host, &workspace)?;
-    let name = request.profile.as_deref().unwrap_or(&config.profile.value);
-    let Found { profile, is_of_workspace, notes } = Profiles::new(&host, &workspace).find(name)?;
+    let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
+    let Found { profile, is_of_workspace, notes } = found;
 
     base::refuse_two(request)?;
     let tools = Tools::of(request, &profile)?;

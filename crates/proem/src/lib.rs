@@ -39,6 +39,7 @@ mod resolve;
 mod scope;
 mod sections;
 mod session;
+mod setup;
 mod skills;
 mod tools;
 mod turn;

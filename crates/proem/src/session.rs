@@ -6,13 +6,12 @@ use std::sync::Arc;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
-use crate::config::Config;
 use crate::engine::{self, Build, Caller, Memory, Parts};
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths};
 use crate::host::Host;
-use crate::profiles::Profiles;
 use crate::request::{Request, Tool};
+use crate::setup::Setup;
 use crate::turn::{self, Prompt, Scene, Turn};
 use crate::workspace::Workspace;
 
@@ -135,11 +134,8 @@ pub struct Session {
 
 impl Session {
     fn start(engine: Engine, request: Request, caller: Caller) -> Result<Self, Error> {
-        let host = Host::of(&request, caller)?;
-        let workspace = Workspace::open(request.cwd.as_deref())?;
-        let config = Config::load(&host, &workspace)?;
-        let name = request.profile.as_deref().unwrap_or(&config.profile.value);
-        let profile = Profiles::new(&host, &workspace).find(name)?.profile;
+        let Setup { workspace, config, found, .. } = Setup::of(&request, caller)?;
+        let profile = found.profile;
         let registry = request.tools.clone().unwrap_or_else(|| {
             let description = |name: &String| profile.tools.descriptions.get(name).cloned();
             let named = |name: &String| Tool {
@@ -292,10 +288,8 @@ impl Session {
         }
         let build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
         if trigger == Trigger::Reload {
-            let host = Host::of(&request, self.caller)?;
-            let config = Config::load(&host, &self.workspace)?;
-            let name = request.profile.as_deref().unwrap_or(&config.profile.value);
-            self.rebuild = Profiles::new(&host, &self.workspace).find(name)?.profile.rebuild;
+            let Setup { config, found, .. } = Setup::of(&request, self.caller)?;
+            self.rebuild = found.profile.rebuild;
             self.handlers = hooks::handlers(&self.engine.hooks, &config.hooks.value);
         }
         self.build = build;

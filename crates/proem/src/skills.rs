@@ -4,16 +4,14 @@ use proem_core::considered::Outcome;
 use proem_core::note::Note;
 use proem_core::profile::{Collection, Content};
 
-use crate::config::Config;
 use crate::discover::Places;
 use crate::discover::skills::{self, Candidate};
 use crate::engine::{self, Caller, Memory};
 use crate::error::Error;
-use crate::host::Host;
-use crate::profiles::{Found, Profiles};
+use crate::profiles::Found;
 use crate::request::Request;
 use crate::resolve::{Author, Resolver};
-use crate::workspace::Workspace;
+use crate::setup::Setup;
 
 /// One file that could be a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +34,8 @@ pub struct SkillReport {
 ///
 /// A profile that lists no skills has none.
 pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
-    let host = Host::of(request, caller)?;
-    let workspace = Workspace::open(request.cwd.as_deref())?;
-    let config = Config::load(&host, &workspace)?;
-    let name = request.profile.as_deref().unwrap_or(&config.profile.value);
-    let Found { profile, is_of_workspace, .. } = Profiles::new(&host, &workspace).find(name)?;
+    let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
+    let Found { profile, is_of_workspace, .. } = found;
     let (places, resolver) =
         (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
     let is_of_other = is_of_workspace || caller == Caller::Remote;

@@ -91,7 +91,7 @@ impl Search<'_> {
             let path = folder.join(name);
             if self.recipe.once_per_name && self.taken.contains(name) {
                 if path.exists() {
-                    let why = "by the file of that name in the working directory".to_owned();
+                    let why = "by the file of that name in an earlier directory".to_owned();
                     self.trail.consider(&shown(&path), Outcome::Shadowed, Some(why));
                 }
                 continue;
@@ -116,10 +116,7 @@ impl Search<'_> {
                 continue;
             }
             match self.read(&path, &shown, owner) {
-                Ok(document) if self.recipe.once_per_name && document.text.is_empty() => {
-                    self.trail.consider(&shown, Outcome::Empty, None);
-                }
-                Ok(document) if self.recipe.skip_empty && document.text.trim().is_empty() => {
+                Ok(document) if self.is_passed_over(&document.text) => {
                     self.trail.consider(&shown, Outcome::Empty, None);
                 }
                 Ok(document) => {
@@ -135,6 +132,11 @@ impl Search<'_> {
         if chosen.is_none() && owner == Owner::Project && self.places.is_in_project(folder) {
             self.variants(folder);
         }
+    }
+
+    /// Tells whether a file counts as none, so that another one may take its place.
+    fn is_passed_over(&self, text: &str) -> bool {
+        (self.recipe.once_per_name && text.is_empty()) || (self.recipe.skip_empty && text.trim().is_empty())
     }
 
     fn denied(&self, name: &str) -> Option<&str> {
@@ -156,7 +158,7 @@ impl Search<'_> {
         names.sort();
         for name in names {
             if let Some(wanted) = self.recipe.names.iter().find(|wanted| is_variant(&name, wanted)) {
-                let path = folder.join(&name).display().to_string();
+                let path = shown(&folder.join(&name));
                 let why = format!("its name is not {wanted}, byte for byte");
                 self.trail.notes.push(variant(&path, &name, wanted));
                 self.trail.consider(&path, Outcome::Malformed, Some(why));
@@ -166,10 +168,9 @@ impl Search<'_> {
 
     fn read(&mut self, path: &Path, shown: &str, owner: Owner) -> Result<Document, Absence> {
         let found = read(path, self.policy, CAP)?;
-        let text = String::from_utf8(found.bytes)
-            .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))?;
         let outside = self.places.link_outside(path, &found.real).map(Box::new);
-        Ok(Document { path: shown.to_owned(), text, owner, identity: found.identity, outside })
+        let identity = found.identity;
+        Ok(Document { path: shown.to_owned(), text: found.into_text()?, owner, identity, outside })
     }
 
     /// Takes a document unless it is there already or there is no room left.
@@ -203,25 +204,7 @@ impl Search<'_> {
         self.bytes = bytes;
         self.documents.push(document);
     }
-}
 
-/// The name with every character that is not ASCII spelt out: it may look like one that is.
-fn visible(name: &str) -> String {
-    let spell = |character: char| match character {
-        ascii if ascii.is_ascii() => ascii.to_string(),
-        other => format!("<U+{:04X}>", u32::from(other)),
-    };
-    name.chars().map(spell).collect()
-}
-
-fn variant(path: &str, name: &str, wanted: &str) -> Note {
-    let message = format!("{path} is not read: `{}` is not `{wanted}`", visible(name));
-    Note::new(Code::NameVariant, Severity::Warning, message)
-        .with_hint(format!("call it `{wanted}` if it is meant to be instructions"))
-        .with_source(file(path))
-}
-
-impl Search<'_> {
     /// Cuts a document to the room that is left; tells whether there is any.
     fn cut(&mut self, cut: &CutRecipe, document: &mut Document) -> bool {
         let room = cut.bytes_max.saturating_sub(self.bytes);
@@ -242,6 +225,22 @@ impl Search<'_> {
         }
         true
     }
+}
+
+/// The name with every character that is not ASCII spelt out: it may look like one that is.
+fn visible(name: &str) -> String {
+    let spell = |character: char| match character {
+        ascii if ascii.is_ascii() => ascii.to_string(),
+        other => format!("<U+{:04X}>", u32::from(other)),
+    };
+    name.chars().map(spell).collect()
+}
+
+fn variant(path: &str, name: &str, wanted: &str) -> Note {
+    let message = format!("{path} is not read: `{}` is not `{wanted}`", visible(name));
+    Note::new(Code::NameVariant, Severity::Warning, message)
+        .with_hint(format!("call it `{wanted}` if it is meant to be instructions"))
+        .with_source(file(path))
 }
 
 fn is_cut(path: &str, lost: usize, bytes: usize) -> Note {

@@ -1,7 +1,6 @@
 //! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
 
 use proem_core::considered::Outcome;
-use proem_core::fact::Absence;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
 use super::{Owner, Places, Trail};
@@ -45,7 +44,7 @@ pub(crate) fn find(
         }
         let text = read(path, policy, CAP).and_then(|file| {
             trail.notes.extend(places.link_outside(path, &file.real));
-            String::from_utf8(file.bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+            file.into_text()
         });
         match text {
             Ok(text) if text.is_empty() => trail.consider(&shown, Outcome::Empty, None),

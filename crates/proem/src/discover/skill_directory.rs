@@ -112,7 +112,7 @@ impl Search<'_> {
         let location = shown(path);
         let text = read(path, self.policy, CAP).and_then(|found| {
             self.trail.notes.extend(self.places.link_outside(path, &found.real));
-            String::from_utf8(found.bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+            found.into_text()
         });
         let text = match text {
             Ok(text) => text.replace("\r\n", "\n"),

@@ -44,8 +44,7 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
 
 /// Reads a UTF-8 file as it is, a NUL included: for instruction files, which are taken byte for byte.
 pub(crate) fn read_utf8(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
-    let bytes = read_bytes(path, policy, cap)?;
-    String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+    read(path, policy, cap)?.into_text()
 }
 
 /// Reads a regular file of at most `cap` bytes.
@@ -60,6 +59,13 @@ pub(crate) struct Found {
     pub(crate) identity: Identity,
     /// The path with all links resolved.
     pub(crate) real: PathBuf,
+}
+
+impl Found {
+    /// The bytes as text.
+    pub(crate) fn into_text(self) -> Result<String, Absence> {
+        String::from_utf8(self.bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+    }
 }
 
 /// Reads a regular file of at most `cap` bytes, and says which one it was.

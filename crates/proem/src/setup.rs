@@ -1,0 +1,29 @@
+//! What every command starts from: the machine, the directory, the settings and the recipe of a request.
+
+use crate::config::Config;
+use crate::engine::Caller;
+use crate::error::Error;
+use crate::host::Host;
+use crate::profiles::{Found, Profiles};
+use crate::request::Request;
+use crate::workspace::Workspace;
+
+/// The surroundings of a request.
+pub(crate) struct Setup {
+    pub(crate) host: Host,
+    pub(crate) workspace: Workspace,
+    pub(crate) config: Config,
+    /// The profile that the request names, else the configuration's.
+    pub(crate) found: Found,
+}
+
+impl Setup {
+    pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+        let host = Host::of(request, caller)?;
+        let workspace = Workspace::open(request.cwd.as_deref())?;
+        let config = Config::load(&host, &workspace)?;
+        let name = request.profile.as_deref().unwrap_or(&config.profile.value);
+        let found = Profiles::new(&host, &workspace).find(name)?;
+        Ok(Self { host, workspace, config, found })
+    }
+}
