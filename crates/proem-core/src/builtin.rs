@@ -3,16 +3,17 @@
 //! Changing one of these files changes prompts: the corpus pins their bytes.
 
 /// The built-in profiles, by name.
-pub const PROFILES: [(&str, &str); 5] = [
+pub const PROFILES: [(&str, &str); 6] = [
     ("assets", include_str!("../builtin/profiles/assets.toml")),
     ("boundary", include_str!("../builtin/profiles/boundary.toml")),
     ("default", include_str!("../builtin/profiles/default.toml")),
+    ("engraving", include_str!("../builtin/profiles/engraving.toml")),
     ("layers", include_str!("../builtin/profiles/layers.toml")),
     ("template", include_str!("../builtin/profiles/template.toml")),
 ];
 
 /// The built-in assets, by reference without the prefix.
-pub const ASSETS: [(&str, &str); 14] = [
+pub const ASSETS: [(&str, &str); 18] = [
     ("boundary/base-v1", include_str!("../builtin/boundary/base-v1.md")),
     ("boundary/instructions", include_str!("../builtin/boundary/instructions.md.j2")),
     ("boundary/project", include_str!("../builtin/boundary/project.md.j2")),
@@ -23,6 +24,10 @@ pub const ASSETS: [(&str, &str); 14] = [
     ("default/context", include_str!("../builtin/default/context.md.j2")),
     ("default/skills", include_str!("../builtin/default/skills.md.j2")),
     ("default/tools", include_str!("../builtin/default/tools.md.j2")),
+    ("engraving/context", include_str!("../builtin/engraving/context.md.j2")),
+    ("engraving/engraving", include_str!("../builtin/engraving/engraving.md")),
+    ("engraving/identity", include_str!("../builtin/engraving/identity.md")),
+    ("engraving/tools", include_str!("../builtin/engraving/tools.md.j2")),
     ("layers/base", include_str!("../builtin/layers/base.md.j2")),
     ("layers/context", include_str!("../builtin/layers/context.md.j2")),
     ("layers/skills", include_str!("../builtin/layers/skills.md.j2")),

@@ -7,6 +7,7 @@ use core::fmt;
 use crate::boundary;
 use crate::carrier::Carrier;
 use crate::considered::Considered;
+use crate::join;
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::note::Note;
 use crate::profile::{Part, Profile, SectionRecipe};
@@ -73,6 +74,9 @@ impl core::error::Error for TooLarge {}
 pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) -> Rendered {
     let cut: Vec<char> = recipe.trim_end.chars().collect();
     content.trim_end(&cut);
+    if let Some(trim) = recipe.trim {
+        content.trim(trim);
+    }
     if content.is_empty() && !recipe.keep_empty {
         return content;
     }
@@ -88,42 +92,10 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) ->
     rendered
 }
 
-/// Adds the line breaks that sections ask for, and cuts the ends of carriers, as the profile says.
-fn join(profile: &Profile, sections: &mut [Section]) {
-    for carrier in Carrier::ALL {
-        let mut ends_line = false;
-        for section in sections.iter_mut().filter(|section| section.carrier == carrier) {
-            if section.fresh_line && !ends_line && !section.rendered.is_empty() {
-                section.rendered = with_line_break(profile, section);
-            }
-            if !section.rendered.is_empty() {
-                ends_line = section.rendered.text().ends_with('\n');
-            }
-        }
-        let cut: Vec<char> =
-            profile.carrier_trim_end.get(&carrier).map_or_else(Vec::new, |cut| cut.chars().collect());
-        for section in sections.iter_mut().rev().filter(|section| section.carrier == carrier) {
-            section.rendered.trim_end(&cut);
-            if !section.rendered.is_empty() {
-                break;
-            }
-        }
-    }
-}
-
-fn with_line_break(profile: &Profile, section: &Section) -> Rendered {
-    let key = alloc::format!("section.{}.fresh_line", section.id);
-    let source = Source::Profile { profile: profile.name.clone(), key };
-    let mut rendered = Rendered::new();
-    rendered.push("\n", source, None, Stability::User);
-    rendered.append(section.rendered.clone());
-    rendered
-}
-
 /// Makes a draft of finished sections, in their order.
 pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, TooLarge> {
-    join(profile, &mut sections);
-    let notes = boundary::neutralise(profile, &mut sections);
+    let mut notes = join::join(profile, &mut sections);
+    notes.extend(boundary::neutralise(profile, &mut sections));
     for carrier in Carrier::ALL {
         let bytes = sections
             .iter()

@@ -93,11 +93,13 @@ pub enum Code {
     LeftOut,
     /// Text has a line that equals the boundary.
     BoundaryInText,
+    /// A carrier is larger than the profile wants.
+    OverBudget,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -126,6 +128,7 @@ impl Code {
         Self::PrefixChanged,
         Self::LeftOut,
         Self::BoundaryInText,
+        Self::OverBudget,
     ];
 
     /// The code as programs see it.
@@ -160,6 +163,7 @@ impl Code {
             Self::PrefixChanged => "prefix_changed",
             Self::LeftOut => "left_out",
             Self::BoundaryInText => "boundary_in_text",
+            Self::OverBudget => "over_budget",
         }
     }
 }

@@ -4,9 +4,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::profile::Trim;
 use crate::source::Source;
 use crate::stability::Stability;
-use crate::text::slice;
+
+use crate::text::{is_javascript_space, slice};
 
 /// A run of bytes with one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,8 +118,42 @@ impl Rendered {
         self.truncate(self.text.trim_end_matches(characters).len());
     }
 
+    /// Removes white space from the start.
+    pub(crate) fn trim_start(&mut self, trim: Trim) {
+        let Trim::Javascript = trim;
+        let kept = self.text.trim_start_matches(is_javascript_space).len();
+        self.remove_start(self.text.len() - kept);
+    }
+
+    /// Removes white space from both ends.
+    pub fn trim(&mut self, trim: Trim) {
+        self.trim_start(trim);
+        self.trim_end_as(trim);
+    }
+
+    /// Removes white space from the end.
+    pub(crate) fn trim_end_as(&mut self, trim: Trim) {
+        let Trim::Javascript = trim;
+        self.truncate(self.text.trim_end_matches(is_javascript_space).len());
+    }
+
+    fn remove_start(&mut self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let mut rest = Self::new();
+        for span in &self.spans {
+            let Span { bytes: own, source, template, included_from, stability } = span.clone();
+            let origin = Origin { source, template, included_from, stability };
+            let kept = own.start.max(bytes).min(own.end);
+            let source = origin.source.behind(slice(&self.text, own.start, kept));
+            rest.push_from(slice(&self.text, kept, own.end), Origin { source, ..origin });
+        }
+        *self = rest;
+    }
+
     /// Keeps the first `bytes` bytes.
-    fn truncate(&mut self, bytes: usize) {
+    pub(crate) fn truncate(&mut self, bytes: usize) {
         self.text.truncate(bytes);
         self.spans.retain(|span| span.bytes.start < bytes || span.bytes.is_empty());
         for span in &mut self.spans {

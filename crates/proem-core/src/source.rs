@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::text::Place;
+use crate::text::{Place, Places};
 
 /// Where a piece of text comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,15 @@ impl Source {
             | Self::Pack { place, .. } => Some(place),
             Self::Variable { .. } | Self::Profile { .. } | Self::Hook { .. } => None,
         }
+    }
+
+    /// Returns the source of what follows `passed`, which begins here.
+    #[must_use]
+    pub(crate) fn behind(&self, passed: &str) -> Self {
+        let Some(begin) = self.place() else { return self.clone() };
+        let inside = Places::new(passed).at(passed.len());
+        let column = if inside.line == 1 { begin.column + inside.column - 1 } else { inside.column };
+        self.at(Place { line: begin.line + inside.line - 1, column })
     }
 
     /// Returns the same source as a whole.

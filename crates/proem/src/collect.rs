@@ -159,7 +159,7 @@ pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, 
 
 /// What a list of files gives; without any, the section has no text.
 fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> Collected {
-    let Trail { notes, considered } = trail;
+    let Trail { notes, considered, .. } = trail;
     let binding = (!list.is_empty()).then(|| (variable, items(list, source.clone(), Stability::Project)));
     Collected { binding, source, notes, considered }
 }

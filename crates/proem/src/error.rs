@@ -88,6 +88,13 @@ pub enum Error {
         /// Why not.
         why: Absence,
     },
+    /// An instruction file that is there and cannot be read, where the profile wants no prompt without it.
+    Instructions {
+        /// The path.
+        path: String,
+        /// Why not.
+        why: Absence,
+    },
     /// A workflow file, or the folder of them, is not what it should be.
     Resident {
         /// The file or folder.
@@ -169,7 +176,11 @@ impl Error {
             | Self::Resident { .. }
             | Self::File { .. } => Kind::Usage,
             Self::Template(error) if !error.is_limit => Kind::Usage,
-            Self::Template(_) | Self::Policy { .. } | Self::TooLarge(_) | Self::Write { .. } => Kind::Failed,
+            Self::Instructions { .. }
+            | Self::Template(_)
+            | Self::Policy { .. }
+            | Self::TooLarge(_)
+            | Self::Write { .. } => Kind::Failed,
         }
     }
 
@@ -192,6 +203,9 @@ impl Error {
                 Some(format!("at most {EXTENDS_DEPTH_MAX} profiles may extend each other"))
             }
             Self::File { why, .. } => why.hint().map(Into::into),
+            Self::Instructions { why, .. } => {
+                Some(why.hint().unwrap_or("make it a readable text file, or remove it").to_owned())
+            }
             Self::Resident { .. } => Some(
                 "name it like `deploy-site.md`, and begin it with three lines: `---`, `description: …`, `---`".into(),
             ),
@@ -260,6 +274,9 @@ impl fmt::Display for Error {
                 write!(formatter, "cannot use the {role} {path}: {message}")
             }
             Self::File { role, path, why } => write!(formatter, "cannot read the {role} {path}: {why}"),
+            Self::Instructions { path, why } => {
+                write!(formatter, "cannot build the prompt without the instructions of {path}: {why}")
+            }
             Self::Resident { path, message } => {
                 write!(formatter, "cannot use the workflow {path}: {message}")
             }

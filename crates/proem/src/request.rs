@@ -256,6 +256,17 @@ pub struct HostPins {
 }
 
 impl Request {
+    /// What the first message of the user says, as far as the request tells.
+    pub(crate) fn first_user_words(&self) -> Option<&str> {
+        let is_of_user = |message: &&Message| message.get("role").and_then(Value::as_str) == Some("user");
+        let first = self.messages.iter().flatten().find(is_of_user);
+        let text = first.and_then(|message| message.get("content")).and_then(Value::as_str);
+        self.first_user_text.as_deref().or(text).or(match first {
+            Some(_) => None,
+            None => self.prompt.as_deref(),
+        })
+    }
+
     /// Reads a request from JSON. Unknown fields are named, all of them.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         if text.len() > REQUEST_BYTES_MAX {

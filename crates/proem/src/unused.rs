@@ -26,6 +26,10 @@ pub(crate) fn fields(request: &Request, profile: &Profile) -> Vec<Note> {
     let is_catalogued = profile.sections.iter().any(is_catalogued);
     let uses_project =
         profile.sections.iter().any(|section| section.format.is_some() || section.files.is_some());
+    let reads_first_user = profile.sections.iter().any(|section| {
+        matches!(&section.content, Content::Collected(Collection::Documents(recipe))
+            if recipe.unless_first_user_starts.is_some())
+    });
     let tool_keys = ["prompt:tools", collect::ACTIVE_TOOLS, collect::GUIDELINES];
     let has_tools = profile.jinja.variables.values().any(|key| tool_keys.contains(&key.as_str()))
         || profile.sections.iter().any(|section| section.when_tool.is_some());
@@ -41,7 +45,7 @@ pub(crate) fn fields(request: &Request, profile: &Profile) -> Vec<Note> {
             request.residents.is_some() && !collects(&[Collection::Knowledge, Collection::Workflows]),
         ),
         ("project", request.project.is_some() && !uses_project),
-        ("first_user_text", request.first_user_text.is_some()),
+        ("first_user_text", request.first_user_text.is_some() && !reads_first_user),
         ("append", request.append.is_some() && !takes(GivenField::Append)),
         ("recalled", request.recalled.is_some() && !takes(GivenField::Recalled)),
     ];

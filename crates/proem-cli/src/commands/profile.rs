@@ -104,7 +104,8 @@ fn show(profiles: &Profiles, catalog: &Catalog, name: &str, format: Format) -> R
                 "variables": profile.jinja.variables,
                 "defaults": profile.jinja.defaults,
             },
-            "carrier_trim_end": profile.carrier_trim_end,
+            "carriers": profile.carriers,
+            "slots": profile.slots,
             "sections": profile.sections.iter().map(section).collect::<Vec<_>>(),
             "origins": profile.origins,
             "catalog": catalog.entries().filter(|_| uses_catalog).map(|(key, entry)| {

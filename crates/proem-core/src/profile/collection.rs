@@ -8,6 +8,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::Trim;
+
 /// What can be collected. Simple kinds are written as a word, the others as a table with `kind`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collection {
@@ -57,9 +59,36 @@ pub struct DocumentsRecipe {
     /// Whether one file under two names is taken twice.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep_twins: bool,
+    /// White space removed from both ends of each file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<Trim>,
+    /// What a file that is there and cannot be read is.
+    #[serde(default, skip_serializing_if = "Unreadable::is_note")]
+    pub unreadable: Unreadable,
+    /// The project's files are left out when the first user message begins with this: they are in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unless_first_user_starts: Option<String>,
     /// How much of the files is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecipe>,
+}
+
+/// What a file that is there and cannot be read is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unreadable {
+    /// Left out, with a note.
+    #[default]
+    Note,
+    /// The end of the build.
+    Error,
+}
+
+impl Unreadable {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+    const fn is_note(&self) -> bool {
+        matches!(self, Self::Note)
+    }
 }
 
 /// How much of instruction files is taken, and what stands where one is cut.

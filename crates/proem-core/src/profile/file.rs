@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use serde::Deserialize;
 
 use super::{
-    AppendFiles, Collection, Compaction, FilesRecipe, GivenField, GuidelineRecipe, ProfileError, Reason,
-    Syntax,
+    AppendFiles, CarrierRecipe, Collection, Compaction, FilesRecipe, GivenField, GuidelineRecipe,
+    ProfileError, Reason, SlotsRecipe, Syntax, Trim,
 };
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
@@ -25,6 +25,7 @@ pub struct ProfileFile {
     pub(super) compaction: Option<Compaction>,
     pub(super) append: Option<AppendFiles>,
     pub(super) fact_bytes_max: Option<BTreeMap<String, usize>>,
+    pub(super) slots: Option<SlotsRecipe>,
     #[serde(default)]
     pub(super) places: BTreeMap<String, String>,
     #[serde(default)]
@@ -36,7 +37,7 @@ pub struct ProfileFile {
     #[serde(default)]
     pub(super) jinja: JinjaKeys,
     #[serde(default)]
-    pub(super) carrier: BTreeMap<Carrier, CarrierKeys>,
+    pub(super) carrier: BTreeMap<Carrier, CarrierRecipe>,
     #[serde(default)]
     pub(super) section: Vec<SectionKeys>,
 }
@@ -58,12 +59,6 @@ pub(super) struct ToolsKeys {
     #[serde(default)]
     pub(super) descriptions: BTreeMap<String, String>,
     pub(super) guidelines: Option<Vec<GuidelineRecipe>>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CarrierKeys {
-    pub(super) trim_end: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -91,6 +86,7 @@ pub(super) struct SectionKeys {
     pub(super) lead: Option<String>,
     pub(super) trail: Option<String>,
     pub(super) trim_end: Option<String>,
+    pub(super) trim: Option<Trim>,
     pub(super) fresh_line: Option<bool>,
     pub(super) keep_empty: Option<bool>,
     pub(super) boundary: Option<bool>,

@@ -6,11 +6,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::file::{CarrierKeys, SectionKeys, TemplateKeys, ToolsKeys};
+use super::file::{SectionKeys, TemplateKeys, ToolsKeys};
 use super::places;
 use super::{
     Compaction, Content, GivenField, JinjaRecipe, Part, Profile, ProfileError, ProfileFile, SectionRecipe,
-    Syntax, TemplateRecipe, ToolsRecipe,
+    SlotsRecipe, Syntax, TemplateRecipe, ToolsRecipe,
 };
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
@@ -60,6 +60,7 @@ impl Merge {
         );
         self.key(&mut keys.append, file.append, "append", &origin);
         self.key(&mut keys.fact_bytes_max, file.fact_bytes_max, "fact_bytes_max", &origin);
+        self.key(&mut keys.slots, file.slots, "slots", &origin);
         self.entries(&mut keys.places, file.places, "places", &origin);
         self.entries(&mut keys.texts, file.texts, "texts", &origin);
         self.entries(&mut keys.tools.descriptions, file.tools.descriptions, "tools.descriptions", &origin);
@@ -73,7 +74,12 @@ impl Merge {
         self.key(&mut own.defaults, said.defaults, "jinja.defaults", &origin);
         for (carrier, said) in file.carrier {
             let own = keys.carrier.entry(carrier).or_default();
-            self.key(&mut own.trim_end, said.trim_end, &format!("carrier.{carrier}.trim_end"), &origin);
+            let path = |key: &str| format!("carrier.{carrier}.{key}");
+            self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), &origin);
+            self.key(&mut own.separator, said.separator, &path("separator"), &origin);
+            self.key(&mut own.trim, said.trim, &path("trim"), &origin);
+            self.key(&mut own.budget, said.budget, &path("budget"), &origin);
+            self.key(&mut own.cut, said.cut, &path("cut"), &origin);
         }
         refuse_twins(&file.section, &origin)?;
         for section in file.section {
@@ -169,6 +175,7 @@ impl Merge {
         self.key(&mut own.lead, said.lead, &path("lead"), origin);
         self.key(&mut own.trail, said.trail, &path("trail"), origin);
         self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), origin);
+        self.key(&mut own.trim, said.trim, &path("trim"), origin);
         self.key(&mut own.fresh_line, said.fresh_line, &path("fresh_line"), origin);
         self.key(&mut own.boundary, said.boundary, &path("boundary"), origin);
         self.key(&mut own.keep_empty, said.keep_empty, &path("keep_empty"), origin);
@@ -209,15 +216,21 @@ impl Merge {
             tools: tools_recipe(keys.tools, origin)?,
             append: keys.append.unwrap_or_default(),
             fact_bytes_max: keys.fact_bytes_max.unwrap_or_default(),
-            carrier_trim_end: trim_ends(keys.carrier),
+            slots: slots_recipe(keys.slots.unwrap_or_default(), origin)?,
+            carriers: keys.carrier,
             sections,
             origins: self.origins,
         })
     }
 }
 
-fn trim_ends(carriers: BTreeMap<Carrier, CarrierKeys>) -> BTreeMap<Carrier, String> {
-    carriers.into_iter().filter_map(|(carrier, keys)| Some((carrier, keys.trim_end?))).collect()
+/// Checks that every slot is filled by a fact.
+fn slots_recipe(slots: SlotsRecipe, origin: &str) -> Result<SlotsRecipe, ProfileError> {
+    match slots.order.iter().find(|name| !slots.facts.contains_key(*name)) {
+        Some(name) => Err(ProfileError::new(origin, format!("the slot `{name}` is filled by nothing"))
+            .with_hint(format!("name its fact in `slots.facts`, for example `{name} = \"prompt:{name}\"`"))),
+        None => Ok(slots),
+    }
 }
 
 /// Finds the side of the boundary that each section stands on.
@@ -298,6 +311,7 @@ fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError
         lead: keys.lead.unwrap_or_default(),
         trail: keys.trail.unwrap_or_default(),
         trim_end: keys.trim_end.unwrap_or_default(),
+        trim: keys.trim,
         fresh_line: keys.fresh_line.unwrap_or(false),
         keep_empty: keys.keep_empty.unwrap_or(false),
         part: if keys.boundary == Some(true) { Part::Boundary } else { Part::Prefix },

@@ -3,12 +3,14 @@
 //! A profile file is read into a [`ProfileFile`], where every key is optional, so that a file that
 //! `extends` another says only what differs. A chain of files becomes one [`Profile`].
 
+mod carrier;
 mod collection;
 mod error;
 mod file;
 mod merge;
 mod places;
 mod show;
+mod slots;
 mod tools;
 
 use alloc::collections::BTreeMap;
@@ -21,13 +23,15 @@ use crate::bracket::Policies;
 use crate::carrier::Carrier;
 use crate::stability::Stability;
 
+pub use carrier::{Budget, CarrierCut, CarrierRecipe, Trim};
 pub use collection::{
     Collection, CutRecipe, DocumentsRecipe, PerDirectory, SkillDirectory, SkillDirectoryRecipe, SkillsRecipe,
-    Walk,
+    Unreadable, Walk,
 };
 pub use error::ProfileError;
 pub use file::{ProfileFile, parse};
 pub use merge::{Layer, resolve};
+pub use slots::SlotsRecipe;
 pub use tools::{GuidelineRecipe, ToolsRecipe};
 
 /// A recipe with everything decided.
@@ -55,8 +59,10 @@ pub struct Profile {
     pub fact_bytes_max: BTreeMap<String, usize>,
     /// Which of the files for `append` are taken.
     pub append: AppendFiles,
-    /// Characters removed from the end of a carrier's text.
-    pub carrier_trim_end: BTreeMap<Carrier, String>,
+    /// What templates of the syntax `slots` may name.
+    pub slots: SlotsRecipe,
+    /// How the texts of carriers are put together.
+    pub carriers: BTreeMap<Carrier, CarrierRecipe>,
     /// The sections, in the order of the prompt.
     pub sections: Vec<SectionRecipe>,
     /// Which file decided each key, by the key's path, for example `section.base.template`.
@@ -91,6 +97,8 @@ pub struct SectionRecipe {
     pub trail: String,
     /// Characters removed from the end of its content.
     pub trim_end: String,
+    /// White space removed from both ends of its content.
+    pub trim: Option<Trim>,
     /// Whether it begins on a line of its own.
     pub fresh_line: bool,
     /// Whether lead and trail stay also when its content comes out empty.
@@ -160,7 +168,12 @@ impl TemplateRecipe {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesRecipe {
+    /// The environment variable that names the file. Where it is set, that file alone counts: if it cannot be
+    /// read, the section is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<String>,
     /// The paths, the most specific first: relative to the working directory, or from `~` on.
+    #[serde(default)]
     pub paths: Vec<String>,
     /// The language they are written in; by default their names say it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +199,8 @@ pub enum Syntax {
     Bracket,
     /// `{{ name }}`, `{% if … %}`.
     Jinja,
+    /// `{{name}}`, exactly so spelled, for the names of the profile's `[slots]`.
+    Slots,
     /// No tags: the text stays as it is.
     Plain,
 }

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::{Content, Part, Profile, SectionRecipe, TemplateRecipe, ToolsRecipe};
+use super::{CarrierRecipe, Content, Part, Profile, SectionRecipe, TemplateRecipe, ToolsRecipe};
+use crate::carrier::Carrier;
 
 impl Profile {
     /// Writes the effective profile as a TOML file; reading it back gives the same profile.
@@ -22,6 +23,9 @@ impl Profile {
         if !self.fact_bytes_max.is_empty() {
             page.line("fact_bytes_max", "fact_bytes_max", &self.fact_bytes_max);
         }
+        if !self.slots.order.is_empty() {
+            page.line("slots", "slots", &self.slots);
+        }
         page.table("places", &self.places);
         page.table("texts", &self.texts);
         page.tools();
@@ -35,9 +39,8 @@ impl Profile {
         page.line("aliases", "jinja.aliases", &self.jinja.aliases);
         page.line("variables", "jinja.variables", &self.jinja.variables);
         page.line("defaults", "jinja.defaults", &self.jinja.defaults);
-        for (carrier, trim_end) in &self.carrier_trim_end {
-            page.text.push_str(&format!("\n[carrier.{carrier}]\n"));
-            page.line("trim_end", &format!("carrier.{carrier}.trim_end"), trim_end);
+        for (carrier, recipe) in &self.carriers {
+            page.carrier(*carrier, recipe);
         }
         for section in &self.sections {
             page.section(section);
@@ -52,6 +55,23 @@ struct Page<'p> {
 }
 
 impl Page<'_> {
+    fn carrier(&mut self, carrier: Carrier, recipe: &CarrierRecipe) {
+        self.text.push_str(&format!("\n[carrier.{carrier}]\n"));
+        let CarrierRecipe { trim_end, separator, trim, budget, cut } = recipe;
+        let path = |key: &str| format!("carrier.{carrier}.{key}");
+        self.optional("trim_end", &path("trim_end"), trim_end.as_ref());
+        self.optional("separator", &path("separator"), separator.as_ref());
+        self.optional("trim", &path("trim"), trim.as_ref());
+        self.optional("budget", &path("budget"), budget.as_ref());
+        self.optional("cut", &path("cut"), cut.as_ref());
+    }
+
+    fn optional(&mut self, key: &str, path: &str, value: Option<&impl Serialize>) {
+        if let Some(value) = value {
+            self.line(key, path, value);
+        }
+    }
+
     fn section(&mut self, section: &SectionRecipe) {
         let path = |key: &str| format!("section.{}.{key}", section.id);
         self.text.push_str("\n[[section]]\n");
@@ -81,6 +101,7 @@ impl Page<'_> {
         for (key, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {
             self.line(key, &path(key), words);
         }
+        self.optional("trim", &path("trim"), section.trim.as_ref());
         let flags = [
             ("fresh_line", section.fresh_line),
             ("keep_empty", section.keep_empty),

@@ -7,7 +7,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
 use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Walk};
+use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 
 use super::{Owner, Places, Trail, file};
@@ -136,7 +136,11 @@ impl Search<'_> {
 
     /// Tells whether a file counts as none, so that another one may take its place.
     fn is_passed_over(&self, text: &str) -> bool {
-        (self.recipe.once_per_name && text.is_empty()) || (self.recipe.skip_empty && text.trim().is_empty())
+        let is_blank = match self.recipe.trim {
+            Some(Trim::Javascript) => text.is_empty(),
+            None => text.trim().is_empty(),
+        };
+        (self.recipe.once_per_name && text.is_empty()) || (self.recipe.skip_empty && is_blank)
     }
 
     fn denied(&self, name: &str) -> Option<&str> {
@@ -170,7 +174,11 @@ impl Search<'_> {
         let found = read(path, self.policy, CAP)?;
         let outside = self.places.link_outside(path, &found.real).map(Box::new);
         let identity = found.identity;
-        Ok(Document { path: shown.to_owned(), text: found.into_text()?, owner, identity, outside })
+        let mut text = found.into_text()?;
+        if let Some(Trim::Javascript) = self.recipe.trim {
+            text = text.trim_matches(text::is_javascript_space).to_owned();
+        }
+        Ok(Document { path: shown.to_owned(), text, owner, identity, outside })
     }
 
     /// Takes a document unless it is there already or there is no room left.

@@ -49,6 +49,8 @@ impl Owner {
 pub(crate) struct Trail {
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<Considered>,
+    /// The files that are there and could not be read.
+    pub(crate) unread: Vec<(String, Absence)>,
 }
 
 impl Trail {
@@ -62,6 +64,7 @@ impl Trail {
         if *why == Absence::NoSuchFile {
             return;
         }
+        self.unread.push((path.to_owned(), why.clone()));
         // `absent` speaks of variables.
         let code = if why.code() == Code::Absent { Code::Unreadable } else { why.code() };
         let note = Note::new(code, Severity::Warning, format!("{path} is left out: {why}"));

@@ -93,7 +93,7 @@ impl Found {
             outcome: candidate.outcome,
             why: candidate.why.clone(),
         }));
-        Trail { notes, considered }
+        Trail { notes, considered, unread: Vec::new() }
     }
 }
 

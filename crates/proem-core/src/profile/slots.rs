@@ -1,0 +1,20 @@
+//! The names that templates of the syntax `slots` may use.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// The slots, and the facts that fill them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotsRecipe {
+    /// The names, in the order of the passes.
+    pub order: Vec<String>,
+    /// The fact that fills each.
+    pub facts: BTreeMap<String, String>,
+    /// What fills one whose fact is absent or a list of nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub none: BTreeMap<String, String>,
+}

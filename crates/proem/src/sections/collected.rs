@@ -1,0 +1,120 @@
+//! Sections made of things that are collected.
+
+use std::collections::BTreeMap;
+
+use proem_core::profile::{
+    Collection, DocumentsRecipe, SectionRecipe, SkillDirectoryRecipe, SkillsRecipe, Unreadable,
+};
+use proem_core::rendered::Rendered;
+use proem_core::source::Source;
+
+use super::Builder;
+use crate::catalog::Entry;
+use crate::collect::{self, Collected};
+use crate::discover::{documents, skill_directory, skills};
+use crate::error::Error;
+use crate::jinja::{Asset, Context};
+use crate::render::{self, Job};
+use crate::resolve::Author;
+
+impl Builder<'_> {
+    /// Collects what a section is about, and puts it into the words of its format.
+    pub(super) fn collected(
+        &mut self,
+        what: &Collection,
+        recipe: &SectionRecipe,
+    ) -> Result<(Option<Rendered>, Source), Error> {
+        let Collected { binding, source, notes, considered } = match what {
+            Collection::Documents(documents) => self.documents(documents, &recipe.id)?,
+            Collection::Skills(skills) => self.skills(skills, &recipe.id),
+            Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
+            _ => collect::collect(what, self.sources.request, self.workspace, &self.policies())?,
+        };
+        self.notes.extend(notes);
+        self.considered.extend(considered);
+        // A format that is not there is found also while there is nothing to put into words.
+        let (name, asset, author) = self.format(recipe)?;
+        let Some((variable, binding)) = binding else { return Ok((None, source)) };
+        let mut bindings = BTreeMap::from([(variable.to_owned(), binding)]);
+        let texts = collect::texts(self.sources.profile);
+        bindings.extend(texts.map(|texts| ("texts".to_owned(), texts)));
+        let context = Context { bindings, aliases: self.options.aliases.clone(), ..Context::default() };
+        let rendered = self.run(name, asset, author, context)?;
+        Ok((Some(rendered), source))
+    }
+
+    fn documents(&mut self, recipe: &DocumentsRecipe, section: &str) -> Result<Collected, Error> {
+        let (policy, source) = (self.policies().instructions, self.rules(section));
+        let is_in_message = recipe.unless_first_user_starts.as_deref().is_some_and(|start| {
+            self.sources.request.first_user_words().is_some_and(|text| text.starts_with(start))
+        });
+        let has_project = self.has_project() && !is_in_message;
+        let known = self.discovered.documents.entry(section.to_owned());
+        let (documents, trail) =
+            known.or_insert_with(|| documents::find(recipe, &self.places, &policy, has_project));
+        if recipe.unreadable == Unreadable::Error
+            && let Some((path, why)) = trail.unread.first()
+        {
+            return Err(Error::Instructions { path: path.clone(), why: why.clone() });
+        }
+        Ok(collect::documents(documents, source, trail.clone()))
+    }
+
+    fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> Collected {
+        let (policy, has_project) = (self.policies().instructions, self.has_project());
+        let (source, more) = (self.rules(section), self.skill_paths);
+        let known = self.discovered.skills.entry(section.to_owned());
+        let find = || skills::find(recipe, more, &self.places, &policy, has_project);
+        collect::skills(known.or_insert_with(find), source)
+    }
+
+    fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> Collected {
+        let (policy, has_project) = (self.policies().instructions, self.has_project());
+        let source = self.rules(section);
+        let known = self.discovered.skill_directories.entry(section.to_owned());
+        let (skills, trail) =
+            known.or_insert_with(|| skill_directory::find(recipe, &self.places, &policy, has_project));
+        collect::skill_directory(skills, source, trail.clone())
+    }
+
+    /// The rules by which files are collected: what a list of them comes from as a whole.
+    fn rules(&self, section: &str) -> Source {
+        let key = format!("section.{section}.collect");
+        Source::Profile { profile: self.sources.profile.name.clone(), key }
+    }
+
+    /// The template that puts collected things into words.
+    fn format(&self, recipe: &SectionRecipe) -> Result<(String, Asset, Author), Error> {
+        let key = recipe.format.as_deref().unwrap_or_default();
+        if key.starts_with('$') {
+            let named_by = format!("section `{}` of the profile `{}`", recipe.id, self.sources.profile.name);
+            return self.sources.format(key, &named_by);
+        }
+        let entry = self.catalog.entry(key).ok_or_else(|| Error::NoWording {
+            key: key.to_owned(),
+            known: self.catalog.entries().map(|(key, _)| key.to_owned()).collect(),
+            section: recipe.id.clone(),
+        })?;
+        Ok((entry.name(key), wording(key, entry), entry.author))
+    }
+
+    /// Checks every wording that was read, used or not, before anything is rendered.
+    pub(super) fn check_catalog(&mut self) -> Result<(), Error> {
+        self.notes.extend(self.catalog.notes().iter().cloned());
+        for (key, entry) in self.catalog.all() {
+            let (author, libraries) = (entry.author, self.sources.libraries);
+            let (name, asset, context) = (entry.name(key), wording(key, entry), Context::default());
+            render::check(&Job { name, asset, author, context, options: &self.options, libraries })?;
+        }
+        Ok(())
+    }
+}
+
+/// A wording of the catalog as a template. It lies in no library, so its includes must be qualified.
+fn wording(key: &str, entry: &Entry) -> Asset {
+    let origin = match &entry.path {
+        Some(path) => Source::Pack { path: path.clone(), key: key.to_owned(), place: None },
+        None => Source::BuiltIn { name: format!("catalog/{key}"), place: None },
+    };
+    Asset { reference: None, text: entry.text.clone(), origin, stability: entry.stability }
+}

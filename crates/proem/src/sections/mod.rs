@@ -1,0 +1,175 @@
+//! Renders the sections of a profile, one by one.
+
+mod collected;
+mod slots;
+mod texts;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use proem_core::bracket::{self, Template, diagnose};
+use proem_core::carrier::Carrier;
+use proem_core::considered::Considered;
+use proem_core::draft::{self, Draft, Section};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{Content, JinjaRecipe, Part, Profile, SectionRecipe, Syntax};
+use proem_core::rendered::Rendered;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+use crate::base::{Sources, Text};
+use crate::catalog::Catalog;
+use crate::collect::{self, Policies};
+use crate::discover::{Discovered, Places, Trail};
+use crate::engine::{Caller, Parts};
+use crate::error::Error;
+use crate::host::Host;
+use crate::jinja::{Asset, Context, Options};
+use crate::render::{self, Job};
+use crate::resolve::{Author, Resolver};
+use crate::tools::Tools;
+use crate::workspace::Workspace;
+
+pub(crate) fn jinja_options(profile: &Profile) -> Options {
+    let JinjaRecipe { trim_blocks, lstrip_blocks, aliases, .. } = profile.jinja.clone();
+    Options { trim_blocks, lstrip_blocks, aliases }
+}
+
+/// Renders the sections of one profile.
+pub(crate) struct Builder<'b> {
+    pub(crate) sources: Sources<'b>,
+    pub(crate) caller: Caller,
+    pub(crate) catalog: &'b Catalog,
+    pub(crate) workspace: &'b Workspace,
+    pub(crate) host: &'b Host,
+    pub(crate) is_of_workspace: bool,
+    pub(crate) resolver: Resolver<'b>,
+    pub(crate) options: Options,
+    pub(crate) tools: Tools,
+    pub(crate) places: Places,
+    pub(crate) skill_paths: &'b [PathBuf],
+    pub(crate) discovered: &'b mut Discovered,
+    pub(crate) parts: Parts,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) considered: Vec<Considered>,
+}
+
+impl Builder<'_> {
+    pub(crate) fn draft(mut self) -> Result<Draft, Error> {
+        let profile = self.sources.profile;
+        self.check_catalog()?;
+        let parts = self.parts;
+        let is_wanted = |recipe: &&SectionRecipe| parts == Parts::All || recipe.part != Part::Prefix;
+        let wanted = profile.sections.iter().filter(is_wanted);
+        let sections = wanted.map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
+        let mut draft = draft::assemble(profile, sections)?;
+        draft.notes.append(&mut self.resolver.take_notes());
+        draft.notes.append(&mut self.notes);
+        draft.considered = self.resolver.into_considered();
+        draft.considered.append(&mut self.considered);
+        draft.considered.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(draft)
+    }
+
+    fn section(&mut self, recipe: &SectionRecipe) -> Result<Section, Error> {
+        let has_tool = recipe.when_tool.as_deref().is_none_or(|tool| self.tools.may_use(tool));
+        let is_wanted = has_tool && (!recipe.when_project || self.has_project());
+        if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !has_tool) {
+            self.notes.push(left_out(&recipe.id, tool));
+        }
+        let (content, source) = match &recipe.content {
+            _ if !is_wanted => (None, Source::Request { field: "tools".to_owned(), place: None }),
+            Content::Template(template) => {
+                let mut text = self.template_text(recipe, template)?;
+                text.stability = recipe.stability.unwrap_or(text.stability);
+                let origin = text.origin.clone();
+                (Some(self.render(text, recipe.carrier)?), origin)
+            }
+            Content::Given(field) => self.given(*field, recipe),
+            Content::Collected(collection) => self.collected(collection, recipe)?,
+        };
+        let rendered =
+            content.map_or_else(Rendered::new, |content| draft::wrap(self.sources.profile, recipe, content));
+        let (id, carrier, fresh_line) = (recipe.id.clone(), recipe.carrier, recipe.fresh_line);
+        let accepts = recipe.accepts.unwrap_or(Stability::Session);
+        Ok(Section { id, carrier, rendered, source, fresh_line, accepts, part: recipe.part })
+    }
+
+    pub(super) fn remember(&mut self, trail: Trail) {
+        self.notes.extend(trail.notes);
+        self.considered.extend(trail.considered);
+    }
+
+    fn has_project(&self) -> bool {
+        self.sources.request.project != Some(false)
+    }
+
+    fn render(&mut self, text: Text, carrier: Carrier) -> Result<Rendered, Error> {
+        match text.syntax {
+            Syntax::Bracket => self.render_bracket(&text, carrier),
+            Syntax::Jinja => self.render_jinja(text),
+            Syntax::Slots => self.render_slots(&text, carrier),
+            Syntax::Plain => {
+                let mut rendered = Rendered::new();
+                rendered.push(&text.content, text.origin, None, text.stability);
+                Ok(rendered)
+            }
+        }
+    }
+
+    fn render_bracket(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
+        let policies = &self.sources.profile.bracket;
+        let template = Template::parse_with(&text.content, policies);
+        let author = self.author(text.author);
+        let facts = self.resolver.resolve(template.wanted(), author);
+        let given: BTreeSet<&str> = self.sources.request.variables.keys().map(String::as_str).collect();
+        self.notes.extend(diagnose::diagnose(&template, &text.origin, &given, policies));
+        self.notes.extend(diagnose::absences(&template, &text.origin, &facts));
+        let bound = bracket::bind(&template, &facts, policies).map_err(|error| Error::Policy {
+            template: Box::new(text.origin.clone()),
+            error: Box::new(error),
+        })?;
+        draft::check_bytes(carrier, bracket::rendered_bytes(&template, &bound))?;
+        Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
+    }
+
+    fn render_jinja(&mut self, text: Text) -> Result<Rendered, Error> {
+        let Text { content, origin, author, stability, reference, .. } = text;
+        let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
+        let asset = Asset { reference, text: content, origin, stability };
+        let context = collect::context(self.sources.request, self.sources.profile, &self.tools);
+        self.run(name, asset, author, context)
+    }
+
+    fn run(
+        &mut self,
+        name: String,
+        asset: Asset,
+        author: Author,
+        context: Context,
+    ) -> Result<Rendered, Error> {
+        let (author, libraries) = (self.author(author), self.sources.libraries);
+        let job = Job { name, asset, author, context, options: &self.options, libraries };
+        let (rendered, notes) = render::render(&job, &mut self.resolver)?;
+        self.notes.extend(notes);
+        Ok(rendered)
+    }
+
+    /// Over a connection nobody is the user.
+    fn author(&self, author: Author) -> Author {
+        if self.caller == Caller::Remote { Author::Other } else { author }
+    }
+
+    /// What may be read for sections: instructions as whoever wrote the profile may, residents as the
+    /// workspace's own. A profile of the workspace must not reach into the user's files.
+    fn policies(&self) -> Policies {
+        let instructions = self.resolver.read_policy(self.author(self.profile_author()));
+        Policies { instructions, own_files: self.workspace.own_files(self.host) }
+    }
+}
+
+fn left_out(section: &str, tool: &str) -> Note {
+    let message = format!("the section `{section}` is left out: the tool `{tool}` is not active");
+    let source = Source::Request { field: "tools".to_owned(), place: None };
+    Note::new(Code::LeftOut, Severity::Info, message).with_source(source)
+}

@@ -1,0 +1,152 @@
+//! The text of a section before it is rendered.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::{Considered, Outcome};
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{AppendFiles, FilesRecipe, GivenField, SectionRecipe, TemplateRecipe};
+use proem_core::rendered::Rendered;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::{Place, is_javascript_space};
+
+use super::Builder;
+use crate::base::{self, Text};
+use crate::discover::instead::{self, FileText, Take};
+use crate::discover::{self, Owner};
+use crate::error::Error;
+use crate::file::{Cap, read_utf8, without_dots};
+use crate::request::OneOrMany;
+use crate::resolve::Author;
+
+const FILE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+
+impl Builder<'_> {
+    /// The template of a section: what the request or the configuration says in place of the base,
+    /// else what a file says, else the profile's own.
+    pub(super) fn template_text(
+        &mut self,
+        recipe: &SectionRecipe,
+        template: &TemplateRecipe,
+    ) -> Result<Text, Error> {
+        if recipe.id == base::SECTION
+            && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
+        {
+            self.shadow_files(recipe, &text.origin);
+            return Ok(text);
+        }
+        let files = recipe.files.as_ref();
+        if let Some(files) = files
+            && let Some(path) = self.path_of_environment(files)
+        {
+            let file = self.file_of_environment(&path, &recipe.id);
+            return Ok(base::of_file(file, files.syntax));
+        }
+        if let Some(file) = self.files(recipe, Take::First).into_iter().next() {
+            return Ok(base::of_file(file, files.and_then(|files| files.syntax)));
+        }
+        self.sources.of_profile(recipe, template, self.profile_author())
+    }
+
+    /// The file that the environment names in place of the section's text.
+    fn path_of_environment(&self, files: &FilesRecipe) -> Option<PathBuf> {
+        let value = self.host.env(files.env.as_deref()?).ok()?;
+        let named = value.trim_matches(is_javascript_space);
+        (!named.is_empty()).then(|| without_dots(&self.places.cwd().join(named)))
+    }
+
+    /// Reads a file that the environment names, anew each time. Without it there is no text: nothing else
+    /// takes its place.
+    fn file_of_environment(&mut self, path: &Path, section: &str) -> FileText {
+        let shown = crate::file::shown(path);
+        let text = read_utf8(path, &self.policies().instructions, FILE);
+        let (outcome, why) = match &text {
+            Ok(text) if text.chars().all(is_javascript_space) => (Outcome::Empty, Some("it is empty".into())),
+            Ok(_) => (Outcome::Used, None),
+            Err(why) => (Outcome::of(why), Some(why.to_string())),
+        };
+        if let Some(why) = &why {
+            let message = format!("the section `{section}` is absent: {shown}: {why}");
+            let source = discover::file(&shown);
+            self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
+        }
+        self.considered.push(Considered { path: shown.clone(), outcome, why });
+        FileText { path: shown, text: text.unwrap_or_default(), owner: Owner::User }
+    }
+
+    pub(super) const fn profile_author(&self) -> Author {
+        if self.is_of_workspace { Author::Other } else { Author::User }
+    }
+
+    /// The files that stand for a section's text, the most specific first.
+    fn files(&mut self, recipe: &SectionRecipe, take: Take) -> Vec<FileText> {
+        let Some(files) = &recipe.files else { return Vec::new() };
+        let paths: Vec<(PathBuf, Owner)> = files
+            .paths
+            .iter()
+            .filter_map(|path| self.places.path(path))
+            .filter(|(_, owner)| *owner == Owner::User || self.has_project())
+            .collect();
+        let (policy, places) = (self.policies().instructions, &self.places);
+        let known = self.discovered.instead.entry(recipe.id.clone());
+        let (found, trail) = known.or_insert_with(|| instead::find(&paths, take, places, &policy)).clone();
+        self.remember(trail);
+        found
+    }
+
+    /// Lists the files that would have stood for a section if nothing else did.
+    fn shadow_files(&mut self, recipe: &SectionRecipe, by: &Source) {
+        let paths = recipe.files.iter().flat_map(|files| &files.paths);
+        let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
+        for path in paths.iter().filter(|path| path.exists()) {
+            let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
+            self.considered.push(Considered { path, outcome: Outcome::Shadowed, why });
+        }
+    }
+
+    /// Text that the request gives for a section of its own; where it says nothing, what files say.
+    pub(super) fn given(&mut self, field: GivenField, recipe: &SectionRecipe) -> (Option<Rendered>, Source) {
+        let stability = recipe.stability.unwrap_or(Stability::Session);
+        let source = Source::Request { field: field.word().to_owned(), place: None };
+        let mut rendered = Rendered::new();
+        let text = match (field, &self.sources.request.append) {
+            (GivenField::Recalled, _) => self.sources.request.recalled.clone().unwrap_or_default(),
+            (GivenField::Append, Some(texts)) => joined(texts),
+            (GivenField::Append, None) => return self.append_files(recipe),
+        };
+        rendered.push(&text, source.clone(), None, stability);
+        (Some(rendered).filter(|rendered| !rendered.is_empty()), source)
+    }
+
+    fn append_files(&mut self, recipe: &SectionRecipe) -> (Option<Rendered>, Source) {
+        let take = match self.sources.profile.append {
+            AppendFiles::First => Take::First,
+            AppendFiles::Both => Take::All,
+        };
+        let files = self.files(recipe, take);
+        let key = format!("section.{}.files", recipe.id);
+        let words = Source::Profile { profile: self.sources.profile.name.clone(), key };
+        let mut rendered = Rendered::new();
+        let mut source = Source::Request { field: GivenField::Append.word().to_owned(), place: None };
+        // The least specific comes first, so that the project has the last word.
+        for file in files.iter().rev() {
+            let stability = recipe.stability.unwrap_or(file.owner.stability());
+            source = discover::file(&file.path);
+            if !rendered.is_empty() {
+                rendered.push("\n\n", words.clone(), None, stability);
+            }
+            rendered.push(&file.text, source.at(Place { line: 1, column: 1 }), None, stability);
+        }
+        if files.len() > 1 {
+            source = words;
+        }
+        (Some(rendered).filter(|rendered| !rendered.is_empty()), source)
+    }
+}
+
+/// The texts of `append`, joined with a blank line, empty ones left out.
+fn joined(texts: &OneOrMany) -> String {
+    let texts = texts.texts().iter().filter(|text| !text.is_empty());
+    texts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+}
