@@ -1,0 +1,312 @@
+//! Models: what they cost, what they cache, and how their tokens are counted. Data, with a date.
+
+use proem_core::limit::SETTINGS_BYTES_MAX;
+use serde::Deserialize;
+
+use crate::config;
+use crate::error::Error;
+use crate::file::{Cap, ReadPolicy, read_text};
+use crate::host::Host;
+use crate::tokens::Tokenizer;
+
+/// The user's own table, in the configuration directory.
+pub const FILE_NAME: &str = "models.toml";
+
+const BUILT_IN: &str = include_str!("../builtin/models.toml");
+const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+
+/// The models and cache rules that are known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Models {
+    /// The day of the figures.
+    pub as_of: String,
+    models: Vec<Model>,
+    caches: Vec<CacheRules>,
+}
+
+/// A model.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Its name in requests.
+    pub name: String,
+    /// Who runs it.
+    #[serde(default)]
+    pub vendor: String,
+    /// USD for a million tokens that are not cached.
+    pub input: Option<f64>,
+    /// USD for a million tokens read from the cache.
+    pub cache_read: Option<f64>,
+    /// USD for a million tokens written to the cache; the input's price where writing costs nothing extra.
+    pub cache_write: Option<f64>,
+    /// USD for a million tokens written to the cache for an hour.
+    pub cache_write_1h: Option<f64>,
+    /// USD for a million tokens of output.
+    pub output: Option<f64>,
+    /// The smallest prefix that is cached, in tokens.
+    pub min_tokens: Option<usize>,
+    /// The vocabulary that counts its tokens exactly.
+    pub tokenizer: Option<String>,
+    /// Whether its API takes `prompt_cache_breakpoint`.
+    pub breakpoints: Option<bool>,
+    /// The role of the message that carries the system prompt, in OpenAI's shape.
+    pub role: Option<String>,
+    /// Whether its API takes system messages between the others.
+    pub system_messages: Option<bool>,
+}
+
+impl Model {
+    /// How its tokens are counted.
+    #[must_use]
+    pub fn tokenizer(&self) -> Tokenizer {
+        self.tokenizer.as_deref().map_or(Tokenizer::Estimate, Tokenizer::named)
+    }
+}
+
+/// How a cache works.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheRules {
+    /// The provider or server.
+    pub name: String,
+    /// What is compared.
+    pub kind: CacheKind,
+    /// How many blocks before a marker are looked at, the marked one included.
+    #[serde(default)]
+    pub lookback: usize,
+    /// Most markers in a request.
+    #[serde(default)]
+    pub markers_max: usize,
+    /// How many tokens one step has.
+    #[serde(default = "one")]
+    pub step: usize,
+    /// The smallest hit, unless the model says another.
+    #[serde(default)]
+    pub min_tokens: usize,
+    /// Which earlier requests are compared.
+    #[serde(default)]
+    pub of: Earlier,
+    /// How many tokens at the end are always computed.
+    #[serde(default)]
+    pub leaves: usize,
+    /// How long an entry lives after its last use.
+    pub seconds: Option<u64>,
+    /// How long an entry of the longer kind lives.
+    pub seconds_1h: Option<u64>,
+}
+
+const fn one() -> usize {
+    1
+}
+
+/// What a cache compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKind {
+    /// Blocks at markers.
+    Breakpoints,
+    /// The longest common beginning.
+    Prefix,
+    /// The whole of an earlier request.
+    Units,
+}
+
+/// Which earlier requests a cache compares with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Earlier {
+    /// Every one that is still there.
+    #[default]
+    Any,
+    /// The one before.
+    Last,
+}
+
+/// A table as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Table {
+    as_of: Option<String>,
+    model: Vec<Model>,
+    cache: Vec<CacheRules>,
+}
+
+impl Models {
+    /// The built-in table.
+    pub fn built_in() -> Result<Self, Error> {
+        let mut models = Self { as_of: String::new(), models: Vec::new(), caches: Vec::new() };
+        models.lay(BUILT_IN, "built-in models.toml")?;
+        Ok(models)
+    }
+
+    /// The built-in table with the user's over it.
+    pub fn load(host: &Host) -> Result<Self, Error> {
+        let mut models = Self::built_in()?;
+        let Some(path) = host.config_dir().map(|folder| folder.join(FILE_NAME)) else { return Ok(models) };
+        let policy = ReadPolicy::user(host.home().as_deref(), &[]);
+        match read_text(&path, &policy, CAP) {
+            Ok(text) => models.lay(&text, &path.display().to_string())?,
+            Err(proem_core::fact::Absence::NoSuchFile) => {}
+            Err(why) => {
+                return Err(Error::File { role: "table of models", path: path.display().to_string(), why });
+            }
+        }
+        Ok(models)
+    }
+
+    /// Lays a table over this one: a row of a known name changes what it says, others are added.
+    fn lay(&mut self, text: &str, path: &str) -> Result<(), Error> {
+        let table: Table = config::parse_toml(text, "table of models", path)?;
+        self.as_of = table.as_of.unwrap_or_else(|| self.as_of.clone());
+        for said in table.model {
+            check(&said, path)?;
+            match self.models.iter_mut().find(|known| known.name == said.name) {
+                Some(known) => known.take(said),
+                None => self.models.push(said),
+            }
+        }
+        for said in table.cache {
+            self.caches.retain(|known| known.name != said.name);
+            self.caches.push(said);
+        }
+        Ok(())
+    }
+
+    /// Finds a model by the name that requests use: also with a date behind it, or a region before it.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Model> {
+        let bare = bare_name(name);
+        let is_of = |model: &&Model| bare.strip_prefix(model.name.as_str()).is_some_and(is_version);
+        self.models.iter().filter(is_of).max_by_key(|model| model.name.len())
+    }
+
+    /// The rules of a cache.
+    #[must_use]
+    pub fn cache(&self, name: &str) -> Option<&CacheRules> {
+        self.caches.iter().find(|rules| rules.name == name)
+    }
+
+    /// The names of the caches, for messages.
+    #[must_use]
+    pub fn cache_names(&self) -> Vec<&str> {
+        self.caches.iter().map(|rules| rules.name.as_str()).collect()
+    }
+
+    /// The names of the models, for messages.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.models.iter().map(|model| model.name.as_str()).collect()
+    }
+}
+
+impl Model {
+    /// Takes what another row says.
+    fn take(&mut self, said: Self) {
+        if !said.vendor.is_empty() {
+            self.vendor = said.vendor;
+        }
+        self.input = said.input.or(self.input);
+        self.cache_read = said.cache_read.or(self.cache_read);
+        self.cache_write = said.cache_write.or(self.cache_write);
+        self.cache_write_1h = said.cache_write_1h.or(self.cache_write_1h);
+        self.output = said.output.or(self.output);
+        self.min_tokens = said.min_tokens.or(self.min_tokens);
+        self.tokenizer = said.tokenizer.or_else(|| self.tokenizer.take());
+        self.breakpoints = said.breakpoints.or(self.breakpoints);
+        self.role = said.role.or_else(|| self.role.take());
+        self.system_messages = said.system_messages.or(self.system_messages);
+    }
+}
+
+/// Refuses rows that would give figures that mean nothing.
+fn check(model: &Model, path: &str) -> Result<(), Error> {
+    let prices = [model.input, model.cache_read, model.cache_write, model.cache_write_1h, model.output];
+    let refuse = |message: String, hint: &str| Error::Config {
+        role: "table of models",
+        path: path.to_owned(),
+        message,
+        hint: Some(hint.to_owned()),
+        excerpt: None,
+    };
+    if prices.iter().flatten().any(|price| !price.is_finite() || *price < 0.0) {
+        let message = format!("a price of `{}` is negative or no number", model.name);
+        return Err(refuse(message, "prices are USD for a million tokens"));
+    }
+    match &model.tokenizer {
+        Some(name) if Tokenizer::named(name) == Tokenizer::Estimate => Err(refuse(
+            format!("the tokenizer `{name}` of `{}` is not known", model.name),
+            &format!("the vocabularies are: {}", Tokenizer::NAMES.join(", ")),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A model's name without what gateways and regions put before it.
+fn bare_name(name: &str) -> &str {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    name.rsplit_once("anthropic.").map_or(name, |(_, bare)| bare)
+}
+
+/// Tells whether `rest` only says which build of a model it is: a date, a version, or a tag.
+fn is_version(rest: &str) -> bool {
+    let is_stamp = |text: &str| {
+        text.split('-').all(|part| {
+            !part.is_empty() && part.trim_start_matches('v').bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    match rest.split_once([':', '@']) {
+        Some((stamp, _)) if stamp.is_empty() => true,
+        Some((stamp, _)) => stamp.strip_prefix('-').is_some_and(is_long_stamp(is_stamp)),
+        None => rest.is_empty() || rest == "-latest" || rest.strip_prefix('-').is_some_and(is_long_stamp(is_stamp)),
+    }
+}
+
+/// A date has at least six digits: `-4` behind a name is another model.
+fn is_long_stamp(is_stamp: impl Fn(&str) -> bool) -> impl Fn(&str) -> bool {
+    move |text| {
+        let digits = text.bytes().filter(u8::is_ascii_digit).count();
+        is_stamp(text) && (digits >= 6 || text.starts_with('v'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_found_by_the_names_that_requests_use() {
+        let models = Models::built_in().unwrap();
+        for (asked, found) in [
+            ("claude-opus-5", Some("claude-opus-5")),
+            ("claude-opus-5-5", Some("claude-opus-5-5")),
+            ("claude-opus-4-8-20260801", Some("claude-opus-4-8")),
+            ("us.anthropic.claude-haiku-4-5-20251001-v1:0", Some("claude-haiku-4-5")),
+            ("anthropic/claude-sonnet-5", Some("claude-sonnet-5")),
+            ("claude-sonnet-5@20260901", Some("claude-sonnet-5")),
+            ("gpt-4o-2024-08-06", Some("gpt-4o")),
+            ("gpt-4o", Some("gpt-4o")),
+            ("gpt-5-latest", Some("gpt-5")),
+            ("gpt-5-mini", None),
+            ("gpt-5.9", None),
+            ("claude-opus-6", None),
+            ("claude-opus-5-9", None),
+            ("", None),
+        ] {
+            assert_eq!(models.find(asked).map(|model| model.name.as_str()), found, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_the_user_changes_what_it_says_and_nothing_else() {
+        let mut models = Models::built_in().unwrap();
+        let text = "as_of = \"2027-01-01\"\n[[model]]\nname = \"gpt-5\"\ninput = 7\n[[model]]\nname = \"own\"\n";
+        models.lay(text, "models.toml").unwrap();
+        let model = models.find("gpt-5").unwrap();
+        assert_eq!((model.input, model.cache_read), (Some(7.0), Some(0.125)));
+        assert_eq!(models.as_of, "2027-01-01");
+        assert!(models.find("own").is_some());
+        for wrong in ["[[model]]\nname = \"a\"\ninput = -1", "[[model]]\nname = \"a\"\ntokenizer = \"x\"", "x = 1"] {
+            assert!(models.lay(wrong, "models.toml").is_err(), "{wrong}");
+        }
+    }
+}
