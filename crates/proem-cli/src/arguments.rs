@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use proem::deliver::Provider;
 use proem_core::note::Note;
 
 use crate::notes::{Wanted, print_wanted};
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Show everything that the model sees in one turn: system prompt, messages, tools
     Turn(TurnCommand),
+    /// Follow a conversation through a provider's cache: what is read, written, and paid in full
+    Simulate(Simulate),
     /// List skills, or check them
     #[command(subcommand)]
     Skills(Skills),
@@ -87,7 +90,58 @@ pub(crate) struct Build {
     #[arg(long, value_enum, conflicts_with = "annotate")]
     pub(crate) part: Option<Part>,
     #[command(flatten)]
+    pub(crate) delivery: DeliveryFlags,
+    /// Print tokens by section and carrier, what is cached, and what a turn costs
+    #[arg(long, conflicts_with_all = ["annotate", "part"])]
+    pub(crate) stats: bool,
+    #[command(flatten)]
     pub(crate) notes: NoteFlags,
+}
+
+/// What goes to a provider.
+#[derive(Debug, Args)]
+pub(crate) struct DeliveryFlags {
+    /// Print the parts of the request that this provider takes, as JSON
+    #[arg(long = "for", value_name = "PROVIDER", value_parser = provider, conflicts_with_all = ["annotate", "part"])]
+    pub(crate) provider: Option<Provider>,
+    /// The conversation so far, the newest message last: a JSON list or JSON lines; `-` is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) messages: Option<PathBuf>,
+    /// What the user says now
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt_text: Option<String>,
+    /// How long the provider keeps the frozen part
+    #[arg(long, value_enum, default_value = "5m")]
+    pub(crate) ttl: Ttl,
+    /// Name of a content that Gemini keeps, with the system prompt and the tools in it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cached_content: Option<String>,
+}
+
+/// How long a provider keeps the frozen part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ttl {
+    /// Five minutes after its last use
+    #[value(name = "5m")]
+    Short,
+    /// An hour
+    #[value(name = "1h")]
+    Hour,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// Requests, one payload on each line, in the order in which they are sent; `-` is standard input
+    #[arg(value_name = "TURNS.jsonl", value_hint = ValueHint::FilePath)]
+    pub(crate) turns: PathBuf,
+    /// Whose cache: a provider, or llama.cpp, vllm, sglang
+    #[arg(long, value_name = "PROVIDER")]
+    pub(crate) provider: String,
+    /// Model, for its prices, its minimum and its vocabulary
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -254,6 +308,13 @@ pub(crate) struct RequestFlags {
     /// Request file in JSON; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) request: Option<PathBuf>,
+}
+
+fn provider(word: &str) -> Result<Provider, String> {
+    Provider::named(word).ok_or_else(|| {
+        let known: Vec<&str> = Provider::ALL.into_iter().map(Provider::word).collect();
+        format!("the providers are: {}", known.join(", "))
+    })
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {

@@ -39,6 +39,10 @@ pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 /// Largest request, in bytes of JSON.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// Largest file of messages, in bytes.
+pub const MESSAGES_BYTES_MAX: usize = 64 << 20;
+/// Largest file of requests to simulate, in bytes.
+pub const TURNS_BYTES_MAX: usize = 512 << 20;
 /// Largest profile or configuration file, in bytes.
 pub const SETTINGS_BYTES_MAX: usize = 256 << 10;
 /// Longest chain of `extends`.
@@ -90,7 +94,7 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 34] {
+pub const fn table() -> [Limit; 36] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
@@ -108,6 +112,8 @@ pub const fn table() -> [Limit; 34] {
         row("output_bytes_max", OUTPUT_BYTES_MAX, "the text of one carrier"),
         row("file_bytes_max", FILE_BYTES_MAX, "a file that `file:` inserts"),
         row("request_bytes_max", REQUEST_BYTES_MAX, "a request"),
+        row("messages_bytes_max", MESSAGES_BYTES_MAX, "a file of messages"),
+        row("turns_bytes_max", TURNS_BYTES_MAX, "a file of requests to simulate"),
         row("settings_bytes_max", SETTINGS_BYTES_MAX, "a profile or configuration file"),
         row("extends_depth_max", EXTENDS_DEPTH_MAX, "profiles in a chain of `extends`"),
         row("front_matter_bytes_max", FRONT_MATTER_BYTES_MAX, "front matter"),

@@ -95,11 +95,19 @@ pub enum Code {
     BoundaryInText,
     /// A carrier is larger than the profile wants.
     OverBudget,
+    /// A model that the table does not have.
+    UnknownModel,
+    /// Something that a provider refuses.
+    NotAccepted,
+    /// What belongs to one turn stands before the messages.
+    SuffixBeforeHistory,
+    /// The prefix is too short to be cached.
+    BelowCacheMinimum,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -129,6 +137,10 @@ impl Code {
         Self::LeftOut,
         Self::BoundaryInText,
         Self::OverBudget,
+        Self::UnknownModel,
+        Self::NotAccepted,
+        Self::SuffixBeforeHistory,
+        Self::BelowCacheMinimum,
     ];
 
     /// The code as programs see it.
@@ -164,6 +176,10 @@ impl Code {
             Self::LeftOut => "left_out",
             Self::BoundaryInText => "boundary_in_text",
             Self::OverBudget => "over_budget",
+            Self::UnknownModel => "unknown_model",
+            Self::NotAccepted => "not_accepted",
+            Self::SuffixBeforeHistory => "suffix_before_history",
+            Self::BelowCacheMinimum => "below_cache_minimum",
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, RequestPack};
 use crate::config::Config;
 use crate::discover::{Discovered, Places};
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::hooks::{self, DiscoverReason, Hook, Resources, ResourcesDiscover};
 use crate::host::Host;
 use crate::libraries::Libraries;
@@ -19,6 +20,7 @@ use crate::request::Request;
 use crate::resolve::{Author, Resolver};
 use crate::sections::{self, Builder};
 use crate::setup::Setup;
+use crate::signature::Signature;
 use crate::tools::Tools;
 use crate::unused;
 use crate::workspace::Workspace;
@@ -41,6 +43,10 @@ pub struct Build {
     pub suffix: Suffix,
     /// Both together: what the model reads.
     pub whole: Body,
+    /// What a provider's cache is keyed by.
+    pub fingerprint: Fingerprint,
+    /// Whether a running session may be used for this prompt.
+    pub signature: Signature,
 }
 
 impl Build {
@@ -144,7 +150,9 @@ pub(crate) fn build_parts(
     draft.notes.extend(unused::template(&config, &profile));
     let (frozen, suffix) = freeze(draft);
     let whole = suffix.behind(&frozen);
-    Ok(Build { frozen, suffix, whole })
+    let fingerprint = Fingerprint::of(frozen.prefix(), request.tools.as_deref().unwrap_or_default());
+    let signature = Signature::of(request, &frozen, workspace.cwd());
+    Ok(Build { frozen, suffix, whole, fingerprint, signature })
 }
 
 /// What hooks bring: remembered, or asked of them now.

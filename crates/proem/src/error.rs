@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::deliver::Provider;
 use crate::file::reason;
 use crate::jinja::TemplateError;
 use proem_core::bracket::PolicyError;
@@ -88,6 +89,15 @@ pub enum Error {
         /// Why not.
         why: Absence,
     },
+    /// A message that the provider would refuse.
+    Message {
+        /// Its number in the conversation, from 0.
+        index: usize,
+        /// The provider.
+        provider: Provider,
+        /// Why.
+        why: String,
+    },
     /// An instruction file that is there and cannot be read, where the profile wants no prompt without it.
     Instructions {
         /// The path.
@@ -171,6 +181,7 @@ impl Error {
             | Self::Profile(_)
             | Self::ProfileChain { .. }
             | Self::Config { .. }
+            | Self::Message { .. }
             | Self::NoAsset { .. }
             | Self::NoWording { .. }
             | Self::Resident { .. }
@@ -203,6 +214,9 @@ impl Error {
                 Some(format!("at most {EXTENDS_DEPTH_MAX} profiles may extend each other"))
             }
             Self::File { why, .. } => why.hint().map(Into::into),
+            Self::Message { provider, .. } => Some(format!(
+                "give messages as {provider} takes them, or as `{{\"role\": …, \"content\": \"text\"}}`"
+            )),
             Self::Instructions { why, .. } => {
                 Some(why.hint().unwrap_or("make it a readable text file, or remove it").to_owned())
             }
@@ -274,6 +288,9 @@ impl fmt::Display for Error {
                 write!(formatter, "cannot use the {role} {path}: {message}")
             }
             Self::File { role, path, why } => write!(formatter, "cannot read the {role} {path}: {why}"),
+            Self::Message { index, provider, why } => {
+                write!(formatter, "cannot send `messages[{index}]` to {provider}: {why}")
+            }
             Self::Instructions { path, why } => {
                 write!(formatter, "cannot build the prompt without the instructions of {path}: {why}")
             }

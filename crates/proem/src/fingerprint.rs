@@ -29,7 +29,8 @@ impl Fingerprint {
     }
 }
 
-fn canonical_tools(tools: &[Tool]) -> String {
+/// The tools in canonical form, sorted by name; nothing when there are none.
+pub(crate) fn canonical_tools(tools: &[Tool]) -> String {
     if tools.is_empty() {
         return String::new();
     }

@@ -4,9 +4,11 @@ use proem_core::limit::SETTINGS_BYTES_MAX;
 use serde::Deserialize;
 
 use crate::config;
+use crate::engine::Caller;
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::host::Host;
+use crate::request::Request;
 use crate::tokens::Tokenizer;
 
 /// The user's own table, in the configuration directory.
@@ -77,6 +79,9 @@ pub struct CacheRules {
     /// Most markers in a request.
     #[serde(default)]
     pub markers_max: usize,
+    /// Whether the last block counts as marked.
+    #[serde(default)]
+    pub marks_last: bool,
     /// How many tokens one step has.
     #[serde(default = "one")]
     pub step: usize,
@@ -139,8 +144,9 @@ impl Models {
         Ok(models)
     }
 
-    /// The built-in table with the user's over it.
-    pub fn load(host: &Host) -> Result<Self, Error> {
+    /// The built-in table with the user's over it, for whoever makes a request.
+    pub fn load(request: &Request, caller: Caller) -> Result<Self, Error> {
+        let host = Host::of(request, caller)?;
         let mut models = Self::built_in()?;
         let Some(path) = host.config_dir().map(|folder| folder.join(FILE_NAME)) else { return Ok(models) };
         let policy = ReadPolicy::user(host.home().as_deref(), &[]);
@@ -257,7 +263,11 @@ fn is_version(rest: &str) -> bool {
     match rest.split_once([':', '@']) {
         Some((stamp, _)) if stamp.is_empty() => true,
         Some((stamp, _)) => stamp.strip_prefix('-').is_some_and(is_long_stamp(is_stamp)),
-        None => rest.is_empty() || rest == "-latest" || rest.strip_prefix('-').is_some_and(is_long_stamp(is_stamp)),
+        None => {
+            rest.is_empty()
+                || rest == "-latest"
+                || rest.strip_prefix('-').is_some_and(is_long_stamp(is_stamp))
+        }
     }
 }
 
@@ -299,13 +309,16 @@ mod tests {
     #[test]
     fn a_row_of_the_user_changes_what_it_says_and_nothing_else() {
         let mut models = Models::built_in().unwrap();
-        let text = "as_of = \"2027-01-01\"\n[[model]]\nname = \"gpt-5\"\ninput = 7\n[[model]]\nname = \"own\"\n";
+        let text =
+            "as_of = \"2027-01-01\"\n[[model]]\nname = \"gpt-5\"\ninput = 7\n[[model]]\nname = \"own\"\n";
         models.lay(text, "models.toml").unwrap();
         let model = models.find("gpt-5").unwrap();
         assert_eq!((model.input, model.cache_read), (Some(7.0), Some(0.125)));
         assert_eq!(models.as_of, "2027-01-01");
         assert!(models.find("own").is_some());
-        for wrong in ["[[model]]\nname = \"a\"\ninput = -1", "[[model]]\nname = \"a\"\ntokenizer = \"x\"", "x = 1"] {
+        for wrong in
+            ["[[model]]\nname = \"a\"\ninput = -1", "[[model]]\nname = \"a\"\ntokenizer = \"x\"", "x = 1"]
+        {
             assert!(models.lay(wrong, "models.toml").is_err(), "{wrong}");
         }
     }

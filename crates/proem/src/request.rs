@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::deliver::RawMessage;
 use crate::error::{Error, Excerpt};
 use crate::hooks::Message;
 use crate::object::{Object, object, objects, required_object, required_objects, unique_keys};
@@ -69,7 +71,7 @@ pub struct Request {
     pub images: Option<Vec<Value>>,
     /// For a turn: the conversation so far, each message an object with a `role`.
     #[serde(deserialize_with = "messages")]
-    pub messages: Option<Vec<Message>>,
+    pub messages: Option<Vec<RawMessage>>,
     /// Values that give or override facts; `null` means absent.
     #[serde(deserialize_with = "unique_keys")]
     pub variables: BTreeMap<String, Option<String>>,
@@ -78,14 +80,20 @@ pub struct Request {
     pub host: HostPins,
 }
 
-/// Reads messages: what has no role cannot be sent.
-fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Message>>, D::Error> {
-    let messages = Option::<Vec<Message>>::deserialize(deserializer)?;
-    let is_bad = |message: &Message| !message.get("role").is_some_and(Value::is_string);
-    match messages.iter().flatten().position(is_bad) {
-        Some(index) => Err(serde::de::Error::custom(format_args!("`messages[{index}]` has no `role`"))),
-        None => Ok(messages),
-    }
+/// Reads messages, and says which one is wrong.
+fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<RawMessage>>, D::Error> {
+    let Some(messages) = Option::<Vec<Box<RawValue>>>::deserialize(deserializer)? else { return Ok(None) };
+    let message = |(index, raw): (usize, &Box<RawValue>)| {
+        serde_json::from_str(raw.get())
+            .map_err(|error| serde::de::Error::custom(format_args!("`messages[{index}]`: {}", bare(&error))))
+    };
+    messages.iter().enumerate().map(message).collect::<Result<_, _>>().map(Some)
+}
+
+/// What a JSON error says, without the place in a text that nobody sees.
+fn bare(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    said.split(" at line ").next().unwrap_or(&said).to_owned()
 }
 
 /// One text or several.
@@ -257,14 +265,13 @@ pub struct HostPins {
 
 impl Request {
     /// What the first message of the user says, as far as the request tells.
-    pub(crate) fn first_user_words(&self) -> Option<&str> {
-        let is_of_user = |message: &&Message| message.get("role").and_then(Value::as_str) == Some("user");
-        let first = self.messages.iter().flatten().find(is_of_user);
-        let text = first.and_then(|message| message.get("content")).and_then(Value::as_str);
-        self.first_user_text.as_deref().or(text).or(match first {
-            Some(_) => None,
-            None => self.prompt.as_deref(),
-        })
+    pub(crate) fn first_user_words(&self) -> Option<String> {
+        let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
+        let mut messages = self.messages.iter().flatten().filter_map(|message| message.to_map().ok());
+        let first = messages.find(is_of_user);
+        let text = first.as_ref().and_then(|message| message.get("content")).and_then(Value::as_str);
+        let prompt = if first.is_some() { None } else { self.prompt.as_deref() };
+        self.first_user_text.as_deref().or(text).or(prompt).map(str::to_owned)
     }
 
     /// Reads a request from JSON. Unknown fields are named, all of them.

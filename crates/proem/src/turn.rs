@@ -27,7 +27,7 @@ impl Prompt {
         Self {
             text: request.prompt.clone(),
             images: request.images.clone().unwrap_or_default(),
-            messages: request.messages.clone().unwrap_or_default(),
+            messages: request.messages.iter().flatten().filter_map(|message| message.to_map().ok()).collect(),
         }
     }
 }

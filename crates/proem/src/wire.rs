@@ -13,9 +13,14 @@ use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::deliver::{Delivered, RawMessage};
 use crate::engine::Build;
+use crate::fingerprint::Fingerprint;
 use crate::hooks::Message;
+use crate::signature::Signature;
+use crate::stats::Stats;
 use crate::turn::{PrefixChange, ToolDefinition, Turn};
 
 /// The version of these shapes. Fields are added within a version, never changed or removed.
@@ -41,6 +46,10 @@ pub struct BuildShape<'b> {
     pub suffix: String,
     /// The SHA-256 of the prefix, in hexadecimal.
     pub digest: String,
+    /// What a provider's cache is keyed by.
+    pub fingerprint: FingerprintShape,
+    /// Whether a running session may be used for this prompt.
+    pub signature: &'b Signature,
     /// The sections, in order.
     pub sections: Vec<SectionShape<'b>>,
     /// Where every byte comes from: without gap or overlap, carrier by carrier.
@@ -49,6 +58,27 @@ pub struct BuildShape<'b> {
     pub notes: Vec<NoteShape<'b>>,
     /// The files that were looked at.
     pub considered: Vec<ConsideredShape<'b>>,
+    /// The parts of the request that the provider takes, when one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub payload: Option<&'b RawValue>,
+    /// The messages to keep for the next call, as they are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<&'b [RawMessage]>,
+    /// Tokens and money, when they are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<&'b Stats>,
+}
+
+/// The digests of the prefix, of the tools, and of both, in hexadecimal.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FingerprintShape {
+    /// Of the prefix.
+    pub system: String,
+    /// Of the tools in canonical form, sorted by name; of nothing when there are none.
+    pub tools: String,
+    /// Of both.
+    pub fingerprint: String,
 }
 
 /// A section at its place in a carrier.
@@ -294,12 +324,39 @@ impl<'b> BuildShape<'b> {
             boundary: build.suffix.boundary(),
             suffix: build.suffix.text(Carrier::System),
             digest: frozen.digest().hex(),
+            fingerprint: fingerprint(&build.fingerprint),
+            signature: &build.signature,
             sections: whole.sections().iter().map(section).collect(),
             spans: spans(whole),
             notes: frozen.notes().iter().map(NoteShape::of).collect(),
             considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
+            payload: None,
+            history: None,
+            stats: None,
         }
     }
+
+    /// Adds what goes to a provider.
+    #[must_use]
+    pub fn with_delivery(mut self, delivered: &'b Delivered) -> Self {
+        self.payload = Some(&delivered.payload);
+        self.history = Some(&delivered.history);
+        self.notes.extend(delivered.notes.iter().map(NoteShape::of));
+        self
+    }
+
+    /// Adds tokens and money.
+    #[must_use]
+    pub fn with_stats(mut self, stats: &'b Stats, notes: &'b [Note]) -> Self {
+        self.stats = Some(stats);
+        self.notes.extend(notes.iter().map(NoteShape::of));
+        self
+    }
+}
+
+fn fingerprint(fingerprint: &Fingerprint) -> FingerprintShape {
+    let Fingerprint { system, tools, whole } = fingerprint;
+    FingerprintShape { system: system.hex(), tools: tools.hex(), fingerprint: whole.hex() }
 }
 
 impl<'b> NoteShape<'b> {

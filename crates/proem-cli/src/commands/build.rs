@@ -1,16 +1,23 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
-use proem::Caller;
+use proem::deliver::{Delivered, Lifetime, Options, deliver};
+use proem::models::Models;
+use proem::stats::{Stats, stats};
 use proem::wire::BuildShape;
+use proem::{Build, Caller, RawMessage, Request};
 use proem_core::carrier::Carrier;
+use proem_core::limit::MESSAGES_BYTES_MAX;
+use proem_core::note::Note;
 
 use super::request::prompt_request;
+use super::stats::page;
 use crate::annotated::annotated;
-use crate::arguments::{Build, Format, Part};
+use crate::arguments::{Build as Arguments, DeliveryFlags, Format, Part, Ttl};
 use crate::failure::Failure;
+use crate::input;
 use crate::terminal::{Reader, print, print_json, print_raw};
 
-pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.annotate && arguments.format == Format::Json {
         return Err(Failure::Flags {
             flag: "--annotate",
@@ -18,11 +25,24 @@ pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
             hint: "leave `--annotate` out: `spans` in the JSON holds the source of every byte",
         });
     }
-    let build = proem::build(&prompt_request(&arguments.prompt)?, Caller::User)?;
+    let request = with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery)?;
+    let build = proem::build(&request, Caller::User)?;
+    let extras = Extras::of(arguments, &request, &build)?;
     if arguments.format == Format::Json {
-        return print_json(&BuildShape::of(&build));
+        return print_json(&extras.shape(&build));
     }
     arguments.notes.print(build.frozen.notes());
+    arguments.notes.print(&extras.notes());
+    if let Some((stats, _)) = &extras.stats {
+        return print(&page(stats));
+    }
+    if let Some(delivered) = &extras.delivered {
+        return print_json(&delivered.payload);
+    }
+    print_prompt(arguments, &build)
+}
+
+fn print_prompt(arguments: &Arguments, build: &Build) -> Result<(), Failure> {
     if let Some(part) = arguments.part {
         return match part {
             Part::Prefix => print_raw(build.frozen.prefix()),
@@ -31,7 +51,63 @@ pub(super) fn run(arguments: &Build) -> Result<(), Failure> {
     }
     match (arguments.annotate, Reader::of_standard_output()) {
         (false, _) => print_raw(build.system().unwrap_or_default()),
-        (true, Reader::Person) => print(&annotated(&build, Reader::Person)),
-        (true, Reader::Program) => print_raw(&annotated(&build, Reader::Program)),
+        (true, Reader::Person) => print(&annotated(build, Reader::Person)),
+        (true, Reader::Program) => print_raw(&annotated(build, Reader::Program)),
     }
+}
+
+/// What is asked for besides the prompt.
+struct Extras {
+    delivered: Option<Delivered>,
+    stats: Option<(Stats, Vec<Note>)>,
+}
+
+impl Extras {
+    fn of(arguments: &Arguments, request: &Request, build: &Build) -> Result<Self, Failure> {
+        let flags = &arguments.delivery;
+        if flags.provider.is_none() && !arguments.stats {
+            return Ok(Self { delivered: None, stats: None });
+        }
+        let models = Models::load(request, Caller::User)?;
+        let options = options(flags);
+        let delivered = flags.provider.map(|provider| deliver(provider, build, request, &models, &options));
+        let stats = arguments.stats.then(|| stats(build, request, flags.provider, &models, &options));
+        Ok(Self { delivered: delivered.transpose()?, stats: stats.transpose()? })
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        let of_delivery = self.delivered.iter().flat_map(|delivered| &delivered.notes);
+        of_delivery.chain(self.stats.iter().flat_map(|(_, notes)| notes)).cloned().collect()
+    }
+
+    fn shape<'b>(&'b self, build: &'b Build) -> BuildShape<'b> {
+        let mut shape = BuildShape::of(build);
+        if let Some(delivered) = &self.delivered {
+            shape = shape.with_delivery(delivered);
+        }
+        if let Some((stats, notes)) = &self.stats {
+            shape = shape.with_stats(stats, notes);
+        }
+        shape
+    }
+}
+
+/// The request with the conversation that the flags give.
+fn with_conversation(mut request: Request, flags: &DeliveryFlags) -> Result<Request, Failure> {
+    if let Some(path) = &flags.messages {
+        let text = input::read(path, "messages", MESSAGES_BYTES_MAX)?;
+        request.messages = Some(RawMessage::list(&text)?);
+    }
+    if flags.prompt_text.is_some() {
+        request.prompt.clone_from(&flags.prompt_text);
+    }
+    Ok(request)
+}
+
+fn options(flags: &DeliveryFlags) -> Options {
+    let lifetime = match flags.ttl {
+        Ttl::Short => Lifetime::Short,
+        Ttl::Hour => Lifetime::Hour,
+    };
+    Options { lifetime, cached_content: flags.cached_content.clone() }
 }

@@ -7,7 +7,9 @@ mod init;
 mod pages;
 mod profile;
 mod request;
+mod simulate;
 mod skills;
+mod stats;
 mod turn;
 mod vars;
 
@@ -20,6 +22,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Build(arguments) => build::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Turn(arguments) => turn::run(arguments),
+        Command::Simulate(arguments) => simulate::run(arguments),
         Command::Skills(command) => skills::run(command),
         Command::Vars(arguments) => vars::run(arguments),
         Command::Profile(command) => profile::run(command),

@@ -1,0 +1,47 @@
+//! `proem simulate`: a conversation through a provider's cache.
+
+use anstyle::Style;
+use proem::models::Models;
+use proem::simulate::{Sent, Simulation, simulate};
+use proem::{Caller, Request};
+use proem_core::limit::TURNS_BYTES_MAX;
+
+use super::stats::{figures_head, figures_row};
+use crate::arguments::{Format, Simulate};
+use crate::failure::Failure;
+use crate::input;
+use crate::notes::print_warning;
+use crate::table::{Cell, layout};
+use crate::terminal::{print, print_json, visible_line};
+
+const DIM: Style = Style::new().dimmed();
+
+pub(super) fn run(arguments: &Simulate) -> Result<(), Failure> {
+    let models = Models::load(&Request::default(), Caller::User)?;
+    let sent = Sent::lines(&input::read(&arguments.turns, "turns", TURNS_BYTES_MAX)?)?;
+    let simulation = simulate(&arguments.provider, arguments.model.as_deref(), &sent, &models)?;
+    if arguments.format == Format::Json {
+        return print_json(&simulation);
+    }
+    if let Some(name) = arguments.model.as_deref().filter(|name| models.find(name).is_none()) {
+        let name = visible_line(name);
+        print_warning(&format!("the model `{name}` is not in the table: no prices, no minimum"));
+    }
+    if sent.is_empty() {
+        print_warning("the file has no request");
+    }
+    print(&page(&simulation))
+}
+
+fn page(simulation: &Simulation) -> String {
+    let mut rows = vec![figures_head("turn")];
+    for turn in &simulation.turns {
+        let mut row = figures_row(&turn.turn.to_string(), &turn.figures);
+        row.extend(turn.miss.map(Cell::plain));
+        rows.push(row);
+    }
+    rows.push(figures_row("all", &simulation.total));
+    let counted = &simulation.counted;
+    let rules = format!("rules and prices of {} as of {}", simulation.cache, simulation.as_of);
+    format!("{}{DIM}tokens {counted}; {rules}{DIM:#}\n", layout(&rows))
+}

@@ -1,0 +1,113 @@
+//! The table of `proem build --stats`.
+
+use anstyle::Style;
+use proem::simulate::Figures;
+use proem::stats::{Cached, Stats};
+
+use crate::table::{Cell, layout};
+
+const TITLE: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Tokens by section and carrier, and what a turn costs.
+pub(super) fn page(stats: &Stats) -> String {
+    let mut rows = vec![head(["section", "carrier", "stability", "bytes", "tokens", "cached"])];
+    for section in &stats.sections {
+        rows.push(row(
+            [&section.id, section.carrier, section.stability],
+            [section.bytes, section.tokens],
+            cached(section.cached),
+        ));
+    }
+    if stats.tools.count > 0 {
+        let name = format!("({} tools)", stats.tools.count);
+        rows.push(row([&name, "", ""], [stats.tools.bytes, stats.tools.tokens], "yes"));
+    }
+    for carrier in &stats.carriers {
+        rows.push(row(["all of", carrier.carrier, ""], [carrier.bytes, carrier.tokens], ""));
+    }
+    let mut page = layout(&rows);
+    page.push_str(&format!("\ntokens   {}\n", stats.counted));
+    page.push_str(&prefix(stats));
+    page.push_str(&turns(stats));
+    page
+}
+
+fn head<const N: usize>(titles: [&str; N]) -> Vec<Cell> {
+    let cell = |title: &str| match title {
+        "bytes" | "tokens" => Cell::new(title, TITLE).right(),
+        _ => Cell::new(title, TITLE),
+    };
+    titles.into_iter().map(cell).collect()
+}
+
+fn row(names: [&str; 3], numbers: [usize; 2], cached: &str) -> Vec<Cell> {
+    let names = names.into_iter().map(Cell::plain);
+    let numbers = numbers.into_iter().map(|number| Cell::plain(grouped(number)).right());
+    names.chain(numbers).chain([Cell::plain(cached)]).collect()
+}
+
+const fn cached(cached: Cached) -> &'static str {
+    match cached {
+        Cached::Yes => "yes",
+        Cached::AsHistory => "as history",
+        Cached::No => "no",
+    }
+}
+
+fn prefix(stats: &Stats) -> String {
+    let tokens = grouped(stats.prefix_tokens);
+    let line = match (&stats.model, stats.min_tokens) {
+        (Some(model), Some(least)) => format!("{tokens} tokens; {model} caches from {} on", grouped(least)),
+        _ => format!("{tokens} tokens"),
+    };
+    format!("prefix   {line}\n")
+}
+
+fn turns(stats: &Stats) -> String {
+    let Some((cold, warm)) = stats.cold.as_ref().zip(stats.warm.as_ref()) else {
+        let hint = "name a model with `--model` to see what a turn costs";
+        return format!("{DIM}{hint}{DIM:#}\n");
+    };
+    let mut rows = vec![figures_head("turn")];
+    rows.push(figures_row("cold", cold));
+    rows.push(figures_row("warm", warm));
+    let provider = stats.provider.unwrap_or_default();
+    let prices = format!("{DIM}rules and prices of {} as of {}{DIM:#}", provider, stats.as_of);
+    format!("\n{}{prices}\n", layout(&rows))
+}
+
+/// The titles of a table of figures.
+pub(super) fn figures_head(first: &str) -> Vec<Cell> {
+    let titles = [first, "tokens", "read", "written", "uncached", "USD"];
+    titles
+        .into_iter()
+        .enumerate()
+        .map(|(index, title)| {
+            let cell = Cell::new(title, TITLE);
+            if index == 0 { cell } else { cell.right() }
+        })
+        .collect()
+}
+
+/// A row of figures.
+pub(super) fn figures_row(name: &str, figures: &Figures) -> Vec<Cell> {
+    let written = figures.written + figures.written_1h;
+    let numbers = [figures.input_tokens, figures.read, written, figures.uncached];
+    let numbers = numbers.into_iter().map(|number| Cell::plain(grouped(number)).right());
+    let usd = figures.usd.map_or_else(|| "?".to_owned(), |usd| format!("{usd:.6}"));
+    std::iter::once(Cell::plain(name)).chain(numbers).chain([Cell::plain(usd).right()]).collect()
+}
+
+/// A number with its thousands apart.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

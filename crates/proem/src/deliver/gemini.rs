@@ -1,0 +1,38 @@
+//! Google's Gemini: caching is implicit, or by the name of a content that holds system prompt and tools.
+
+use super::conversation::Conversation;
+use super::json::{Fields, Json, object};
+use super::{Parcel, is_blank, tools};
+
+/// The parts for `generateContent`.
+pub(super) fn gemini(parcel: &Parcel<'_>, conversation: Conversation) -> Result<Json, serde_json::Error> {
+    let mut payload: Fields = Vec::new();
+    match &parcel.options.cached_content {
+        // It may not be said again beside it.
+        Some(name) => payload.push(("cachedContent".to_owned(), name.as_str().into())),
+        None => payload.extend(instructions(parcel).into_iter().chain(functions(parcel))),
+    }
+    let contents = conversation.into_json();
+    if !contents.is_empty() {
+        payload.push(("contents".to_owned(), Json::List(contents)));
+    }
+    Ok(Json::Object(payload))
+}
+
+fn instructions(parcel: &Parcel<'_>) -> Option<(String, Json)> {
+    let suffix = Some(parcel.texts.suffix).filter(|text| !is_blank(text));
+    let parts: Vec<Json> =
+        parcel.texts.frozen().chain(suffix).map(|text| object([("text", text.into())])).collect();
+    (!parts.is_empty()).then(|| ("systemInstruction".to_owned(), object([("parts", Json::List(parts))])))
+}
+
+fn functions(parcel: &Parcel<'_>) -> Option<(String, Json)> {
+    let declaration = |tool: &&crate::request::Tool| {
+        let mut fields = tools::head(tool);
+        fields.push(("parametersJsonSchema".to_owned(), tools::schema(tool)));
+        Json::Object(fields)
+    };
+    let declarations: Vec<Json> = parcel.tools.iter().map(declaration).collect();
+    let list = || Json::List(vec![object([("functionDeclarations", Json::List(declarations.clone()))])]);
+    (!declarations.is_empty()).then(|| ("tools".to_owned(), list()))
+}

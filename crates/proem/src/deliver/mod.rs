@@ -1,0 +1,350 @@
+//! From a prompt to what really goes to a provider: the parts of a request, with cache markers where its
+//! rules want them.
+//!
+//! Caches compare from the first byte on, so nothing that was sent before is ever rendered again: messages
+//! keep their spelling, and what belongs to one turn rides with the newest of them and stays there.
+
+mod claude;
+mod conversation;
+mod gemini;
+mod json;
+mod launch;
+mod message;
+mod openai;
+mod shape;
+mod tools;
+
+use std::fmt;
+
+use proem_core::carrier::Carrier;
+use proem_core::note::{Code, Note, Severity};
+use serde_json::value::RawValue;
+
+use crate::engine::Build;
+use crate::error::Error;
+use crate::fingerprint::Fingerprint;
+use crate::models::{Model, Models};
+use crate::request::{Request, Tool};
+
+use conversation::Conversation;
+use json::Json;
+pub use message::RawMessage;
+use shape::Shape;
+
+/// Who takes a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Provider {
+    /// Anthropic's messages.
+    Anthropic,
+    /// OpenAI's responses.
+    OpenAiResponses,
+    /// OpenAI's chat completions, and every server that speaks them.
+    OpenAiChat,
+    /// Google's Gemini.
+    Gemini,
+    /// Converse of Amazon Bedrock.
+    Bedrock,
+    /// DeepSeek.
+    DeepSeek,
+    /// An agent behind the Agent Client Protocol.
+    Acp,
+    /// Codex, by its launch arguments.
+    Codex,
+}
+
+impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Anthropic,
+        Self::OpenAiResponses,
+        Self::OpenAiChat,
+        Self::Gemini,
+        Self::Bedrock,
+        Self::DeepSeek,
+        Self::Acp,
+        Self::Codex,
+    ];
+
+    /// The word used on the command line and in JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAiResponses => "openai-responses",
+            Self::OpenAiChat => "openai-chat",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
+            Self::DeepSeek => "deepseek",
+            Self::Acp => "acp",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// The provider of this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|provider| provider.word() == word)
+    }
+
+    /// The provider that runs a vendor's models.
+    #[must_use]
+    pub fn of_vendor(vendor: &str) -> Self {
+        match vendor {
+            "anthropic" => Self::Anthropic,
+            "openai" => Self::OpenAiResponses,
+            "google" => Self::Gemini,
+            "deepseek" => Self::DeepSeek,
+            _ => Self::OpenAiChat,
+        }
+    }
+
+    /// Whose models it runs; a gateway runs those of several.
+    const fn vendors(self) -> &'static [&'static str] {
+        match self {
+            Self::Anthropic | Self::Bedrock => &["anthropic"],
+            Self::OpenAiResponses => &["openai"],
+            Self::OpenAiChat => &["openai", "xai", "mistral", "deepseek"],
+            Self::Gemini => &["google"],
+            Self::DeepSeek => &["deepseek"],
+            Self::Acp | Self::Codex => &["anthropic", "openai", "google", "deepseek", "xai", "mistral"],
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.word())
+    }
+}
+
+/// How long a provider keeps the frozen part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Five minutes after the last use, which is what providers do by themselves.
+    #[default]
+    Short,
+    /// An hour.
+    Hour,
+}
+
+/// What a caller may say about a delivery.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// How long the frozen part is kept.
+    pub lifetime: Lifetime,
+    /// The name of a content that Gemini keeps: the system prompt and the tools are in it.
+    pub cached_content: Option<String>,
+}
+
+/// What goes to a provider.
+#[derive(Debug, Clone)]
+pub struct Delivered {
+    /// The parts of the request, as JSON.
+    pub payload: Box<RawValue>,
+    /// The messages to keep for the next call: as they were sent, without markers.
+    pub history: Vec<RawMessage>,
+    /// What a reader should know about the delivery.
+    pub notes: Vec<Note>,
+}
+
+/// The texts of a prompt, by where they go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Texts<'t> {
+    pub(crate) prefix: &'t str,
+    /// The boundary and what stands behind it.
+    pub(crate) suffix: &'t str,
+    pub(crate) developer: Option<&'t str>,
+    pub(crate) first_user: Option<&'t str>,
+    pub(crate) turn: Option<&'t str>,
+}
+
+impl<'t> Texts<'t> {
+    fn of(build: &'t Build) -> Self {
+        let whole = build.text(Carrier::System).unwrap_or_default();
+        let prefix = build.frozen.prefix();
+        Self {
+            prefix,
+            suffix: whole.strip_prefix(prefix).unwrap_or_default(),
+            developer: build.text(Carrier::Developer),
+            first_user: build.text(Carrier::FirstUser),
+            turn: build.text(Carrier::Turn),
+        }
+    }
+
+    /// The texts that do not change, one after the other.
+    fn frozen(&self) -> impl Iterator<Item = &'t str> {
+        [Some(self.prefix), self.developer].into_iter().flatten().filter(|text| !is_blank(text))
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// Everything that a payload is made of.
+pub(crate) struct Parcel<'p> {
+    pub(crate) texts: Texts<'p>,
+    pub(crate) tools: Vec<&'p Tool>,
+    pub(crate) model: Option<&'p str>,
+    /// What the table says about the model.
+    pub(crate) known: Option<&'p Model>,
+    pub(crate) options: &'p Options,
+    pub(crate) cache_key: String,
+    pub(crate) lookback: usize,
+}
+
+impl Parcel<'_> {
+    /// The field `model`, where one is named.
+    fn model_field(&self, key: &str) -> Option<(String, Json)> {
+        self.model.map(|name| (key.to_owned(), name.into()))
+    }
+}
+
+/// Makes the request parts that a provider takes.
+///
+/// ```
+/// use proem::deliver::{Options, Provider, deliver};
+/// use proem::models::Models;
+/// use proem::{Caller, Request};
+///
+/// let request = Request::from_json(
+///     r#"{"profile": "template", "system": "Be brief.", "model": "claude-opus-5", "prompt": "Hello"}"#,
+/// )?;
+/// let build = proem::build(&request, Caller::User)?;
+/// let delivered =
+///     deliver(Provider::Anthropic, &build, &request, &Models::built_in()?, &Options::default())?;
+/// assert!(delivered.payload.get().contains("cache_control"));
+/// # Ok::<(), proem::Error>(())
+/// ```
+pub fn deliver(
+    provider: Provider,
+    build: &Build,
+    request: &Request,
+    models: &Models,
+    options: &Options,
+) -> Result<Delivered, Error> {
+    let mut notes = Vec::new();
+    let model = request.model.as_deref();
+    let known = model.and_then(|name| models.find(name));
+    let known = known.filter(|model| provider.vendors().contains(&model.vendor.as_str()));
+    notes.extend(model_note(provider, model, known, models));
+    let lookback = models.cache(provider.word()).map_or(0, |rules| rules.lookback);
+    let tools = tools::sorted(request.tools.as_deref().unwrap_or_default());
+    notes.extend(tools::notes(&tools, provider));
+    let texts = Texts::of(build);
+    let cache_key = cache_key(request, &build.fingerprint);
+    let parcel = Parcel { texts, tools, model, known, options, cache_key, lookback };
+    let messages = messages(request);
+    let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
+    let shape = Shape::of(provider, known.is_none(), takes_system);
+    let conversation = Conversation::of(provider, shape, &messages, &texts)?;
+    notes.extend(notes_of_texts(provider, &texts, &conversation, &messages));
+    notes.extend(options_note(provider, options));
+    let history = conversation.history();
+    let unsent = |error: serde_json::Error| Error::Message {
+        index: messages.len().saturating_sub(1),
+        provider,
+        why: error.to_string(),
+    };
+    let payload = match provider {
+        Provider::Anthropic => claude::anthropic(&parcel, conversation),
+        Provider::Bedrock => claude::bedrock(&parcel, conversation),
+        Provider::OpenAiResponses => openai::responses(&parcel, conversation),
+        Provider::OpenAiChat | Provider::DeepSeek => openai::chat(provider, &parcel, conversation),
+        Provider::Gemini => gemini::gemini(&parcel, conversation),
+        Provider::Acp => launch::acp(&parcel, &conversation),
+        Provider::Codex => launch::codex(&parcel, &conversation, &mut notes),
+    };
+    let payload = payload.and_then(|payload| serde_json::value::to_raw_value(&payload)).map_err(unsent)?;
+    let history = history
+        .iter()
+        .map(|message| serde_json::to_string(message).and_then(|text| serde_json::from_str(&text)));
+    Ok(Delivered { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
+}
+
+/// The conversation of a request, with what the user says now behind it.
+fn messages(request: &Request) -> Vec<RawMessage> {
+    let mut messages = request.messages.clone().unwrap_or_default();
+    messages.extend(request.prompt.as_deref().map(RawMessage::of_user));
+    messages
+}
+
+/// What servers tell conversations with one prefix apart by; at most 64 characters are taken.
+fn cache_key(request: &Request, fingerprint: &Fingerprint) -> String {
+    let conversation = request.conversation.as_deref().unwrap_or_default();
+    let key = format!("{}:{conversation}", fingerprint.whole.hex());
+    proem_core::digest::Digest::of(key.as_bytes()).hex().chars().take(32).collect()
+}
+
+/// Notes a model that the table does not have: it gets the form that every model takes.
+fn model_note(
+    provider: Provider,
+    model: Option<&str>,
+    known: Option<&Model>,
+    models: &Models,
+) -> Option<Note> {
+    if known.is_some() || matches!(provider, Provider::Acp | Provider::Codex) {
+        return None;
+    }
+    let (severity, message) = match model {
+        Some(name) => (
+            Severity::Warning,
+            format!(
+                "the model `{name}` is not among those of {provider} in the table of {}: it gets the form that every model takes",
+                models.as_of
+            ),
+        ),
+        None => (Severity::Info, "no model is named: the form is one that every model takes".to_owned()),
+    };
+    Some(
+        Note::new(Code::UnknownModel, severity, message)
+            .with_hint("add a row to models.toml in the configuration directory"),
+    )
+}
+
+fn notes_of_texts(
+    provider: Provider,
+    texts: &Texts<'_>,
+    conversation: &Conversation,
+    messages: &[RawMessage],
+) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let has_history = !matches!(provider, Provider::Acp | Provider::Codex);
+    if has_history && !is_blank(texts.suffix) {
+        let message = "the part of this turn stands in the system prompt, before the messages: when it changes, none of them is read from the cache";
+        notes.push(
+            Note::new(Code::SuffixBeforeHistory, Severity::Warning, message)
+                .with_hint("move its sections to the `turn` carrier: `carrier = \"turn\"` in a profile that extends this one"),
+        );
+    }
+    let waiting: Vec<&str> = [("first_user", texts.first_user), ("turn", texts.turn)]
+        .into_iter()
+        .filter(|(_, text)| text.is_some())
+        .map(|(carrier, _)| carrier)
+        .collect();
+    if messages.is_empty() && !waiting.is_empty() && !conversation.has_newest() {
+        let message = format!(
+            "there is no user message yet, so nothing of {} is in the request",
+            waiting.join(" and ")
+        );
+        notes.push(
+            Note::new(Code::LeftOut, Severity::Info, message)
+                .with_hint("give the conversation with `--messages`, or `prompt` in the request"),
+        );
+    }
+    notes
+}
+
+/// Notes options that a provider has no use for.
+fn options_note(provider: Provider, options: &Options) -> Option<Note> {
+    let has_lifetimes = matches!(provider, Provider::Anthropic | Provider::Bedrock);
+    let unused = match options {
+        Options { lifetime: Lifetime::Hour, .. } if !has_lifetimes => "the longer lifetime",
+        Options { cached_content: Some(_), .. } if provider != Provider::Gemini => {
+            "the name of a cached content"
+        }
+        _ => return None,
+    };
+    let message = format!("{provider} has no use for {unused}");
+    Some(Note::new(Code::UnusedField, Severity::Warning, message))
+}

@@ -1,0 +1,102 @@
+//! OpenAI's responses and chat completions, and servers that speak the latter.
+
+use super::conversation::Conversation;
+use super::json::{Fields, Json, object};
+use super::{Parcel, Provider, is_blank, tools};
+
+/// Tells whether the API takes markers for this model; older ones refuse the request.
+fn takes_breakpoints(parcel: &Parcel<'_>) -> bool {
+    parcel.known.is_some_and(|model| model.breakpoints == Some(true))
+}
+
+/// A part of text; the last frozen one carries the marker.
+fn part(kind: &str, text: &str, is_marked: bool) -> Json {
+    let mut fields: Fields = vec![("type".to_owned(), kind.into()), ("text".to_owned(), text.into())];
+    if is_marked {
+        fields.push(("prompt_cache_breakpoint".to_owned(), object([("mode", "explicit".into())])));
+    }
+    Json::Object(fields)
+}
+
+/// The messages that carry the system prompt: the system's, the developer's, and what is of this turn behind
+/// both, so that it takes nothing frozen out of the cache.
+fn instructions(parcel: &Parcel<'_>, role: &str, kind: &str) -> Vec<Json> {
+    let frozen: Vec<&str> = parcel.texts.frozen().collect();
+    let is_marked = takes_breakpoints(parcel);
+    let mut contents: Vec<Vec<Json>> = Vec::new();
+    for (index, text) in frozen.iter().enumerate() {
+        contents.push(vec![part(kind, text, is_marked && index + 1 == frozen.len())]);
+    }
+    if !is_blank(parcel.texts.suffix) {
+        let suffix = part(kind, parcel.texts.suffix, false);
+        match contents.last_mut() {
+            Some(last) if frozen.len() == 1 => last.push(suffix),
+            _ => contents.push(vec![suffix]),
+        }
+    }
+    let message = |content| object([("role", role.into()), ("content", Json::List(content))]);
+    contents.into_iter().map(message).collect()
+}
+
+fn cache_key(parcel: &Parcel<'_>) -> Option<(String, Json)> {
+    takes_breakpoints(parcel).then(|| ("prompt_cache_key".to_owned(), parcel.cache_key.as_str().into()))
+}
+
+/// The parts for OpenAI's responses. The top-level `instructions` cannot carry a marker.
+pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Result<Json, serde_json::Error> {
+    let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
+    if !parcel.tools.is_empty() {
+        let definition = |tool: &&crate::request::Tool| {
+            let mut fields: Fields = vec![("type".to_owned(), "function".into())];
+            fields.extend(tools::head(tool));
+            fields.push(("parameters".to_owned(), tools::schema(tool)));
+            fields.push(("strict".to_owned(), Json::Bool(false)));
+            Json::Object(fields)
+        };
+        payload.push(("tools".to_owned(), Json::List(parcel.tools.iter().map(definition).collect())));
+    }
+    let mut input = instructions(parcel, "developer", "input_text");
+    input.extend(conversation.into_json());
+    if !input.is_empty() {
+        payload.push(("input".to_owned(), Json::List(input)));
+    }
+    Ok(Json::Object(payload))
+}
+
+/// The parts for chat completions. A model that is not known gets plain texts and the role `system`: servers
+/// that join the parts of a list themselves put line breaks between them.
+pub(super) fn chat(
+    provider: Provider,
+    parcel: &Parcel<'_>,
+    conversation: Conversation,
+) -> Result<Json, serde_json::Error> {
+    let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
+    if !parcel.tools.is_empty() {
+        let definition = |tool: &&crate::request::Tool| {
+            let mut fields = tools::head(tool);
+            fields.push(("parameters".to_owned(), tools::schema(tool)));
+            object([("type", "function".into()), ("function", Json::Object(fields))])
+        };
+        payload.push(("tools".to_owned(), Json::List(parcel.tools.iter().map(definition).collect())));
+    }
+    let is_plain = provider == Provider::DeepSeek || parcel.known.is_none();
+    let mut messages = if is_plain {
+        plain_instructions(parcel)
+    } else {
+        let role = parcel.known.and_then(|model| model.role.as_deref()).unwrap_or("system");
+        instructions(parcel, role, "text")
+    };
+    messages.extend(conversation.into_json());
+    if !messages.is_empty() {
+        payload.push(("messages".to_owned(), Json::List(messages)));
+    }
+    Ok(Json::Object(payload))
+}
+
+/// One text for each carrier, in the role that every server knows.
+fn plain_instructions(parcel: &Parcel<'_>) -> Vec<Json> {
+    let system = format!("{}{}", parcel.texts.prefix, parcel.texts.suffix);
+    let texts = [Some(system.as_str()), parcel.texts.developer];
+    let texts = texts.into_iter().flatten().filter(|text| !text.is_empty());
+    texts.map(|text| object([("role", "system".into()), ("content", text.into())])).collect()
+}

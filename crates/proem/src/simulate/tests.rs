@@ -1,0 +1,177 @@
+//! The vendors' own worked examples.
+
+use super::*;
+use serde_json::json;
+
+fn models() -> Models {
+    Models::built_in().unwrap()
+}
+
+/// A text of about so many tokens, different for each name.
+fn text(name: &str, tokens: usize) -> String {
+    let mut text = format!("{name}:");
+    while Tokenizer::Estimate.count(&text) < tokens {
+        text.push_str(" word");
+    }
+    text
+}
+
+/// A request of numbered blocks, with markers at some of them.
+fn blocks(count: usize, marks: &[usize]) -> Sent {
+    let block = |number: usize| {
+        let mut block = json!({ "type": "text", "text": text(&format!("block {number}"), 1000) });
+        if marks.contains(&number) {
+            block["cache_control"] = json!({ "type": "ephemeral" });
+        }
+        block
+    };
+    let content: Vec<Value> = (1..=count).map(block).collect();
+    Sent { payload: json!({ "messages": [{ "role": "user", "content": content }] }), ..Sent::default() }
+}
+
+/// About how many blocks of a thousand tokens that is.
+fn thousands(tokens: usize) -> usize {
+    (tokens + 500) / 1000
+}
+
+fn run(sent: &[Sent]) -> Vec<(usize, usize, usize)> {
+    let simulation = simulate("anthropic", Some("claude-opus-5"), sent, &models()).unwrap();
+    let figures = simulation.turns.iter().map(|turn| turn.figures);
+    figures.map(|turn| (thousands(turn.read), thousands(turn.written), thousands(turn.uncached))).collect()
+}
+
+#[test]
+fn a_marker_finds_what_stands_twenty_blocks_before_it_and_no_more() {
+    let turns = run(&[blocks(10, &[10]), blocks(15, &[15]), blocks(35, &[35])]);
+    assert_eq!(turns, [(0, 10, 0), (10, 5, 0), (0, 35, 0)]);
+    let repaired = run(&[blocks(10, &[10]), blocks(15, &[15]), blocks(35, &[15, 35])]);
+    assert_eq!(repaired[2], (15, 20, 0));
+    let nearest = run(&[blocks(15, &[15]), blocks(34, &[34])]);
+    assert_eq!(nearest[1], (15, 19, 0));
+}
+
+#[test]
+fn of_two_lifetimes_each_pays_for_its_part() {
+    let block = |name: &str, ttl: Option<&str>| {
+        let mut block = json!({ "type": "text", "text": text(name, 1000) });
+        if let Some(ttl) = ttl {
+            block["cache_control"] = json!({ "type": "ephemeral", "ttl": ttl });
+        }
+        block
+    };
+    let sent = |blocks: Vec<Value>| Sent { payload: json!({ "system": blocks }), ..Sent::default() };
+    let first = sent(vec![block("a", Some("1h"))]);
+    let second =
+        sent(vec![block("a", Some("1h")), block("b", Some("1h")), block("c", Some("5m")), block("d", None)]);
+    let simulation = simulate("anthropic", Some("claude-opus-5"), &[first, second], &models()).unwrap();
+    let turn = simulation.turns[1].figures;
+    let parts = [turn.read, turn.written_1h, turn.written, turn.uncached].map(thousands);
+    assert_eq!(parts, [1, 1, 1, 1]);
+    let wrong = sent(vec![block("a", Some("5m")), block("b", Some("1h"))]);
+    assert!(simulate("anthropic", None, &[wrong], &models()).is_err());
+}
+
+#[test]
+fn five_markers_are_refused() {
+    assert!(simulate("anthropic", None, &[blocks(5, &[1, 2, 3, 4, 5])], &models()).is_err());
+    assert!(simulate("anthropic", None, &[blocks(5, &[1, 2, 3, 4])], &models()).is_ok());
+}
+
+#[test]
+fn below_the_minimum_nothing_is_cached() {
+    let small = |marks: &[usize]| {
+        let mut sent = blocks(1, marks);
+        sent.payload["messages"][0]["content"][0]["text"] = json!(text("small", 400));
+        sent
+    };
+    let simulation =
+        simulate("anthropic", Some("claude-opus-5"), &[small(&[1]), small(&[1])], &models()).unwrap();
+    assert_eq!(simulation.turns[1].figures.read, 0);
+    assert_eq!(simulation.turns[1].figures.written, 0);
+    assert_eq!(simulation.turns[1].miss, Some("expired_or_too_short"));
+}
+
+#[test]
+fn entries_die_after_their_lifetime_and_live_longer_when_used() {
+    let at = |seconds: f64| Sent { at: Some(seconds), ..blocks(3, &[3]) };
+    let read = |sent: &[Sent]| run(sent).iter().map(|turn| turn.0).collect::<Vec<_>>();
+    assert_eq!(read(&[at(0.0), at(300.0), at(600.0), at(901.0)]), [0, 3, 3, 0]);
+}
+
+#[test]
+fn money_is_what_the_table_says() {
+    let simulation =
+        simulate("anthropic", Some("claude-opus-5"), &[blocks(10, &[10]), blocks(10, &[10])], &models())
+            .unwrap();
+    let turns = &simulation.turns;
+    let expected = |tokens: usize, price: f64| as_number(tokens) * price / 1e6;
+    assert_eq!(turns[0].figures.usd, Some(expected(turns[0].figures.written, 6.25)));
+    assert_eq!(turns[1].figures.usd, Some(expected(turns[1].figures.read, 0.5)));
+}
+
+/// The tokens of a server, said exactly.
+fn tokens(list: std::ops::Range<u32>, reply: &[u32]) -> Sent {
+    Sent {
+        payload: json!({}),
+        tokens: Some(list.collect()),
+        reply_tokens: Some(reply.to_vec()),
+        ..Sent::default()
+    }
+}
+
+#[test]
+fn llama_cpp_reuses_the_slot_of_the_last_request_and_its_reply() {
+    let sent = [tokens(0..100, &[100, 101]), tokens(0..150, &[]), tokens(0..150, &[]), tokens(5..90, &[])];
+    let read = |cache: &str| -> Vec<usize> {
+        let simulation = simulate(cache, None, &sent, &models()).unwrap();
+        simulation.turns.iter().map(|turn| turn.figures.read).collect()
+    };
+    assert_eq!(read("llama.cpp"), [0, 102, 149, 0]);
+    assert_eq!(read("vllm"), [0, 96, 144, 0]);
+    assert_eq!(read("sglang"), [0, 102, 149, 0]);
+}
+
+#[test]
+fn openai_reads_in_steps_from_a_thousand_on() {
+    let sent = |lengths: &[u32]| lengths.iter().map(|length| tokens(0..*length, &[])).collect::<Vec<_>>();
+    let read = |lengths: &[u32]| -> Vec<usize> {
+        let simulation = simulate("openai", Some("gpt-5"), &sent(lengths), &models()).unwrap();
+        simulation.turns.iter().map(|turn| turn.figures.read).collect()
+    };
+    assert_eq!(read(&[1023, 2000]), [0, 0]);
+    assert_eq!(read(&[1024, 2000]), [0, 1024]);
+    assert_eq!(read(&[1151, 2000]), [0, 1024]);
+    assert_eq!(read(&[1152, 2000]), [0, 1152]);
+}
+
+#[test]
+fn deepseek_needs_the_whole_of_an_earlier_request() {
+    let sent = [tokens(0..1000, &[5000]), tokens(0..900, &[]), tokens(0..2000, &[])];
+    let simulation = simulate("deepseek", None, &sent, &models()).unwrap();
+    let read: Vec<usize> = simulation.turns.iter().map(|turn| turn.figures.read).collect();
+    assert_eq!(read, [0, 0, 960]);
+}
+
+/// OpenAI's rule for padding: it pays when the prefix is longer than this, for so many requests.
+#[test]
+fn padding_to_the_minimum_pays_as_published() {
+    let model = models().find("gpt-5.6-sol").unwrap().clone();
+    let (input, read, write) = (model.input.unwrap(), model.cache_read.unwrap(), model.cache_write.unwrap());
+    let (minimum, requests) = (1024, 10);
+    let cost_padded = as_number(minimum) * (write + read * as_number(requests - 1));
+    let cost_plain = |tokens: usize| as_number(tokens) * input * as_number(requests);
+    let pays_from = (0..minimum).find(|tokens| cost_plain(*tokens) > cost_padded).unwrap();
+    assert!((220..=222).contains(&pays_from), "{pays_from}");
+}
+
+#[test]
+fn a_clock_on_the_first_line_is_named_as_the_reason() {
+    let sent = |clock: &str| Sent {
+        payload: json!({ "system": [{ "type": "text", "text": format!("{clock}\n{}", text("prompt", 2000)), "cache_control": { "type": "ephemeral" } }] }),
+        ..Sent::default()
+    };
+    let simulation =
+        simulate("anthropic", Some("claude-opus-5"), &[sent("9:00"), sent("9:01")], &models()).unwrap();
+    assert_eq!(simulation.turns[1].miss, Some("system_changed"));
+    assert_eq!(simulation.turns[1].figures.read, 0);
+}
