@@ -188,6 +188,8 @@ def check_codex(payload, path):
     if refused:
         return refused
     args = payload["args"]
+    if not args:
+        return text_problems([{"text": payload.get("prompt", "none")}])
     if len(args) != 2 or args[0] != "-c" or not args[1].startswith("developer_instructions="):
         return ["args are not `-c` and `developer_instructions=…`"]
     instructions = toml_text(args[1].partition("=")[2])
@@ -485,7 +487,12 @@ def payloads_in(folder):
 def folder_problems(folder, complete):
     """A complete folder has a payload for every provider."""
     payloads = payloads_in(folder)
-    problems = [f"{path}: {problem}" for path in payloads for problem in file_problems(path)]
+    refused = [path for path in payloads if path.parent.name.startswith("refused_")]
+    problems = [f"{path}: {problem}" for path in payloads if path not in refused for problem in file_problems(path)]
+    # A case by this name holds what a provider would refuse, and proem warns of: both must agree. Agents that are
+    # launched take no tools.
+    judged = [path for path in refused if path.stem not in ("acp", "codex")]
+    problems += [f"{path}: nothing is refused" for path in judged if not file_problems(path)]
     missing = CHECKS.keys() - {path.stem for path in payloads}
     if complete or not payloads:
         problems += [f"{folder}: no payload for {provider}" for provider in sorted(missing)]

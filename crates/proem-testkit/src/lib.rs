@@ -117,6 +117,29 @@ impl Case {
         Laid { root, request }
     }
 
+    /// A file of the case, if it has one of this name.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.folder.join(name)).ok()
+    }
+
+    /// Compares one file with what came out, or writes it when blessing; `None` means that there must be none.
+    pub fn check_file(&self, laid: &Laid, name: &str, content: Option<&str>) {
+        let root = laid.root.path().to_str().unwrap();
+        let content = content.map(|text| text.replace(root, "{{root}}").into_bytes());
+        if std::env::var_os("PROEM_BLESS").is_some() {
+            return write_or_remove(&self.folder.join(name), content.as_deref());
+        }
+        let expected = fs::read(self.folder.join(name)).ok();
+        assert!(
+            expected == content,
+            "{}/{name} differs\nexpected: {}\n   found: {}",
+            self.name(),
+            show(expected.as_deref()),
+            show(content.as_deref()),
+        );
+    }
+
     /// Compares what came out with what must, or writes it when blessing.
     pub fn check(&self, laid: &Laid, outcome: &Outcome) {
         let files = expected_files(outcome, laid.root.path());
@@ -141,13 +164,20 @@ impl Case {
 
 /// Runs `check` on every case and reports all failures together.
 pub fn for_each_case(check: impl Fn(&Case)) {
-    let failed: Vec<String> = cases()
+    for_each_case_of("", check);
+}
+
+/// Runs `check` on every case below a folder of the corpus.
+pub fn for_each_case_of(folder: &str, check: impl Fn(&Case)) {
+    let cases: Vec<Case> = cases().into_iter().filter(|case| case.name().starts_with(folder)).collect();
+    assert!(!cases.is_empty(), "the corpus has no {folder}");
+    let failed: Vec<String> = cases
         .iter()
         .filter(|case| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case))).is_err())
         .map(Case::name)
         .collect();
     assert!(failed.is_empty(), "{} cases failed: {}", failed.len(), failed.join(", "));
-    eprintln!("{} cases passed", cases().len());
+    eprintln!("{} cases passed", cases.len());
 }
 
 /// The files that an outcome should be equal to; `None` means that there must be no such file.

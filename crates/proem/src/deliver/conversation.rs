@@ -60,6 +60,7 @@ impl Conversation {
 
     fn add_carriers(&mut self, texts: &Texts<'_>) -> Result<(), serde_json::Error> {
         let Some(newest) = self.newest() else { return Ok(()) };
+        self.write_as_blocks(newest)?;
         // Items without a role are the model's calls and their results.
         let is_of_model = |item: &Item| item.role.as_deref().is_none_or(|role| role == self.shape.assistant);
         let is_first = !self.items.iter().any(is_of_model);
@@ -74,6 +75,19 @@ impl Conversation {
             self.add(newest, text, Side::Behind)?;
         }
         Ok(())
+    }
+
+    /// Writes the newest words as blocks where a marker will stand behind them: what is kept must be what is
+    /// sent.
+    fn write_as_blocks(&mut self, newest: usize) -> Result<(), serde_json::Error> {
+        let shape = self.shape;
+        match self.items.get_mut(newest) {
+            Some(item) if shape.is_marked && plain_text(&item.json, shape)?.is_some() => {
+                let blocks = blocks_of(&item.json, shape)?;
+                item.set_content(shape, Json::List(blocks))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Adds a block, unless it is there: a call that failed is made again with the same messages.
@@ -254,7 +268,7 @@ impl Reader {
         self.check_role(index, &role)?;
         let json = self.without_markers(message, index)?;
         let blocks = blocks_of(&json, self.shape).map_err(unread)?;
-        self.check_blocks(index, &fields, &blocks)?;
+        self.check_content(index, &role, &fields, &blocks)?;
         let opened: Vec<Fields> = blocks.iter().filter_map(opened_fields).collect();
         let is_answer = opened.iter().any(|block| self.shape.is_answer(block));
         Ok(Item { role: Some(role), json, blocks: blocks.len().max(1), is_answer })
@@ -266,7 +280,7 @@ impl Reader {
         self.check_role(index, role)?;
         let text = field(fields, "content").and_then(Json::text).unwrap_or_default();
         let block = self.shape.text_block(&text);
-        self.check_blocks(index, fields, std::slice::from_ref(&block))?;
+        self.check_content(index, role, fields, std::slice::from_ref(&block))?;
         let json =
             super::json::object([("role", role.into()), (self.shape.content, Json::List(vec![block]))]);
         Ok(Item { role: Some(role.to_owned()), json, blocks: 1, is_answer: false })
@@ -280,7 +294,7 @@ impl Reader {
         Err(self.refuse(index, &format!("its role is `{role}`, and {} knows: {roles}", self.provider)))
     }
 
-    fn check_blocks(&self, index: usize, fields: &Fields, blocks: &[Json]) -> Result<(), Error> {
+    fn check_content(&self, index: usize, role: &str, fields: &Fields, blocks: &[Json]) -> Result<(), Error> {
         let has_calls = field(fields, "tool_calls").is_some() || field(fields, "function_call").is_some();
         if blocks.is_empty() && !has_calls {
             return Err(self.refuse(index, &format!("it has no `{}`", self.shape.content)));
@@ -288,6 +302,14 @@ impl Reader {
         let is_blank = |block: &Json| text_of(block).is_some_and(|text| text.trim().is_empty());
         if self.shape.refuses_blank && blocks.iter().any(is_blank) {
             return Err(self.refuse(index, "it has a block without text"));
+        }
+        let is_of_user = Some(role) == self.shape.roles.first().copied();
+        if is_of_user && !blocks.is_empty() && blocks.iter().all(is_blank) {
+            return Err(self.refuse(index, "the user says nothing in it"));
+        }
+        let content = field(fields, self.shape.content).cloned().map(Json::opened);
+        if !self.shape.takes_blocks && matches!(content, Some(Ok(Json::List(_)))) {
+            return Err(self.refuse(index, "its content is a list, and must be one text"));
         }
         Ok(())
     }

@@ -153,6 +153,8 @@ pub(crate) struct Texts<'t> {
     pub(crate) prefix: &'t str,
     /// The boundary and what stands behind it.
     pub(crate) suffix: &'t str,
+    /// Whether anything stands behind the boundary: the line itself is always the same.
+    has_suffix: bool,
     pub(crate) developer: Option<&'t str>,
     pub(crate) first_user: Option<&'t str>,
     pub(crate) turn: Option<&'t str>,
@@ -165,6 +167,7 @@ impl<'t> Texts<'t> {
         Self {
             prefix,
             suffix: whole.strip_prefix(prefix).unwrap_or_default(),
+            has_suffix: !is_blank(&build.suffix.text(Carrier::System)),
             developer: build.text(Carrier::Developer),
             first_user: build.text(Carrier::FirstUser),
             turn: build.text(Carrier::Turn),
@@ -194,6 +197,12 @@ pub(crate) struct Parcel<'p> {
 }
 
 impl Parcel<'_> {
+    /// Tells whether messages must have the form that every server takes: not all of those that speak OpenAI's
+    /// language take lists of parts, and some join them with line breaks of their own.
+    fn is_plain(&self) -> bool {
+        self.known.is_none_or(|model| model.vendor != "openai")
+    }
+
     /// The field `model`, where one is named.
     fn model_field(&self, key: &str) -> Option<(String, Json)> {
         self.model.map(|name| (key.to_owned(), name.into()))
@@ -236,7 +245,7 @@ pub fn deliver(
     let parcel = Parcel { texts, tools, model, known, options, cache_key, lookback };
     let messages = messages(request);
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
-    let shape = Shape::of(provider, known.is_none(), takes_system);
+    let shape = Shape::of(provider, parcel.is_plain(), takes_system);
     let conversation = Conversation::of(provider, shape, &messages, &texts)?;
     notes.extend(notes_of_texts(provider, &texts, &conversation, &messages));
     notes.extend(options_note(provider, options));
@@ -310,12 +319,17 @@ fn notes_of_texts(
 ) -> Vec<Note> {
     let mut notes = Vec::new();
     let has_history = !matches!(provider, Provider::Acp | Provider::Codex);
-    if has_history && !is_blank(texts.suffix) {
+    if has_history && texts.has_suffix {
         let message = "the part of this turn stands in the system prompt, before the messages: when it changes, none of them is read from the cache";
         notes.push(
             Note::new(Code::SuffixBeforeHistory, Severity::Warning, message)
                 .with_hint("move its sections to the `turn` carrier: `carrier = \"turn\"` in a profile that extends this one"),
         );
+    }
+    let whole = format!("{}{}", texts.prefix, texts.suffix);
+    if !whole.is_empty() && is_blank(&whole) {
+        let message = "the system prompt is white space alone, which providers refuse: it is left out";
+        notes.push(Note::new(Code::LeftOut, Severity::Warning, message));
     }
     let waiting: Vec<&str> = [("first_user", texts.first_user), ("turn", texts.turn)]
         .into_iter()

@@ -63,8 +63,7 @@ pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Resu
     Ok(Json::Object(payload))
 }
 
-/// The parts for chat completions. A model that is not known gets plain texts and the role `system`: servers
-/// that join the parts of a list themselves put line breaks between them.
+/// The parts for chat completions. Whoever is not OpenAI gets plain texts and the role `system`.
 pub(super) fn chat(
     provider: Provider,
     parcel: &Parcel<'_>,
@@ -79,7 +78,7 @@ pub(super) fn chat(
         };
         payload.push(("tools".to_owned(), Json::List(parcel.tools.iter().map(definition).collect())));
     }
-    let is_plain = provider == Provider::DeepSeek || parcel.known.is_none();
+    let is_plain = provider == Provider::DeepSeek || parcel.is_plain();
     let mut messages = if is_plain {
         plain_instructions(parcel)
     } else {
@@ -97,6 +96,6 @@ pub(super) fn chat(
 fn plain_instructions(parcel: &Parcel<'_>) -> Vec<Json> {
     let system = format!("{}{}", parcel.texts.prefix, parcel.texts.suffix);
     let texts = [Some(system.as_str()), parcel.texts.developer];
-    let texts = texts.into_iter().flatten().filter(|text| !text.is_empty());
+    let texts = texts.into_iter().flatten().filter(|text| !is_blank(text));
     texts.map(|text| object([("role", "system".into()), ("content", text.into())])).collect()
 }

@@ -16,14 +16,18 @@ pub(crate) struct Shape {
     pub(crate) block: Block,
     /// Whether a content may be one text.
     pub(crate) takes_text: bool,
+    /// Whether a content may be a list of blocks.
+    pub(crate) takes_blocks: bool,
     /// The key of a cache marker, which is no part of what was said.
     pub(crate) marker: Option<&'static str>,
     /// Keys or types that say that a block is a tool's answer.
     pub(crate) answers: &'static [&'static str],
     /// Whether items without a role are sent as they are.
     pub(crate) takes_items: bool,
-    /// Whether a block of white space alone is refused.
+    /// Whether a block of white space alone is refused, whoever wrote it.
     pub(crate) refuses_blank: bool,
+    /// Whether the user's newest words must be blocks, because a marker stands at their end.
+    pub(crate) is_marked: bool,
 }
 
 /// How a piece of text is written.
@@ -49,10 +53,12 @@ impl Shape {
             content: "content",
             block: Block::Typed("text"),
             takes_text: true,
+            takes_blocks: true,
             marker: Some("prompt_cache_breakpoint"),
             answers: &[],
             takes_items: false,
             refuses_blank: false,
+            is_marked: false,
         };
         match provider {
             Provider::Anthropic => Self {
@@ -60,6 +66,7 @@ impl Shape {
                 marker: Some("cache_control"),
                 answers: &["tool_result"],
                 refuses_blank: true,
+                is_marked: true,
                 ..CHAT
             },
             Provider::OpenAiResponses => Self {
@@ -70,9 +77,12 @@ impl Shape {
             },
             Provider::OpenAiChat if is_plain => Self { block: Block::Joined, ..CHAT },
             Provider::OpenAiChat => CHAT,
-            Provider::DeepSeek => {
-                Self { roles: &["user", "assistant", "tool", "system"], block: Block::Joined, ..CHAT }
-            }
+            Provider::DeepSeek => Self {
+                roles: &["user", "assistant", "tool", "system"],
+                block: Block::Joined,
+                takes_blocks: false,
+                ..CHAT
+            },
             Provider::Gemini => Self {
                 roles: &["user", "model"],
                 assistant: "model",

@@ -50,7 +50,7 @@ pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
         note(
             name,
             format!(
-                "{provider} refuses the tool name `{name}`: it takes {name_max} letters, digits, `_` and `-`"
+                "{provider} refuses the tool name `{name}`: it takes at most {name_max} letters, digits, `_` and `-`"
             ),
         )
     });

@@ -5,6 +5,7 @@ mod breakpoints;
 mod pieces;
 mod prefix;
 
+use proem_core::text::Places;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,14 +39,20 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Reads a file of requests, one on each line: the payload itself, or an object with `payload`.
+    /// Reads a file of requests, one behind the other, usually one on each line: the payload itself, or an
+    /// object with `payload`.
     pub fn lines(text: &str) -> Result<Vec<Self>, Error> {
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        lines.map(|(index, line)| Self::line(line).map_err(|why| bad_line(index, &why))).collect()
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let mut sent = Vec::new();
+        loop {
+            let line = Places::new(text).at(values.byte_offset()).line;
+            let Some(value) = values.next() else { return Ok(sent) };
+            let request = value.map_err(|error| error.to_string()).and_then(Self::of_value);
+            sent.push(request.map_err(|why| bad_request(sent.len(), line, &why))?);
+        }
     }
 
-    fn line(line: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    fn of_value(value: Value) -> Result<Self, String> {
         let sent = match &value {
             Value::Object(fields) if fields.contains_key("payload") => {
                 serde_json::from_value(value).map_err(|error| error.to_string())?
@@ -60,10 +67,10 @@ impl Sent {
     }
 }
 
-fn bad_line(index: usize, why: &str) -> Error {
+fn bad_request(index: usize, line: usize, why: &str) -> Error {
     Error::request_with_hint(
-        format!("line {} is no request: {why}", index + 1),
-        "write one payload on each line, as `proem build --for` prints it (on one line), or {\"payload\": …, \"at\": SECONDS}",
+        format!("request {}, from line {line} on, cannot be read: {why}", index + 1),
+        "write payloads as `proem build --for` prints them, or {\"payload\": …, \"at\": SECONDS}",
     )
 }
 
