@@ -22,7 +22,7 @@ const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 pub struct Models {
     /// The day of the figures.
     pub as_of: String,
-    models: Vec<Model>,
+    list: Vec<Model>,
     caches: Vec<CacheRules>,
 }
 
@@ -139,7 +139,7 @@ struct Table {
 impl Models {
     /// The built-in table.
     pub fn built_in() -> Result<Self, Error> {
-        let mut models = Self { as_of: String::new(), models: Vec::new(), caches: Vec::new() };
+        let mut models = Self { as_of: String::new(), list: Vec::new(), caches: Vec::new() };
         models.lay(BUILT_IN, "built-in models.toml")?;
         Ok(models)
     }
@@ -166,9 +166,9 @@ impl Models {
         self.as_of = table.as_of.unwrap_or_else(|| self.as_of.clone());
         for said in table.model {
             check(&said, path)?;
-            match self.models.iter_mut().find(|known| known.name == said.name) {
+            match self.list.iter_mut().find(|known| known.name == said.name) {
                 Some(known) => known.take(said),
-                None => self.models.push(said),
+                None => self.list.push(said),
             }
         }
         for said in table.cache {
@@ -183,7 +183,7 @@ impl Models {
     pub fn find(&self, name: &str) -> Option<&Model> {
         let bare = bare_name(name);
         let is_of = |model: &&Model| bare.strip_prefix(model.name.as_str()).is_some_and(is_version);
-        self.models.iter().filter(is_of).max_by_key(|model| model.name.len())
+        self.list.iter().filter(is_of).max_by_key(|model| model.name.len())
     }
 
     /// The rules of a cache.
@@ -201,7 +201,7 @@ impl Models {
     /// The names of the models, for messages.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
-        self.models.iter().map(|model| model.name.as_str()).collect()
+        self.list.iter().map(|model| model.name.as_str()).collect()
     }
 }
 
@@ -255,28 +255,26 @@ fn bare_name(name: &str) -> &str {
 
 /// Tells whether `rest` only says which build of a model it is: a date, a version, or a tag.
 fn is_version(rest: &str) -> bool {
-    let is_stamp = |text: &str| {
-        text.split('-').all(|part| {
-            !part.is_empty() && part.trim_start_matches('v').bytes().all(|byte| byte.is_ascii_digit())
-        })
+    let (stamp, has_tag) = match rest.split_once([':', '@']) {
+        Some((stamp, _)) => (stamp, true),
+        None => (rest, false),
     };
-    match rest.split_once([':', '@']) {
-        Some((stamp, _)) if stamp.is_empty() => true,
-        Some((stamp, _)) => stamp.strip_prefix('-').is_some_and(is_long_stamp(is_stamp)),
-        None => {
-            rest.is_empty()
-                || rest == "-latest"
-                || rest.strip_prefix('-').is_some_and(is_long_stamp(is_stamp))
-        }
+    match stamp {
+        "" => true,
+        "-latest" => !has_tag,
+        _ => stamp.strip_prefix('-').is_some_and(is_date),
     }
 }
 
-/// A date has at least six digits: `-4` behind a name is another model.
-fn is_long_stamp(is_stamp: impl Fn(&str) -> bool) -> impl Fn(&str) -> bool {
-    move |text| {
-        let digits = text.bytes().filter(u8::is_ascii_digit).count();
-        is_stamp(text) && (digits >= 6 || text.starts_with('v'))
-    }
+/// Tells whether a text is a date or a version: at least six digits, because `-4` behind a name is another
+/// model, or a `v`.
+fn is_date(text: &str) -> bool {
+    let is_number = |part: &str| {
+        let digits = part.trim_start_matches('v');
+        !part.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    text.split('-').all(is_number) && (digits >= 6 || text.starts_with('v'))
 }
 
 #[cfg(test)]

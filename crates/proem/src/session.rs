@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
@@ -10,6 +11,7 @@ use crate::engine::{self, Build, Caller, Memory, Parts};
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths};
 use crate::host::Host;
+use crate::pending::Pending;
 use crate::request::{Request, Tool};
 use crate::setup::Setup;
 use crate::turn::{self, Prompt, Scene, Turn};
@@ -84,6 +86,10 @@ pub enum Trigger {
     Reload,
     /// An extension brought resources.
     Resources,
+    /// Somebody asked for the skills as they are now.
+    SkillsReload,
+    /// The conversation goes on with another profile.
+    ProfileSwitch,
 }
 
 impl Trigger {
@@ -94,7 +100,8 @@ impl Trigger {
             Self::Startup => None,
             Self::ActiveTools | Self::ToolRegistry => Some(Reason::Tools),
             Self::Reload => Some(Reason::Reload),
-            Self::Resources => Some(Reason::Resources),
+            Self::Resources | Self::SkillsReload => Some(Reason::Resources),
+            Self::ProfileSwitch => Some(Reason::Profile),
         }
     }
 }
@@ -106,6 +113,8 @@ pub enum Rebuild {
     Unchanged,
     /// The profile does not rebuild for this reason: the frozen prompt stays in force.
     NotAllowed(Reason),
+    /// Nor for this one, but the change waits: the next prompt that is built has it.
+    Pending(Reason),
     /// There is a new prompt.
     Opened {
         /// The number of its epoch, from 1.
@@ -130,6 +139,29 @@ pub struct Session {
     build: Build,
     epoch: u64,
     trigger: Trigger,
+    /// Tools that wait for the next epoch.
+    pending_tools: Option<Vec<Tool>>,
+    /// Whether no turn was made in this epoch yet.
+    is_new: Once,
+}
+
+/// Something that is true for the first one who asks.
+struct Once(AtomicBool);
+
+impl Once {
+    const fn new() -> Self {
+        Self(AtomicBool::new(true))
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Clone for Once {
+    fn clone(&self) -> Self {
+        Self(AtomicBool::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 impl Session {
@@ -161,6 +193,8 @@ impl Session {
             build,
             epoch,
             trigger,
+            pending_tools: None,
+            is_new: Once::new(),
         })
     }
 
@@ -180,6 +214,19 @@ impl Session {
     #[must_use]
     pub const fn trigger(&self) -> Trigger {
         self.trigger
+    }
+
+    /// Why the prompt in force was built, as a word that names the profile where it was changed.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.trigger {
+            Trigger::Startup => "startup".into(),
+            Trigger::ActiveTools | Trigger::ToolRegistry => "tools".into(),
+            Trigger::Reload => "reload".into(),
+            Trigger::Resources => "resources".into(),
+            Trigger::SkillsReload => "skills_reload".into(),
+            Trigger::ProfileSwitch => format!("profile_switch:{}", self.build.frozen.profile()),
+        }
     }
 
     /// Everything that the model sees in one turn. A hook's changes hold for this turn alone, and so do the
@@ -208,6 +255,8 @@ impl Session {
         };
         let mut turn = turn::turn(&scene, prompt);
         turn.notes.append(&mut notes);
+        // The prefix is another one than in the turn before: the one miss that follows is no mistake.
+        turn.expected_miss = (self.is_new.take() && self.epoch > 1).then(|| self.reason());
         turn
     }
 
@@ -249,7 +298,33 @@ impl Session {
     /// Reads everything again.
     pub fn reload(&mut self) -> Result<Rebuild, Error> {
         let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
-        self.open(self.request.clone(), memory, Trigger::Reload)
+        self.open(self.with_pending(), memory, Trigger::Reload)
+    }
+
+    /// Goes on with the files, skills and tools as they are now.
+    pub fn reload_skills(&mut self) -> Result<Rebuild, Error> {
+        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        self.open(self.with_pending(), memory, Trigger::SkillsReload)
+    }
+
+    /// Goes on with another profile.
+    pub fn switch_profile(&mut self, name: &str) -> Result<Rebuild, Error> {
+        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        let request = Request { profile: Some(name.to_owned()), ..self.with_pending() };
+        self.open(request, memory, Trigger::ProfileSwitch)
+    }
+
+    /// What would be another prompt if one were built now. Nothing is changed.
+    pub fn pending(&self) -> Result<Pending, Error> {
+        let request = self.with_pending();
+        let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut Memory::default())?;
+        Ok(Pending::between(&self.build, &now))
+    }
+
+    /// The request with the tools that wait.
+    fn with_pending(&self) -> Request {
+        let tools = self.pending_tools.clone().or_else(|| self.request.tools.clone());
+        Request { tools, ..self.request.clone() }
     }
 
     /// Adds paths that an extension brings, behind those that are there.
@@ -264,7 +339,7 @@ impl Session {
         }
         memory.resources = Some(resources);
         memory.discovered.skills.clear();
-        self.open(self.request.clone(), memory, Trigger::Resources)
+        self.open(self.with_pending(), memory, Trigger::Resources)
     }
 
     fn active(&self) -> &[Tool] {
@@ -275,10 +350,16 @@ impl Session {
         let active = distinct(self.active());
         let is_same = tools.len() == active.len() && tools.iter().all(|tool| active.contains(&tool));
         if is_same {
+            self.pending_tools = None;
             return Ok(Rebuild::Unchanged);
         }
-        let request = Request { tools: Some(tools), ..self.request.clone() };
-        self.open(request, self.memory.clone(), trigger)
+        let request = Request { tools: Some(tools.clone()), ..self.request.clone() };
+        let rebuilt = self.open(request, self.memory.clone(), trigger)?;
+        if let Rebuild::NotAllowed(reason) = rebuilt {
+            self.pending_tools = Some(tools);
+            return Ok(Rebuild::Pending(reason));
+        }
+        Ok(rebuilt)
     }
 
     /// Opens a new epoch. If that fails, the old one stays in force.
@@ -287,14 +368,21 @@ impl Session {
             return Ok(Rebuild::NotAllowed(reason));
         }
         let build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
-        if trigger == Trigger::Reload {
+        if matches!(trigger, Trigger::Reload | Trigger::SkillsReload | Trigger::ProfileSwitch) {
             let Setup { config, found, .. } = Setup::of(&request, self.caller)?;
             self.rebuild = found.profile.rebuild;
             self.handlers = hooks::handlers(&self.engine.hooks, &config.hooks.value);
         }
         self.build = build;
         (self.request, self.memory, self.trigger) = (request, memory, trigger);
+        for tool in self.request.tools.iter().flatten() {
+            if !self.registry.iter().any(|known| known.name == tool.name) {
+                self.registry.push(tool.clone());
+            }
+        }
         self.epoch += 1;
+        self.pending_tools = None;
+        self.is_new = Once::new();
         Ok(Rebuild::Opened { epoch: self.epoch, trigger })
     }
 }

@@ -47,6 +47,8 @@ pub struct Turn {
     pub changes: Vec<PrefixChange>,
     /// What a reader should know about this turn.
     pub notes: Vec<Note>,
+    /// Why the cache is expected to miss the prefix in this turn: the reason of a new epoch.
+    pub expected_miss: Option<String>,
 }
 
 /// A tool as providers get it.
@@ -100,7 +102,7 @@ pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
             tools.push(definition(tool));
         }
     }
-    Turn { system_prompt, messages, history, tools, changes, notes }
+    Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
 }
 
 /// Lets hooks change the frozen prompt, if the user said something.

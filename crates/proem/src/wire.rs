@@ -244,6 +244,9 @@ pub struct TurnShape<'b> {
     pub history: &'b [Message],
     /// What each hook changed in the frozen prompt, in order.
     pub changes: Vec<ChangeShape<'b>>,
+    /// Why the cache is expected to miss the prefix in this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_miss: Option<&'b str>,
     /// What a reader should know.
     pub notes: Vec<NoteShape<'b>>,
 }
@@ -288,6 +291,7 @@ impl<'b> TurnShape<'b> {
             tools: turn.tools.iter().map(tool).collect(),
             history: &turn.history,
             changes: turn.changes.iter().map(change).collect(),
+            expected_miss: turn.expected_miss.as_deref(),
             notes: notes.map(NoteShape::of).collect(),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::json::{Fields, Json, field, without_key};
 use super::message::RawMessage;
-use super::shape::{Block, Shape};
+use super::shape::{Block, Shape, Takes};
 use super::{Provider, Texts};
 use crate::error::Error;
 
@@ -82,7 +82,7 @@ impl Conversation {
     fn write_as_blocks(&mut self, newest: usize) -> Result<(), serde_json::Error> {
         let shape = self.shape;
         match self.items.get_mut(newest) {
-            Some(item) if shape.is_marked && plain_text(&item.json, shape)?.is_some() => {
+            Some(item) if shape.is_of_claude && plain_text(&item.json, shape)?.is_some() => {
                 let blocks = blocks_of(&item.json, shape)?;
                 item.set_content(shape, Json::List(blocks))
             }
@@ -262,7 +262,7 @@ impl Reader {
             field(&fields, "content").map(|content| content.clone().opened()),
             Some(Ok(Json::Text(_)))
         );
-        if is_plain && !self.shape.takes_text {
+        if is_plain && self.shape.takes == Takes::Blocks {
             return self.plain(index, &role, &fields);
         }
         self.check_role(index, &role)?;
@@ -300,7 +300,7 @@ impl Reader {
             return Err(self.refuse(index, &format!("it has no `{}`", self.shape.content)));
         }
         let is_blank = |block: &Json| text_of(block).is_some_and(|text| text.trim().is_empty());
-        if self.shape.refuses_blank && blocks.iter().any(is_blank) {
+        if self.shape.is_of_claude && blocks.iter().any(is_blank) {
             return Err(self.refuse(index, "it has a block without text"));
         }
         let is_of_user = Some(role) == self.shape.roles.first().copied();
@@ -308,7 +308,7 @@ impl Reader {
             return Err(self.refuse(index, "the user says nothing in it"));
         }
         let content = field(fields, self.shape.content).cloned().map(Json::opened);
-        if !self.shape.takes_blocks && matches!(content, Some(Ok(Json::List(_)))) {
+        if self.shape.takes == Takes::Text && matches!(content, Some(Ok(Json::List(_)))) {
             return Err(self.refuse(index, "its content is a list, and must be one text"));
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::json::{Fields, Json, object};
 use super::{Parcel, is_blank, tools};
 
 /// The parts for `generateContent`.
-pub(super) fn gemini(parcel: &Parcel<'_>, conversation: Conversation) -> Result<Json, serde_json::Error> {
+pub(super) fn gemini(parcel: &Parcel<'_>, conversation: Conversation) -> Json {
     let mut payload: Fields = Vec::new();
     match &parcel.options.cached_content {
         // It may not be said again beside it.
@@ -16,7 +16,7 @@ pub(super) fn gemini(parcel: &Parcel<'_>, conversation: Conversation) -> Result<
     if !contents.is_empty() {
         payload.push(("contents".to_owned(), Json::List(contents)));
     }
-    Ok(Json::Object(payload))
+    Json::Object(payload)
 }
 
 fn instructions(parcel: &Parcel<'_>) -> Option<(String, Json)> {

@@ -1,6 +1,7 @@
 //! JSON whose order and spelling stay as they are: what a provider has seen once must be sent again byte
 //! for byte, and a map that sorts its keys or rewrites a number would not do that.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -121,9 +122,9 @@ impl<'de> Deserialize<'de> for Opened {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened, A::Error> {
-                let mut fields: Fields = Vec::new();
+                let (mut fields, mut keys): (Fields, BTreeSet<String>) = Default::default();
                 while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if field(&fields, &key).is_some() {
+                    if !keys.insert(key.clone()) {
                         return Err(serde::de::Error::custom(format_args!("duplicate key `{key}`")));
                     }
                     fields.push((key, Json::Raw(value)));

@@ -258,9 +258,9 @@ pub fn deliver(
     let payload = match provider {
         Provider::Anthropic => claude::anthropic(&parcel, conversation),
         Provider::Bedrock => claude::bedrock(&parcel, conversation),
-        Provider::OpenAiResponses => openai::responses(&parcel, conversation),
-        Provider::OpenAiChat | Provider::DeepSeek => openai::chat(provider, &parcel, conversation),
-        Provider::Gemini => gemini::gemini(&parcel, conversation),
+        Provider::OpenAiResponses => Ok(openai::responses(&parcel, conversation)),
+        Provider::OpenAiChat | Provider::DeepSeek => Ok(openai::chat(provider, &parcel, conversation)),
+        Provider::Gemini => Ok(gemini::gemini(&parcel, conversation)),
         Provider::Acp => launch::acp(&parcel, &conversation),
         Provider::Codex => launch::codex(&parcel, &conversation, &mut notes),
     };

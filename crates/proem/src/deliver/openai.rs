@@ -43,7 +43,7 @@ fn cache_key(parcel: &Parcel<'_>) -> Option<(String, Json)> {
 }
 
 /// The parts for OpenAI's responses. The top-level `instructions` cannot carry a marker.
-pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Result<Json, serde_json::Error> {
+pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Json {
     let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
     if !parcel.tools.is_empty() {
         let definition = |tool: &&crate::request::Tool| {
@@ -60,15 +60,11 @@ pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Resu
     if !input.is_empty() {
         payload.push(("input".to_owned(), Json::List(input)));
     }
-    Ok(Json::Object(payload))
+    Json::Object(payload)
 }
 
 /// The parts for chat completions. Whoever is not OpenAI gets plain texts and the role `system`.
-pub(super) fn chat(
-    provider: Provider,
-    parcel: &Parcel<'_>,
-    conversation: Conversation,
-) -> Result<Json, serde_json::Error> {
+pub(super) fn chat(provider: Provider, parcel: &Parcel<'_>, conversation: Conversation) -> Json {
     let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
     if !parcel.tools.is_empty() {
         let definition = |tool: &&crate::request::Tool| {
@@ -89,7 +85,7 @@ pub(super) fn chat(
     if !messages.is_empty() {
         payload.push(("messages".to_owned(), Json::List(messages)));
     }
-    Ok(Json::Object(payload))
+    Json::Object(payload)
 }
 
 /// One text for each carrier, in the role that every server knows.

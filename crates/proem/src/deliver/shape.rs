@@ -14,20 +14,28 @@ pub(crate) struct Shape {
     pub(crate) content: &'static str,
     /// How a piece of text is written.
     pub(crate) block: Block,
-    /// Whether a content may be one text.
-    pub(crate) takes_text: bool,
-    /// Whether a content may be a list of blocks.
-    pub(crate) takes_blocks: bool,
+    /// What a content may be.
+    pub(crate) takes: Takes,
     /// The key of a cache marker, which is no part of what was said.
     pub(crate) marker: Option<&'static str>,
     /// Keys or types that say that a block is a tool's answer.
     pub(crate) answers: &'static [&'static str],
     /// Whether items without a role are sent as they are.
     pub(crate) takes_items: bool,
-    /// Whether a block of white space alone is refused, whoever wrote it.
-    pub(crate) refuses_blank: bool,
-    /// Whether the user's newest words must be blocks, because a marker stands at their end.
-    pub(crate) is_marked: bool,
+    /// Whether Claude reads it: a block of white space alone is refused, whoever wrote it, and a marker stands
+    /// at the end of the newest words.
+    pub(crate) is_of_claude: bool,
+}
+
+/// What a content may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// One text.
+    Text,
+    /// A list of blocks.
+    Blocks,
+    /// Either.
+    Either,
 }
 
 /// How a piece of text is written.
@@ -41,32 +49,31 @@ pub(crate) enum Block {
     Joined,
 }
 
+const CLAUDE: &[&str] = &["user", "assistant"];
+const CLAUDE_WITH_SYSTEM: &[&str] = &["user", "assistant", "system"];
+
+const CHAT: Shape = Shape {
+    roles: &["user", "assistant", "tool", "function", "system", "developer"],
+    assistant: "assistant",
+    content: "content",
+    block: Block::Typed("text"),
+    takes: Takes::Either,
+    marker: Some("prompt_cache_breakpoint"),
+    answers: &[],
+    takes_items: false,
+    is_of_claude: false,
+};
+
 impl Shape {
     /// The shape of a provider's messages. `is_plain` asks for the form that every server takes.
     pub(crate) const fn of(provider: Provider, is_plain: bool, takes_system: bool) -> Self {
-        const CLAUDE: &[&str] = &["user", "assistant"];
-        const CLAUDE_WITH_SYSTEM: &[&str] = &["user", "assistant", "system"];
         let claude = if takes_system { CLAUDE_WITH_SYSTEM } else { CLAUDE };
-        const CHAT: Shape = Shape {
-            roles: &["user", "assistant", "tool", "function", "system", "developer"],
-            assistant: "assistant",
-            content: "content",
-            block: Block::Typed("text"),
-            takes_text: true,
-            takes_blocks: true,
-            marker: Some("prompt_cache_breakpoint"),
-            answers: &[],
-            takes_items: false,
-            refuses_blank: false,
-            is_marked: false,
-        };
         match provider {
             Provider::Anthropic => Self {
                 roles: claude,
                 marker: Some("cache_control"),
                 answers: &["tool_result"],
-                refuses_blank: true,
-                is_marked: true,
+                is_of_claude: true,
                 ..CHAT
             },
             Provider::OpenAiResponses => Self {
@@ -80,7 +87,7 @@ impl Shape {
             Provider::DeepSeek => Self {
                 roles: &["user", "assistant", "tool", "system"],
                 block: Block::Joined,
-                takes_blocks: false,
+                takes: Takes::Text,
                 ..CHAT
             },
             Provider::Gemini => Self {
@@ -88,7 +95,7 @@ impl Shape {
                 assistant: "model",
                 content: "parts",
                 block: Block::Bare,
-                takes_text: false,
+                takes: Takes::Blocks,
                 marker: None,
                 answers: &["functionResponse"],
                 ..CHAT
@@ -96,10 +103,10 @@ impl Shape {
             Provider::Bedrock => Self {
                 roles: claude,
                 block: Block::Bare,
-                takes_text: false,
+                takes: Takes::Blocks,
                 marker: Some("cachePoint"),
                 answers: &["toolResult"],
-                refuses_blank: true,
+                is_of_claude: true,
                 ..CHAT
             },
             Provider::Acp => Self { roles: &["user", "assistant"], marker: None, ..CHAT },

@@ -43,9 +43,9 @@ impl Sent {
     /// object with `payload`.
     pub fn lines(text: &str) -> Result<Vec<Self>, Error> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-        let mut sent = Vec::new();
+        let (mut sent, mut places) = (Vec::new(), Places::new(text));
         loop {
-            let line = Places::new(text).at(values.byte_offset()).line;
+            let line = places.at(values.byte_offset()).line;
             let Some(value) = values.next() else { return Ok(sent) };
             let request = value.map_err(|error| error.to_string()).and_then(Self::of_value);
             sent.push(request.map_err(|why| bad_request(sent.len(), line, &why))?);

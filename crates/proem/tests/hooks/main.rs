@@ -8,6 +8,7 @@ mod answers;
 mod chain;
 mod configured;
 mod own;
+mod pending;
 mod programs;
 mod rebuild;
 mod resources;

@@ -179,9 +179,9 @@ fn a_reason_that_the_profile_does_not_name_changes_nothing() {
     site.write("work/AGENTS.md", "new\n");
     let more = ResourcePaths { skill_paths: vec!["more".into()], ..ResourcePaths::default() };
     for _ in 0..2 {
-        assert_eq!(session.set_active_tools(&["read"]).unwrap(), Rebuild::NotAllowed(Reason::Tools));
+        assert_eq!(session.set_active_tools(&["read"]).unwrap(), Rebuild::Pending(Reason::Tools));
         let registry = vec![tool("other")];
-        assert_eq!(session.set_tool_registry(registry).unwrap(), Rebuild::NotAllowed(Reason::Tools));
+        assert_eq!(session.set_tool_registry(registry).unwrap(), Rebuild::Pending(Reason::Tools));
         assert_eq!(session.reload().unwrap(), Rebuild::NotAllowed(Reason::Reload));
         assert_eq!(session.add_resources(&more).unwrap(), Rebuild::NotAllowed(Reason::Resources));
         assert_eq!(session.set_active_tools(&["bash", "read"]).unwrap(), Rebuild::Unchanged);
