@@ -162,6 +162,18 @@ impl Case {
     }
 }
 
+/// The model that a payload of a case is for, unless the case names one.
+#[must_use]
+pub fn payload_model(provider: &str) -> &'static str {
+    match provider {
+        "anthropic" | "acp" => "claude-opus-5",
+        "bedrock" => "us.anthropic.claude-sonnet-5-20260915-v1:0",
+        "gemini" => "gemini-3.8-flash",
+        "deepseek" => "deepseek-v4-pro",
+        _ => "gpt-5.6-sol",
+    }
+}
+
 /// Runs `check` on every case and reports all failures together.
 pub fn for_each_case(check: impl Fn(&Case)) {
     for_each_case_of("", check);

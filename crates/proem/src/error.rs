@@ -89,6 +89,13 @@ pub enum Error {
         /// Why not.
         why: Absence,
     },
+    /// Something else that was given is wrong.
+    Usage {
+        /// What.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
     /// A message that the provider would refuse.
     Message {
         /// Its number in the conversation, from 0.
@@ -157,6 +164,10 @@ impl Error {
         Self::Request { message: message.into(), hint: None, excerpt: None }
     }
 
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
     /// Makes an error about the request, with advice.
     #[must_use]
     pub fn request_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -181,6 +192,7 @@ impl Error {
             | Self::Profile(_)
             | Self::ProfileChain { .. }
             | Self::Config { .. }
+            | Self::Usage { .. }
             | Self::Message { .. }
             | Self::NoAsset { .. }
             | Self::NoWording { .. }
@@ -214,6 +226,7 @@ impl Error {
                 Some(format!("at most {EXTENDS_DEPTH_MAX} profiles may extend each other"))
             }
             Self::File { why, .. } => why.hint().map(Into::into),
+            Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Message { provider, .. } => Some(format!(
                 "give messages as {provider} takes them, or as `{{\"role\": …, \"content\": \"text\"}}`"
             )),
@@ -288,6 +301,7 @@ impl fmt::Display for Error {
                 write!(formatter, "cannot use the {role} {path}: {message}")
             }
             Self::File { role, path, why } => write!(formatter, "cannot read the {role} {path}: {why}"),
+            Self::Usage { message, .. } => formatter.write_str(message),
             Self::Message { index, provider, why } => {
                 write!(formatter, "cannot send `messages[{index}]` to {provider}: {why}")
             }

@@ -83,17 +83,11 @@ pub struct Request {
 /// Reads messages, and says which one is wrong.
 fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<RawMessage>>, D::Error> {
     let Some(messages) = Option::<Vec<Box<RawValue>>>::deserialize(deserializer)? else { return Ok(None) };
-    let message = |(index, raw): (usize, Box<RawValue>)| {
-        serde_json::from_str(raw.get())
-            .map_err(|error| serde::de::Error::custom(format_args!("`messages[{index}]`: {}", bare(&error))))
+    let message = |(index, raw)| {
+        RawMessage::checked(raw)
+            .map_err(|why| serde::de::Error::custom(format_args!("`messages[{index}]`: {why}")))
     };
     messages.into_iter().enumerate().map(message).collect::<Result<_, _>>().map(Some)
-}
-
-/// What a JSON error says, without the place in a text that nobody sees.
-fn bare(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    said.split(" at line ").next().unwrap_or(&said).to_owned()
 }
 
 /// One text or several.

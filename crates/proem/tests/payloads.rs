@@ -5,19 +5,8 @@ use proem::deliver::{Delivered, Lifetime, Options, Provider, deliver};
 use proem::models::Models;
 use proem::wire::NoteShape;
 use proem::{Build, Caller, Error, RawMessage, Request};
-use proem_testkit::{Case, Laid, for_each_case_of};
+use proem_testkit::{Case, Laid, for_each_case_of, payload_model};
 use serde_json::{Value, json};
-
-/// The model of a case that names none.
-const fn model(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Anthropic | Provider::Acp => "claude-opus-5",
-        Provider::Bedrock => "us.anthropic.claude-sonnet-5-20260915-v1:0",
-        Provider::OpenAiResponses | Provider::OpenAiChat | Provider::Codex => "gpt-5.6-sol",
-        Provider::Gemini => "gemini-3.8-flash",
-        Provider::DeepSeek => "deepseek-v4-pro",
-    }
-}
 
 /// The options of a case, and whether its model stays unnamed.
 fn options(case: &Case) -> (Options, bool) {
@@ -32,7 +21,7 @@ fn options(case: &Case) -> (Options, bool) {
 fn request(case: &Case, laid: &Laid, provider: Provider) -> Result<Request, Error> {
     let mut request = Request::from_json(&laid.request)?;
     if request.model.is_none() && !options(case).1 {
-        request.model = Some(model(provider).to_owned());
+        request.model = Some(payload_model(provider.word()).to_owned());
     }
     if let Some(messages) = case.file(&format!("messages_{provider}.json")) {
         request.messages = Some(RawMessage::list(&messages)?);

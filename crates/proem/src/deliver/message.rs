@@ -54,22 +54,49 @@ impl RawMessage {
 
     /// Reads messages from a file's text: a list, or one message on each line.
     pub fn list(text: &str) -> Result<Vec<Self>, Error> {
-        let fail = |error: &serde_json::Error, what: &str| {
-            Error::request_with_hint(
-                format!("the messages cannot be read: {what}{error}"),
-                "write a JSON list of messages, or one message on each line",
-            )
-        };
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         if text.trim_start().starts_with('[') {
-            return serde_json::from_str(text).map_err(|error| fail(&error, ""));
+            let list: Vec<Box<RawValue>> =
+                serde_json::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
+            let message = |(index, raw)| {
+                Self::checked(raw).map_err(|why| unreadable(&format!("`messages[{index}]`: {why}")))
+            };
+            return list.into_iter().enumerate().map(message).collect();
         }
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        lines
-            .map(|(index, line)| {
-                serde_json::from_str(line).map_err(|error| fail(&error, &format!("line {}: ", index + 1)))
-            })
-            .collect()
+        let message = |(index, line): (usize, &str)| {
+            let raw = serde_json::from_str(line).map_err(|error| bare(&error));
+            raw.and_then(Self::checked).map_err(|why| unreadable(&format!("line {}: {why}", index + 1)))
+        };
+        lines.map(message).collect()
     }
+
+    /// Takes a value as a message, if it can be one. Everything in it must be readable: a lone surrogate or an
+    /// endless number is found here, not by the provider.
+    pub(crate) fn checked(raw: Box<RawValue>) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(raw.get()).map_err(|error| bare(&error))?;
+        if !value.is_object() {
+            return Err("it is no object".into());
+        }
+        let message = Self(raw);
+        let fields = message.fields().map_err(|error| bare(&error))?;
+        let is_named = |name: &str| field(&fields, name).and_then(Json::text).is_some();
+        // Items of OpenAI's responses, such as the output of a function, have a type and no role.
+        if is_named("role") || is_named("type") { Ok(message) } else { Err("it has no `role`".into()) }
+    }
+}
+
+fn unreadable(why: &str) -> Error {
+    Error::usage(
+        format!("cannot read the messages: {why}"),
+        "write a JSON list of messages, or one message on each line",
+    )
+}
+
+/// What a JSON error says, without the place in a text that nobody sees.
+fn bare(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    said.split(" at line ").next().unwrap_or(&said).to_owned()
 }
 
 impl PartialEq for RawMessage {
@@ -86,20 +113,7 @@ impl Serialize for RawMessage {
 
 impl<'de> Deserialize<'de> for RawMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let message = Self(Box::<RawValue>::deserialize(deserializer)?);
-        // Everything must be readable: a lone surrogate or an endless number is found here, not by the provider.
-        let value: Value = serde_json::from_str(message.get()).map_err(D::Error::custom)?;
-        if !value.is_object() {
-            return Err(D::Error::custom("a message is an object"));
-        }
-        let fields = message.fields().map_err(D::Error::custom)?;
-        let is_named = |name: &str| field(&fields, name).and_then(Json::text).is_some();
-        // Items of OpenAI's responses, such as the output of a function, have a type and no role.
-        if is_named("role") || is_named("type") {
-            Ok(message)
-        } else {
-            Err(D::Error::custom("a message has no `role`"))
-        }
+        Self::checked(Box::<RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

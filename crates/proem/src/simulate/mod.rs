@@ -68,8 +68,8 @@ impl Sent {
 }
 
 fn bad_request(index: usize, line: usize, why: &str) -> Error {
-    Error::request_with_hint(
-        format!("request {}, from line {line} on, cannot be read: {why}", index + 1),
+    Error::usage(
+        format!("cannot read request {}, from line {line} on: {why}", index + 1),
         "write payloads as `proem build --for` prints them, or {\"payload\": …, \"at\": SECONDS}",
     )
 }
@@ -213,7 +213,10 @@ fn counted(sent: &[Sent], tokenizer: Tokenizer) -> String {
 }
 
 fn bad_turn(index: usize, why: &str) -> Error {
-    Error::request(format!("request {} would be refused: {why}", index + 1))
+    Error::usage(
+        format!("request {} would be refused: {why}", index + 1),
+        "send what `proem build --for` prints",
+    )
 }
 
 impl CacheRules {
@@ -232,7 +235,7 @@ fn rules<'m>(cache: &str, model: Option<&Model>, models: &'m Models) -> Result<&
         other => other,
     };
     models.cache(name).ok_or_else(|| {
-        Error::request_with_hint(
+        Error::usage(
             format!("no cache is called `{cache}`"),
             format!("the caches are: {}", models.cache_names().join(", ")),
         )

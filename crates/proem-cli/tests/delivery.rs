@@ -1,0 +1,232 @@
+//! `proem build --for`, `--stats` and `proem simulate` as a user runs them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+#[expect(dead_code, reason = "no terminal is needed here")]
+mod desk;
+
+use std::process::Output;
+
+use proem::deliver::Provider;
+use proem_testkit::{for_each_case_of, payload_model};
+use serde_json::{Value, json};
+
+use desk::Desk;
+
+/// The golden payloads come out of the command, byte for byte.
+#[test]
+fn every_payload_comes_out_of_the_command() {
+    for_each_case_of("payloads", |case| {
+        let laid = case.lay_out();
+        let desk = Desk::new();
+        let request: Value = serde_json::from_str(&laid.request).unwrap();
+        let said: Value =
+            case.file("options.json").map_or(json!({}), |text| serde_json::from_str(&text).unwrap());
+        desk.write("request.json", laid.request.as_bytes());
+        for provider in Provider::ALL.map(Provider::word) {
+            let mut arguments = vec!["build", "--quiet", "--request", "request.json", "--for", provider];
+            if request["model"].is_null() && said.get("model") != Some(&Value::Null) {
+                arguments.extend(["--model", payload_model(provider)]);
+            }
+            let file = format!("messages_{provider}.json");
+            if let Some(messages) = case.file(&file) {
+                desk.write(&file, messages.as_bytes());
+                arguments.extend(["--messages", &file]);
+            }
+            arguments.extend(said["lifetime"].as_str().into_iter().flat_map(|lifetime| ["--ttl", lifetime]));
+            arguments.extend(
+                said["cached_content"].as_str().into_iter().flat_map(|name| ["--cached-content", name]),
+            );
+            let output = desk.run(&arguments);
+            let payload = String::from_utf8(output.stdout).unwrap();
+            let is_built = output.status.success();
+            case.check_file(&laid, &format!("{provider}.json"), Some(payload.as_str()).filter(|_| is_built));
+            if !is_built {
+                assert_eq!((output.status.code(), payload.as_str()), (Some(2), ""));
+                let said = String::from_utf8(output.stderr).unwrap();
+                let error = format!("{}\n", said.lines().next().unwrap());
+                case.check_file(&laid, &format!("{provider}.error.txt"), Some(&error));
+            }
+        }
+    });
+}
+
+fn text(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const PROMPT: [&str; 5] = ["build", "--profile", "template", "--system", "Be brief."];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    PROMPT.into_iter().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn messages_that_cannot_be_read_are_named() {
+    let desk = Desk::new();
+    desk.write("text.json", b"hello")
+        .write("number.json", b"[1]")
+        .write("role.json", b"[{\"content\": \"x\"}]");
+    desk.write("surrogate.json", br#"[{"role": "user", "content": "\ud800"}]"#);
+    desk.write("twice.json", br#"[{"role": "user", "role": "user", "content": "x"}]"#);
+    let hint = "hint: write a JSON list of messages, or one message on each line\n";
+    for (file, why) in [
+        ("text.json", "line 1: expected value"),
+        ("number.json", "`messages[0]`: it is no object"),
+        ("role.json", "`messages[0]`: it has no `role`"),
+        ("surrogate.json", "`messages[0]`: unexpected end of hex escape"),
+        ("twice.json", "`messages[0]`: duplicate key `role`"),
+    ] {
+        let expected = format!("error: cannot read the messages: {why}\n{hint}");
+        desk.refuses(&with(&["--for", "anthropic", "--messages", file]), 2, &expected);
+    }
+    let missing = "error: cannot read the messages none.json: no such file or directory\n\
+                   hint: name a readable UTF-8 file, or `-` for standard input\n";
+    desk.refuses(&with(&["--for", "anthropic", "--messages", "none.json"]), 2, missing);
+}
+
+#[test]
+fn messages_may_stand_on_lines_of_their_own() {
+    let desk = Desk::new();
+    let list = "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"}]";
+    let lines = "{\"role\":\"user\",\"content\":\"a\"}\r\n\n{\"role\":\"assistant\",\"content\":\"b\"}\n{\"role\":\"user\",\"content\":\"c\"}";
+    desk.write("list.json", list.as_bytes()).write("lines.jsonl", lines.as_bytes());
+    let run = |file: &str| text(&desk.run(&with(&["--quiet", "--for", "openai-chat", "--messages", file])));
+    assert_eq!(run("list.json"), run("lines.jsonl"));
+    assert_eq!(run("list.json").matches("\"role\"").count(), 4);
+}
+
+#[test]
+fn unknown_words_are_answered_with_the_known_ones() {
+    let desk = Desk::new();
+    desk.write("turns.jsonl", b"{}");
+    let output = desk.run(&with(&["--for", "nobody"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        desk.said(&output.stderr)
+            .contains("anthropic, openai-responses, openai-chat, gemini, bedrock, deepseek, acp, codex")
+    );
+    desk.refuses(
+        &["simulate", "--provider", "nobody", "turns.jsonl"],
+        2,
+        "error: no cache is called `nobody`\nhint: the caches are: anthropic, bedrock, openai, openai-breakpoints, deepseek, gemini, llama.cpp, vllm, sglang\n",
+    );
+}
+
+#[test]
+fn stats_count_what_is_printed() {
+    let desk = Desk::new();
+    let arguments = with(&["--model", "gpt-4o", "--stats", "--format", "json", "--append", "x y z"]);
+    let shape: Value = serde_json::from_str(&text(&desk.run(&arguments))).unwrap();
+    let stats = &shape["stats"];
+    assert_eq!((&stats["exact"], &stats["counted"]), (&json!(true), &json!("exact, o200k_base")));
+    let sum =
+        |list: &Value| list.as_array().unwrap().iter().map(|row| row["bytes"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum(&stats["sections"]), shape["carriers"]["system"].as_str().unwrap().len() as u64);
+    assert_eq!(sum(&stats["sections"]), sum(&stats["carriers"]));
+    assert_eq!(stats["min_tokens"], json!(1024));
+    let codes: Vec<&str> =
+        shape["notes"].as_array().unwrap().iter().map(|note| note["code"].as_str().unwrap()).collect();
+    assert!(codes.contains(&"below_cache_minimum"), "{codes:?}");
+    let table = text(&desk.run(&with(&["--model", "gpt-4o", "--stats"])));
+    assert!(
+        table.contains("cold") && table.contains("rules and prices of openai-responses as of 2026-11-15"),
+        "{table}"
+    );
+    let unpriced = text(&desk.run(&with(&["--stats"])));
+    assert!(unpriced.contains("name a model with `--model`") && unpriced.contains("estimated"), "{unpriced}");
+}
+
+#[test]
+fn the_user_may_change_the_table_of_models() {
+    let desk = Desk::new();
+    let path = "../.config/proem/models.toml";
+    desk.write(
+        path,
+        b"as_of = \"2027-02-01\"\n[[model]]\nname = \"own\"\nvendor = \"anthropic\"\ninput = 1000000\n",
+    );
+    let arguments = with(&["--model", "own", "--stats", "--format", "json"]);
+    let shape: Value = serde_json::from_str(&text(&desk.run(&arguments))).unwrap();
+    let stats = &shape["stats"];
+    assert_eq!((&stats["as_of"], &stats["provider"]), (&json!("2027-02-01"), &json!("anthropic")));
+    assert_eq!(stats["cold"]["usd"].as_f64(), stats["cold"]["input_tokens"].as_f64());
+    for (wrong, why) in [
+        ("[[model]]\nname = \"own\"\ninput = -1\n", "a price of `own` is negative or no number"),
+        ("[[model]]\nname = \"own\"\ntokenizer = \"x\"\n", "the tokenizer `x` of `own` is not known"),
+        ("[[model]]\nname = \"own\"\nprize = 1\n", "unknown field `prize`"),
+        ("[[model]]\n", "missing field `name`"),
+    ] {
+        desk.write(path, wrong.as_bytes());
+        let output = desk.run(&arguments);
+        let said = desk.said(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.starts_with("error: cannot use the table of models {root}/.config/proem/models.toml")
+                && said.contains(why),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_conversation_is_followed_through_a_cache() {
+    let desk = Desk::new();
+    let system = "Rule: read before you write. ".repeat(400);
+    desk.write("system.md", system.as_bytes());
+    let mut turns = String::new();
+    let mut messages = json!([]);
+    for turn in 1..=3 {
+        desk.write("messages.json", messages.to_string().as_bytes());
+        let prompt = format!("Question {turn}");
+        let arguments = [
+            "build",
+            "--profile",
+            "template",
+            "--system",
+            "system.md",
+            "--model",
+            "claude-opus-5",
+            "--for",
+            "anthropic",
+            "--messages",
+            "messages.json",
+            "--prompt-text",
+            &prompt,
+            "--format",
+            "json",
+        ];
+        let shape: Value = serde_json::from_str(&text(&desk.run(&arguments))).unwrap();
+        turns.push_str(&format!("{}\n", shape["payload"]));
+        messages = shape["history"].clone();
+        messages.as_array_mut().unwrap().push(json!({"role": "assistant", "content": "Answer"}));
+    }
+    desk.write("turns.jsonl", turns.as_bytes());
+    let arguments = ["simulate", "--provider", "anthropic", "--model", "claude-opus-5", "turns.jsonl"];
+    let table = text(&desk.run(&arguments));
+    assert!(table.lines().count() == 6 && table.contains("as of 2026-11-15"), "{table}");
+    let json_arguments: Vec<&str> = arguments.into_iter().chain(["--format", "json"]).collect();
+    let found: Value = serde_json::from_str(&text(&desk.run(&json_arguments))).unwrap();
+    let figure = |turn: usize, key: &str| found["turns"][turn][key].as_u64().unwrap();
+    for turn in 1..3 {
+        let written_before = figure(turn - 1, "read") + figure(turn - 1, "written");
+        assert_eq!(figure(turn, "read"), written_before, "each turn reads what the last one left");
+        assert_eq!(figure(turn, "uncached"), 0);
+    }
+}
+
+#[test]
+fn requests_that_are_none_are_refused() {
+    let desk = Desk::new();
+    desk.write("empty.jsonl", b"\n\n").write("text.jsonl", b"{}\nhello\n").write("list.jsonl", b"{}\n[]\n");
+    let run = |file: &str| desk.run(&["simulate", "--provider", "anthropic", file]);
+    assert_eq!(run("empty.jsonl").status.code(), Some(0));
+    assert!(desk.said(&run("empty.jsonl").stderr).contains("the file has no request"));
+    for file in ["text.jsonl", "list.jsonl"] {
+        let output = run(file);
+        let said = desk.said(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains("cannot read request 2, from line"),
+            "{said}"
+        );
+    }
+}
