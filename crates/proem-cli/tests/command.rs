@@ -239,7 +239,7 @@ fn profile_show_names_the_file_of_each_key() {
                     boundary   built-in   Versioned base, whitelisted instruction files, skill directory; a boundary; git state of the turn\n\
                     default    built-in   Base, tools, instruction files, skills and environment; volatile facts on the turn carrier\n\
                     engraving  built-in   A small operator text as system prompt; identity, tools, AGENTS.md and date before the first message\n\
-         layers     built-in   Base with tools and guidelines, SYSTEM.md, instruction files, skills, date and directory\n\
+                    layers     built-in   Base with tools and guidelines, SYSTEM.md, instruction files, skills, date and directory\n\
                     mine       workspace  One bracket template with variables and conditions\n\
                     template   built-in   One bracket template with variables and conditions\n";
     assert_eq!(listed, expected);

@@ -437,7 +437,7 @@ fn check_page(page: &str, carriers: &Value) {
     }
     let found: String = page
         .split_terminator('\n')
-        .map(|line| match line.split_once(" bytes ──") {
+        .map(|line| match line.split_once(" bytes ──").or_else(|| line.split_once(" byte ──")) {
             Some((heading, _)) => heading.replace(',', "") + "\n",
             None => without_margin(&format!("{line}\n")),
         })
