@@ -11,7 +11,7 @@ use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, Identity, ReadPolicy, read, shown};
+use crate::file::{Cap, Identity, ReadPolicy, read, read_head, shown};
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
@@ -25,6 +25,8 @@ pub(crate) struct Document {
     pub(crate) text: String,
     pub(crate) owner: Owner,
     identity: Identity,
+    /// How many bytes the file has; more than the text of a large one that is cut anyway.
+    bytes: usize,
     /// What to say if a link led to it from elsewhere.
     outside: Option<Box<Note>>,
 }
@@ -171,14 +173,20 @@ impl Search<'_> {
     }
 
     fn read(&mut self, path: &Path, shown: &str, owner: Owner) -> Result<Document, Absence> {
-        let found = read(path, self.policy, CAP)?;
+        // Of a file that is cut, the beginning is enough.
+        let found = match self.recipe.cut {
+            Some(_) => read_head(path, self.policy, CAP.bytes_max)?,
+            None => read(path, self.policy, CAP)?,
+        };
         let outside = self.places.link_outside(path, &found.real).map(Box::new);
         let identity = found.identity;
-        let mut text = found.into_text()?;
+        let size = usize::try_from(found.size).unwrap_or(usize::MAX);
+        let mut text = found.into_head()?;
         if let Some(Trim::Javascript) = self.recipe.trim {
             text = text.trim_matches(text::is_javascript_space).to_owned();
         }
-        Ok(Document { path: shown.to_owned(), text, owner, identity, outside })
+        let bytes = size.max(text.len());
+        Ok(Document { path: shown.to_owned(), text, owner, identity, bytes, outside })
     }
 
     /// Takes a document unless it is there already or there is no room left.
@@ -227,7 +235,7 @@ impl Search<'_> {
         // A file that is cut to its own limit may still be too long with its marker.
         if is_over {
             let kept = text::clip(&document.text, allowed).len();
-            self.trail.notes.push(is_cut(&document.path, document.text.len() - kept, document.text.len()));
+            self.trail.notes.push(is_cut(&document.path, document.bytes - kept, document.bytes));
             document.text.truncate(kept);
             document.text.push_str(&cut.marker);
         }

@@ -59,9 +59,22 @@ pub(crate) struct Found {
     pub(crate) identity: Identity,
     /// The path with all links resolved.
     pub(crate) real: PathBuf,
+    /// How large the file is, however much of it was read.
+    pub(crate) size: u64,
 }
 
 impl Found {
+    /// The bytes as text, where the last character may be cut because the file goes on.
+    pub(crate) fn into_head(mut self) -> Result<String, Absence> {
+        if self.size > self.bytes.len() as u64
+            && let Err(error) = std::str::from_utf8(&self.bytes)
+            && error.error_len().is_none()
+        {
+            self.bytes.truncate(error.valid_up_to());
+        }
+        self.into_text()
+    }
+
     /// The bytes as text.
     pub(crate) fn into_text(self) -> Result<String, Absence> {
         String::from_utf8(self.bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
@@ -75,7 +88,8 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
         return Err(Absence::OverLimit(cap.words));
     }
     let bytes = take(opened.file, cap)?;
-    Ok(Found { bytes, identity: opened.identity, real: opened.path })
+    let size = bytes.len() as u64;
+    Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
 }
 
 /// Reads the first `bytes_max` bytes of a regular file, however large it is.
@@ -84,7 +98,8 @@ pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> R
     let mut bytes = Vec::new();
     let read = opened.file.take(bytes_max as u64).read_to_end(&mut bytes);
     read.map_err(|error| Absence::Unreadable(reason(&error)))?;
-    Ok(Found { bytes, identity: opened.identity, real: opened.path })
+    let size = opened.bytes.max(bytes.len() as u64);
+    Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
 }
 
 fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absence> {
