@@ -16,6 +16,19 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Reads a digest from its hexadecimal form.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
     /// The digest as 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {

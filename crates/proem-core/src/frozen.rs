@@ -120,7 +120,49 @@ impl Body {
     }
 }
 
+/// A frozen prompt in pieces, as a store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pieces {
+    /// The profile that it was built by.
+    pub profile: String,
+    /// The text of each carrier.
+    pub carriers: BTreeMap<Carrier, Rendered>,
+    /// The sections that have text, in order.
+    pub sections: Vec<Placed>,
+    /// What a reader should know.
+    pub notes: Vec<Note>,
+    /// The files that were looked at.
+    pub considered: Vec<Considered>,
+}
+
 impl Frozen {
+    /// Takes a frozen prompt apart.
+    #[must_use]
+    pub fn pieces(&self) -> Pieces {
+        Pieces {
+            profile: self.profile.clone(),
+            carriers: self.body.carriers.clone(),
+            sections: self.body.sections.clone(),
+            notes: self.notes.clone(),
+            considered: self.considered.clone(),
+        }
+    }
+
+    /// Puts a frozen prompt together again; `None` when a section lies outside of its carrier.
+    #[must_use]
+    pub fn restore(pieces: Pieces) -> Option<Self> {
+        let Pieces { profile, carriers, sections, notes, considered } = pieces;
+        let is_inside = |placed: &Placed| {
+            carriers.get(&placed.carrier).is_some_and(|text| text.text().get(placed.bytes.clone()).is_some())
+        };
+        if !sections.iter().all(is_inside) {
+            return None;
+        }
+        let body = Body { carriers, sections };
+        let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+        Some(Self { profile, body, digest, notes, considered })
+    }
+
     /// The profile that it was built by.
     #[must_use]
     pub fn profile(&self) -> &str {

@@ -143,6 +143,12 @@ impl Code {
         Self::BelowCacheMinimum,
     ];
 
+    /// The code of this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.word() == word)
+    }
+
     /// The code as programs see it.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -55,6 +55,18 @@ impl Rendered {
         Self { text: String::new(), spans: Vec::new() }
     }
 
+    /// Puts a text and its spans together again; `None` when the spans do not cover the text.
+    #[must_use]
+    pub fn restore(text: String, spans: Vec<Span>) -> Option<Self> {
+        let mut next = 0;
+        for span in &spans {
+            let is_next = span.bytes.start == next && span.bytes.end >= next;
+            text.get(span.bytes.clone()).filter(|_| is_next)?;
+            next = span.bytes.end;
+        }
+        (next == text.len()).then_some(Self { text, spans })
+    }
+
     /// Makes room for `bytes` more bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.text.reserve(bytes);

@@ -47,6 +47,7 @@ mod signature;
 pub mod simulate;
 mod skills;
 pub mod stats;
+pub mod stored;
 pub mod tokens;
 mod tools;
 mod turn;

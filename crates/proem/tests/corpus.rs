@@ -1,6 +1,7 @@
 //! The corpus through the library: bytes, notes, spans, and the documented JSON shape.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
+use proem::stored::StoredPrompt;
 use proem::wire::BuildShape;
 use proem::{Caller, Kind, Request};
 use proem_testkit::{Outcome, for_each_case, project_root};
@@ -64,6 +65,15 @@ fn check_claims(shape: &Value) {
     }
 }
 
+/// What is stored reads back as the same prompt.
+fn check_storing(request: &str) {
+    let built = Request::from_json(request).and_then(|request| proem::build(&request, Caller::User));
+    if let Ok(build) = built {
+        let stored = StoredPrompt::of(&build.frozen).unwrap();
+        assert_eq!(stored.frozen().unwrap(), build.frozen);
+    }
+}
+
 #[test]
 fn every_case_gives_its_bytes_and_notes() {
     let schema: Value = serde_json::from_str(
@@ -80,6 +90,7 @@ fn every_case_gives_its_bytes_and_notes() {
             check_claims(&shape);
             assert!(schema.is_valid(&shape), "{}", schema.validate(&shape).unwrap_err());
         }
+        check_storing(&laid.request);
         let (again, _) = run(&laid.request);
         assert_eq!(outcome, again, "{}: a second build differs", case.name());
     });

@@ -1,0 +1,245 @@
+//! A frozen prompt as stores keep it: texts by carrier, and a description of where their bytes come from.
+//!
+//! The shapes stand apart from the model and have a version, because what was stored must be readable by
+//! every later proem.
+
+use std::collections::BTreeMap;
+
+use proem_core::carrier::Carrier;
+use proem_core::considered::{Considered, Outcome};
+use proem_core::frozen::{Frozen, Pieces, Placed};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::rendered::{Rendered, Span};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::Place;
+use serde::{Deserialize, Serialize};
+
+/// The version of this shape. A prompt of a later one is refused, not guessed at.
+pub const VERSION: u32 = 1;
+
+/// A frozen prompt: its texts, and what is known about them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPrompt {
+    /// The text of each carrier.
+    pub texts: BTreeMap<Carrier, String>,
+    /// Where the bytes come from, as JSON.
+    pub description: String,
+}
+
+/// Why a stored prompt cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged(pub String);
+
+impl std::fmt::Display for Damaged {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+#[derive(Serialize, Deserialize)]
+struct Description {
+    version: u32,
+    profile: String,
+    sections: Vec<StoredSection>,
+    spans: BTreeMap<Carrier, Vec<StoredSpan>>,
+    notes: Vec<StoredNote>,
+    considered: Vec<StoredConsidered>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredSection {
+    id: String,
+    carrier: Carrier,
+    start: usize,
+    end: usize,
+    stability: Stability,
+    accepts: Stability,
+    source: StoredSource,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredSpan {
+    start: usize,
+    end: usize,
+    stability: Stability,
+    source: StoredSource,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    template: Option<StoredSource>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    included_from: Vec<StoredSource>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredNote {
+    code: String,
+    severity: Severity,
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<StoredSource>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredConsidered {
+    path: String,
+    outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum StoredSource {
+    BuiltIn { name: String, at: Option<[usize; 2]> },
+    File { path: String, at: Option<[usize; 2]> },
+    Variable { key: String, path: Option<String> },
+    Request { field: String, at: Option<[usize; 2]> },
+    Pack { path: String, key: String, at: Option<[usize; 2]> },
+    Profile { profile: String, key: String },
+    Hook { name: String },
+}
+
+impl StoredPrompt {
+    /// The form in which a frozen prompt is kept.
+    pub fn of(frozen: &Frozen) -> Result<Self, Damaged> {
+        let pieces = frozen.pieces();
+        let spans = |rendered: &Rendered| rendered.spans().iter().map(store_span).collect();
+        let description = Description {
+            version: VERSION,
+            profile: pieces.profile,
+            sections: pieces.sections.iter().map(store_section).collect(),
+            spans: pieces.carriers.iter().map(|(carrier, text)| (*carrier, spans(text))).collect(),
+            notes: pieces.notes.iter().map(store_note).collect(),
+            considered: pieces.considered.into_iter().map(store_considered).collect(),
+        };
+        let description = serde_json::to_string(&description).map_err(|error| Damaged(error.to_string()))?;
+        let texts = pieces.carriers.into_iter().map(|(carrier, text)| (carrier, text.text().to_owned()));
+        Ok(Self { texts: texts.collect(), description })
+    }
+
+    /// The frozen prompt that was kept.
+    pub fn frozen(mut self) -> Result<Frozen, Damaged> {
+        let description: Description =
+            serde_json::from_str(&self.description).map_err(|error| Damaged(error.to_string()))?;
+        if description.version > VERSION {
+            let message = format!("it was written by a later proem, in form {}", description.version);
+            return Err(Damaged(message));
+        }
+        let mut carriers = BTreeMap::new();
+        for (carrier, spans) in description.spans {
+            let text = self.texts.remove(&carrier).unwrap_or_default();
+            let rendered = Rendered::restore(text, spans.into_iter().map(restore_span).collect());
+            let message = || Damaged(format!("the sources of the {carrier} carrier do not fit its text"));
+            carriers.insert(carrier, rendered.ok_or_else(message)?);
+        }
+        let pieces = Pieces {
+            profile: description.profile,
+            carriers,
+            sections: description.sections.into_iter().map(restore_section).collect(),
+            notes: description.notes.into_iter().filter_map(restore_note).collect(),
+            considered: description.considered.into_iter().map(restore_considered).collect(),
+        };
+        Frozen::restore(pieces).ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
+    }
+}
+
+fn store_section(placed: &Placed) -> StoredSection {
+    StoredSection {
+        id: placed.id.clone(),
+        carrier: placed.carrier,
+        start: placed.bytes.start,
+        end: placed.bytes.end,
+        stability: placed.stability,
+        accepts: placed.accepts,
+        source: store_source(&placed.source),
+    }
+}
+
+fn restore_section(stored: StoredSection) -> Placed {
+    Placed {
+        id: stored.id,
+        carrier: stored.carrier,
+        bytes: stored.start..stored.end,
+        stability: stored.stability,
+        source: restore_source(stored.source),
+        accepts: stored.accepts,
+    }
+}
+
+fn store_span(span: &Span) -> StoredSpan {
+    StoredSpan {
+        start: span.bytes.start,
+        end: span.bytes.end,
+        stability: span.stability,
+        source: store_source(&span.source),
+        template: span.template.as_ref().map(store_source),
+        included_from: span.included_from.iter().map(store_source).collect(),
+    }
+}
+
+fn restore_span(stored: StoredSpan) -> Span {
+    Span {
+        bytes: stored.start..stored.end,
+        source: restore_source(stored.source),
+        template: stored.template.map(restore_source),
+        included_from: stored.included_from.into_iter().map(restore_source).collect(),
+        stability: stored.stability,
+    }
+}
+
+fn store_note(note: &Note) -> StoredNote {
+    StoredNote {
+        code: note.code.word().to_owned(),
+        severity: note.severity,
+        message: note.message.clone(),
+        hint: note.hint.clone(),
+        source: note.source.as_ref().map(store_source),
+    }
+}
+
+/// Notes of a code that this proem does not know are of no use to it.
+fn restore_note(stored: StoredNote) -> Option<Note> {
+    let code = Code::named(&stored.code)?;
+    let StoredNote { severity, message, hint, source, .. } = stored;
+    Some(Note { code, severity, message, hint, source: source.map(restore_source) })
+}
+
+fn store_considered(considered: Considered) -> StoredConsidered {
+    let Considered { path, outcome, why } = considered;
+    StoredConsidered { path, outcome, why }
+}
+
+fn restore_considered(stored: StoredConsidered) -> Considered {
+    let StoredConsidered { path, outcome, why } = stored;
+    Considered { path, outcome, why }
+}
+
+fn store_source(source: &Source) -> StoredSource {
+    let at = source.place().map(|place| [place.line, place.column]);
+    match source.clone() {
+        Source::BuiltIn { name, .. } => StoredSource::BuiltIn { name, at },
+        Source::File { path, .. } => StoredSource::File { path, at },
+        Source::Variable { key, path } => StoredSource::Variable { key, path },
+        Source::Request { field, .. } => StoredSource::Request { field, at },
+        Source::Pack { path, key, .. } => StoredSource::Pack { path, key, at },
+        Source::Profile { profile, key } => StoredSource::Profile { profile, key },
+        Source::Hook { name } => StoredSource::Hook { name },
+    }
+}
+
+fn restore_source(stored: StoredSource) -> Source {
+    let place = |at: Option<[usize; 2]>| at.map(|[line, column]| Place { line, column });
+    match stored {
+        StoredSource::BuiltIn { name, at } => Source::BuiltIn { name, place: place(at) },
+        StoredSource::File { path, at } => Source::File { path, place: place(at) },
+        StoredSource::Variable { key, path } => Source::Variable { key, path },
+        StoredSource::Request { field, at } => Source::Request { field, place: place(at) },
+        StoredSource::Pack { path, key, at } => Source::Pack { path, key, place: place(at) },
+        StoredSource::Profile { profile, key } => Source::Profile { profile, key },
+        StoredSource::Hook { name } => Source::Hook { name },
+    }
+}
