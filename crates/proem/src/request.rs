@@ -19,61 +19,83 @@ use proem_core::nearest::nearest;
 use proem_core::text::Place;
 
 /// A request for a prompt.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The profile's name; the configuration's when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// The working directory; the process's own when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The conversation's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
     /// The workspace's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_id: Option<String>,
     /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The language in which to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// The active tools.
     #[serde(deserialize_with = "objects")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
     /// What the agent may read and write.
     #[serde(deserialize_with = "object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// Paths of packs that replace wording, later ones win.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub packs: Option<Vec<String>>,
     /// The backend that runs the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
     /// Names of the connected MCP servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Vec<String>>,
     /// Text that replaces the base; `""` is an empty base.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// Text, or texts, added behind the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub append: Option<OneOrMany>,
     /// An unsaved template for the base, in the profile's syntax.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// The file that `template` was read from, when the caller read one: for provenance only.
     #[serde(skip)]
     pub template_path: Option<String>,
     /// A reference to an asset for the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
     /// Whether resident knowledge and workflows are included.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub residents: Option<bool>,
     /// Whether what the profile takes from the workspace is included.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<bool>,
     /// Remembered text for this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recalled: Option<String>,
     /// The first user message, where the profile must know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_text: Option<String>,
     /// For a turn: what the user says now; without it the turn goes on by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// For a turn: images beside the prompt, as blocks in the shape that the provider wants.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<Value>>,
     /// For a turn: the conversation so far, each message an object with a `role`.
     #[serde(deserialize_with = "messages")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<RawMessage>>,
     /// Values that give or override facts; `null` means absent.
-    #[serde(deserialize_with = "unique_keys")]
+    #[serde(deserialize_with = "unique_keys", skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Option<String>>,
     /// What the host is said to be.
     #[serde(deserialize_with = "required_object")]
@@ -138,24 +160,27 @@ impl<'de> Deserialize<'de> for OneOrMany {
 }
 
 /// A tool that the model may call.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     /// The name.
     pub name: String,
     /// One line for the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
     /// Guidelines for the prompt, while the tool is active.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guidelines: Vec<String>,
     /// The description that the provider gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON schema of the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
 }
 
 /// What the agent may read and write.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// What is allowed, in order.
@@ -167,19 +192,21 @@ pub struct Scope {
 }
 
 /// One rule of a scope.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeRule {
     /// The absolute path.
     pub target: String,
     /// `read` when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<Permission>,
     /// True when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recursive: Option<bool>,
 }
 
 /// What a scope rule permits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
     /// Reading.
@@ -211,6 +238,18 @@ impl<T> Pin<T> {
     }
 }
 
+impl<T> Pin<T> {
+    const fn is_observed(&self) -> bool {
+        matches!(self, Self::Observe)
+    }
+}
+
+impl<T: Serialize> Serialize for Pin<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.said().flatten().serialize(serializer)
+    }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pin<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Option::deserialize(deserializer).map(|value| value.map_or(Self::None, Self::Given))
@@ -232,28 +271,38 @@ impl<T: JsonSchema> JsonSchema for Pin<T> {
 }
 
 /// What the host is said to be. `null` means that there is none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostPins {
     /// The moment of the build, in RFC 3339.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub now: Pin<String>,
     /// The time zone, as an IANA name.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub timezone: Pin<String>,
     /// The home directory.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub home: Pin<String>,
     /// proem's configuration directory.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub config_dir: Pin<String>,
     /// The platform word.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub os: Pin<String>,
     /// The system's full name.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub os_name: Pin<String>,
     /// The kernel release.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub os_version: Pin<String>,
     /// The machine's name.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub hostname: Pin<String>,
     /// The user's shell.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub shell: Pin<String>,
     /// The environment.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
     pub env: Pin<BTreeMap<String, String>>,
 }
 
@@ -266,6 +315,11 @@ impl Request {
         let text = first.as_ref().and_then(|message| message.get("content")).and_then(Value::as_str);
         let prompt = if first.is_some() { None } else { self.prompt.as_deref() };
         self.first_user_text.as_deref().or(text).or(prompt).map(str::to_owned)
+    }
+
+    /// Writes the request as JSON that reads back as the same one.
+    pub fn to_json(&self) -> Result<String, Error> {
+        serde_json::to_string(self).map_err(|error| Error::request(format!("it cannot be written: {error}")))
     }
 
     /// Reads a request from JSON. Unknown fields are named, all of them.

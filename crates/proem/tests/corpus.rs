@@ -67,8 +67,9 @@ fn check_claims(shape: &Value) {
 
 /// What is stored reads back as the same prompt.
 fn check_storing(request: &str) {
-    let built = Request::from_json(request).and_then(|request| proem::build(&request, Caller::User));
-    if let Ok(build) = built {
+    let Ok(request) = Request::from_json(request) else { return };
+    assert_eq!(Request::from_json(&request.to_json().unwrap()).unwrap(), request);
+    if let Ok(build) = proem::build(&request, Caller::User) {
         let stored = StoredPrompt::of(&build.frozen).unwrap();
         assert_eq!(stored.frozen().unwrap(), build.frozen);
     }
