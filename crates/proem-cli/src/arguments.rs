@@ -110,9 +110,9 @@ pub(crate) struct DeliveryFlags {
     /// What the user says now
     #[arg(long, value_name = "TEXT")]
     pub(crate) prompt_text: Option<String>,
-    /// How long the provider keeps the frozen part
-    #[arg(long, value_enum, default_value = "5m")]
-    pub(crate) ttl: Ttl,
+    /// How long the provider keeps the frozen part [default: 5m]
+    #[arg(long, value_enum)]
+    pub(crate) ttl: Option<Ttl>,
     /// Name of a content that Gemini keeps, with the system prompt and the tools in it
     #[arg(long, value_name = "NAME")]
     pub(crate) cached_content: Option<String>,
@@ -134,7 +134,7 @@ pub(crate) struct Simulate {
     /// Requests, one payload on each line, in the order in which they are sent; `-` is standard input
     #[arg(value_name = "TURNS.jsonl", value_hint = ValueHint::FilePath)]
     pub(crate) turns: PathBuf,
-    /// Whose cache: a provider, or llama.cpp, vllm, sglang
+    /// Whose cache: anthropic, bedrock, openai-chat, openai-responses, deepseek, gemini, llama.cpp, vllm, sglang
     #[arg(long, value_name = "PROVIDER")]
     pub(crate) provider: String,
     /// Model, for its prices, its minimum and its vocabulary

@@ -56,7 +56,9 @@ impl Failure {
         match self {
             Self::Build(error) => error.to_string(),
             Self::Input { what, path, why } => format!("cannot read the {what} {path}: {why}"),
-            Self::TwoReaders => "cannot read both the request and the template from standard input".into(),
+            Self::TwoReaders => {
+                "cannot read two of request, template and messages from standard input".into()
+            }
             Self::Flags { flag, other, .. } => format!("cannot use `{flag}` together with `{other}`"),
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),

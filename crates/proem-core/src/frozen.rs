@@ -220,6 +220,17 @@ impl Suffix {
         own.map(|section| section.rendered.text()).collect()
     }
 
+    /// The same with one character more at the beginning of each section: what the next turn may bring.
+    #[must_use]
+    pub fn changed(&self) -> Self {
+        let mut changed = self.clone();
+        for section in &mut changed.sections {
+            let (source, stability) = (section.source.clone(), section.rendered.stability());
+            section.rendered.insert(0, "*", &source, stability);
+        }
+        changed
+    }
+
     /// The whole prompt of this turn: what is frozen, the boundary, and this.
     #[must_use]
     pub fn behind(&self, frozen: &Frozen) -> Body {

@@ -103,11 +103,13 @@ pub enum Code {
     SuffixBeforeHistory,
     /// The prefix is too short to be cached.
     BelowCacheMinimum,
+    /// A change waits for the next epoch.
+    PendingChange,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -141,6 +143,7 @@ impl Code {
         Self::NotAccepted,
         Self::SuffixBeforeHistory,
         Self::BelowCacheMinimum,
+        Self::PendingChange,
     ];
 
     /// The code of this word.
@@ -186,6 +189,7 @@ impl Code {
             Self::NotAccepted => "not_accepted",
             Self::SuffixBeforeHistory => "suffix_before_history",
             Self::BelowCacheMinimum => "below_cache_minimum",
+            Self::PendingChange => "pending_change",
         }
     }
 }

@@ -56,6 +56,13 @@ impl Build {
         self.text(Carrier::System)
     }
 
+    /// The same prompt with another text behind the boundary, as it will be in the next turn.
+    pub(crate) fn with_other_suffix(&self) -> Self {
+        let suffix = self.suffix.changed();
+        let whole = suffix.behind(&self.frozen);
+        Self { suffix, whole, ..self.clone() }
+    }
+
     /// The text of a carrier; `None` when nothing rides on it.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {

@@ -34,7 +34,13 @@ pub(crate) fn canonical_tools(tools: &[Tool]) -> String {
     if tools.is_empty() {
         return String::new();
     }
-    let mut sorted: Vec<&Tool> = tools.iter().collect();
+    let mut sorted: Vec<&Tool> = Vec::new();
+    // Of two with one name the first is sent.
+    for tool in tools {
+        if !sorted.iter().any(|known| known.name == tool.name) {
+            sorted.push(tool);
+        }
+    }
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     canonical_json(&Value::Array(sorted.into_iter().map(definition).collect()))
 }

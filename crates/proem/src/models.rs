@@ -65,43 +65,48 @@ impl Model {
     }
 }
 
-/// How a cache works.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A row about a cache as it is written: what it does not say stays.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct CacheKeys {
+    name: String,
+    kind: Option<CacheKind>,
+    lookback: Option<usize>,
+    markers_max: Option<usize>,
+    marks_last: Option<bool>,
+    step: Option<usize>,
+    min_tokens: Option<usize>,
+    of: Option<Earlier>,
+    leaves: Option<usize>,
+    seconds: Option<u64>,
+    seconds_1h: Option<u64>,
+}
+
+/// How a cache works.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheRules {
     /// The provider or server.
     pub name: String,
     /// What is compared.
     pub kind: CacheKind,
     /// How many blocks before a marker are looked at, the marked one included.
-    #[serde(default)]
     pub lookback: usize,
     /// Most markers in a request.
-    #[serde(default)]
     pub markers_max: usize,
     /// Whether the last block counts as marked.
-    #[serde(default)]
     pub marks_last: bool,
     /// How many tokens one step has.
-    #[serde(default = "one")]
     pub step: usize,
     /// The smallest hit, unless the model says another.
-    #[serde(default)]
     pub min_tokens: usize,
     /// Which earlier requests are compared.
-    #[serde(default)]
     pub of: Earlier,
     /// How many tokens at the end are always computed.
-    #[serde(default)]
     pub leaves: usize,
     /// How long an entry lives after its last use.
     pub seconds: Option<u64>,
     /// How long an entry of the longer kind lives.
     pub seconds_1h: Option<u64>,
-}
-
-const fn one() -> usize {
-    1
 }
 
 /// What a cache compares.
@@ -133,7 +138,7 @@ pub enum Earlier {
 struct Table {
     as_of: Option<String>,
     model: Vec<Model>,
-    cache: Vec<CacheRules>,
+    cache: Vec<CacheKeys>,
 }
 
 impl Models {
@@ -168,12 +173,22 @@ impl Models {
             check(&said, path)?;
             match self.list.iter_mut().find(|known| known.name == said.name) {
                 Some(known) => known.take(said),
+                None if said.vendor.is_empty() => {
+                    let message = format!("the model `{}` has no `vendor`", said.name);
+                    return Err(refuse(
+                        path,
+                        message,
+                        "say who runs it: anthropic, openai, google, deepseek, or another name",
+                    ));
+                }
                 None => self.list.push(said),
             }
         }
         for said in table.cache {
-            self.caches.retain(|known| known.name != said.name);
-            self.caches.push(said);
+            match self.caches.iter_mut().find(|known| known.name == said.name) {
+                Some(known) => known.take(&said),
+                None => self.caches.push(CacheRules::of(&said, path)?),
+            }
         }
         Ok(())
     }
@@ -224,23 +239,79 @@ impl Model {
     }
 }
 
-/// Refuses rows that would give figures that mean nothing.
-fn check(model: &Model, path: &str) -> Result<(), Error> {
-    let prices = [model.input, model.cache_read, model.cache_write, model.cache_write_1h, model.output];
-    let refuse = |message: String, hint: &str| Error::Config {
+impl CacheRules {
+    /// The rules of a new row, which must say what is compared.
+    fn of(said: &CacheKeys, path: &str) -> Result<Self, Error> {
+        let kind = said.kind.ok_or_else(|| {
+            refuse(
+                path,
+                format!("the cache `{}` has no `kind`", said.name),
+                "say `breakpoints`, `prefix` or `units`",
+            )
+        })?;
+        let mut rules = Self {
+            name: said.name.clone(),
+            kind,
+            lookback: 1,
+            markers_max: 4,
+            marks_last: false,
+            step: 1,
+            min_tokens: 0,
+            of: Earlier::Any,
+            leaves: 0,
+            seconds: None,
+            seconds_1h: None,
+        };
+        rules.take(said);
+        Ok(rules)
+    }
+
+    /// Takes what another row says.
+    fn take(&mut self, said: &CacheKeys) {
+        self.kind = said.kind.unwrap_or(self.kind);
+        self.lookback = said.lookback.unwrap_or(self.lookback);
+        self.markers_max = said.markers_max.unwrap_or(self.markers_max);
+        self.marks_last = said.marks_last.unwrap_or(self.marks_last);
+        self.step = said.step.unwrap_or(self.step);
+        self.min_tokens = said.min_tokens.unwrap_or(self.min_tokens);
+        self.of = said.of.unwrap_or(self.of);
+        self.leaves = said.leaves.unwrap_or(self.leaves);
+        self.seconds = said.seconds.or(self.seconds);
+        self.seconds_1h = said.seconds_1h.or(self.seconds_1h);
+    }
+}
+
+fn refuse(path: &str, message: String, hint: &str) -> Error {
+    Error::Config {
         role: "table of models",
         path: path.to_owned(),
         message,
         hint: Some(hint.to_owned()),
         excerpt: None,
-    };
-    if prices.iter().flatten().any(|price| !price.is_finite() || *price < 0.0) {
-        let message = format!("a price of `{}` is negative or no number", model.name);
-        return Err(refuse(message, "prices are USD for a million tokens"));
+    }
+}
+
+/// Refuses rows that would give figures that mean nothing.
+fn check(model: &Model, path: &str) -> Result<(), Error> {
+    /// No model costs a dollar a token.
+    const PRICE_MAX: f64 = 1e6;
+    let name = &model.name;
+    if name.is_empty() {
+        return Err(refuse(path, "a model has an empty name".into(), "give it the name that requests use"));
+    }
+    let prices = [model.input, model.cache_read, model.cache_write, model.cache_write_1h, model.output];
+    if prices.iter().flatten().any(|price| !(0.0..=PRICE_MAX).contains(price)) {
+        let message = format!("a price of `{name}` is negative, too large or no number");
+        return Err(refuse(path, message, "prices are USD for a million tokens"));
+    }
+    if let Some(role) = model.role.as_deref().filter(|role| !matches!(*role, "system" | "developer")) {
+        let message = format!("the role `{role}` of `{name}` is not known");
+        return Err(refuse(path, message, "it is `system` or `developer`"));
     }
     match &model.tokenizer {
-        Some(name) if Tokenizer::named(name) == Tokenizer::Estimate => Err(refuse(
-            format!("the tokenizer `{name}` of `{}` is not known", model.name),
+        Some(tokenizer) if Tokenizer::named(tokenizer) == Tokenizer::Estimate => Err(refuse(
+            path,
+            format!("the tokenizer `{tokenizer}` of `{name}` is not known"),
             &format!("the vocabularies are: {}", Tokenizer::NAMES.join(", ")),
         )),
         _ => Ok(()),
@@ -266,15 +337,27 @@ fn is_version(rest: &str) -> bool {
     }
 }
 
-/// Tells whether a text is a date or a version: at least six digits, because `-4` behind a name is another
-/// model, or a `v`.
+/// Tells whether a text is a date, a build number, or a version behind either: `20260801`, `2024-08-06`, `0613`,
+/// `001`, `20251001-v1`. A single digit would be another model.
 fn is_date(text: &str) -> bool {
-    let is_number = |part: &str| {
-        let digits = part.trim_start_matches('v');
-        !part.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    let mut parts: Vec<&str> = text.split('-').collect();
+    let is_version = |part: &&str| {
+        part.strip_prefix('v')
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    text.split('-').all(is_number) && (digits >= 6 || text.starts_with('v'))
+    let has_version = parts.last().is_some_and(is_version);
+    if has_version {
+        parts.pop();
+    }
+    let digits: Option<Vec<usize>> = parts
+        .iter()
+        .map(|part| part.bytes().all(|byte| byte.is_ascii_digit()).then_some(part.len()))
+        .collect();
+    match digits.as_deref() {
+        Some([]) => has_version,
+        Some([3 | 4 | 6 | 8] | [4, 2, 2]) => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -298,6 +381,11 @@ mod tests {
             ("gpt-5.9", None),
             ("claude-opus-6", None),
             ("claude-opus-5-9", None),
+            ("claude-opus-5-9-20270101", None),
+            ("us.anthropic.claude-sonnet-5-9-20270101-v1:0", None),
+            ("claude-opus-5-v", None),
+            ("gpt-4-0613", Some("gpt-4")),
+            ("gemini-3.8-flash-001", Some("gemini-3.8-flash")),
             ("", None),
         ] {
             assert_eq!(models.find(asked).map(|model| model.name.as_str()), found, "{asked}");
@@ -307,8 +395,7 @@ mod tests {
     #[test]
     fn a_row_of_the_user_changes_what_it_says_and_nothing_else() {
         let mut models = Models::built_in().unwrap();
-        let text =
-            "as_of = \"2027-01-01\"\n[[model]]\nname = \"gpt-5\"\ninput = 7\n[[model]]\nname = \"own\"\n";
+        let text = "as_of = \"2027-01-01\"\n[[model]]\nname = \"gpt-5\"\ninput = 7\n[[model]]\nname = \"own\"\nvendor = \"me\"\n";
         models.lay(text, "models.toml").unwrap();
         let model = models.find("gpt-5").unwrap();
         assert_eq!((model.input, model.cache_read), (Some(7.0), Some(0.125)));

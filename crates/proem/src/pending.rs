@@ -2,9 +2,9 @@
 
 use proem_core::carrier::Carrier;
 use proem_core::change::{self, Change};
-use proem_core::frozen::Body;
+use proem_core::frozen::{Body, Frozen};
 
-use crate::engine::Build;
+use crate::fingerprint::Fingerprint;
 
 /// What would be different if a prompt were built now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,12 +46,13 @@ impl Pending {
         self.sections.is_empty() && !self.tools
     }
 
-    pub(crate) fn between(frozen: &Build, now: &Build) -> Self {
-        let (before, after) = (frozen.frozen.body(), now.frozen.body());
-        let prefixes = (frozen.frozen.prefix(), now.frozen.prefix());
+    /// Compares a frozen prompt with one that was built now.
+    #[must_use]
+    pub fn between(before: (&Frozen, &Fingerprint), now: (&Frozen, &Fingerprint)) -> Self {
+        let prefixes = (before.0.prefix(), now.0.prefix());
         Self {
-            sections: sections(before, after),
-            tools: frozen.fingerprint.tools != now.fingerprint.tools,
+            sections: sections(before.0.body(), now.0.body()),
+            tools: before.1.tools != now.1.tools,
             change: (prefixes.0 != prefixes.1).then(|| change::between(prefixes.0, prefixes.1)),
         }
     }

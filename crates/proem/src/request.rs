@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use crate::deliver::RawMessage;
+use crate::deliver::{Items, RawMessage};
 use crate::error::{Error, Excerpt};
 use crate::hooks::Message;
 use crate::object::{Object, object, objects, required_object, required_objects, unique_keys};
@@ -104,7 +103,7 @@ pub struct Request {
 
 /// Reads messages, and says which one is wrong.
 fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<RawMessage>>, D::Error> {
-    let Some(messages) = Option::<Vec<Box<RawValue>>>::deserialize(deserializer)? else { return Ok(None) };
+    let Some(Items(messages)) = Option::<Items>::deserialize(deserializer)? else { return Ok(None) };
     let message = |(index, raw)| {
         RawMessage::checked(raw)
             .map_err(|why| serde::de::Error::custom(format_args!("`messages[{index}]`: {why}")))
@@ -312,7 +311,11 @@ impl Request {
         let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
         let mut messages = self.messages.iter().flatten().filter_map(|message| message.to_map().ok());
         let first = messages.find(is_of_user);
-        let text = first.as_ref().and_then(|message| message.get("content")).and_then(Value::as_str);
+        let content =
+            first.as_ref().and_then(|message| message.get("content").or_else(|| message.get("parts")));
+        // A text, or the first block of a list.
+        let text =
+            content.and_then(|content| content.as_str().or_else(|| content.get(0)?.get("text")?.as_str()));
         let prompt = if first.is_some() { None } else { self.prompt.as_deref() };
         self.first_user_text.as_deref().or(text).or(prompt).map(str::to_owned)
     }

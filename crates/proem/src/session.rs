@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proem_core::frozen::Suffix;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
@@ -49,6 +50,13 @@ impl Engine {
         engine::build_with(request, caller, &self.hooks, &mut Memory::default())
     }
 
+    /// Observes what belongs to one turn alone, and nothing else: no file that is frozen is read again.
+    pub fn observe(&self, request: &Request, caller: Caller) -> Result<Observed, Error> {
+        let build = engine::build_parts(request, caller, &self.hooks, &mut Memory::default(), Parts::Turn)?;
+        let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
+        Ok(Observed { notes: notes.cloned().collect(), suffix: build.suffix })
+    }
+
     /// Builds a prompt and keeps it for the turns of one conversation.
     ///
     /// ```
@@ -70,6 +78,15 @@ impl Engine {
     pub fn start(&self, request: Request, caller: Caller) -> Result<Session, Error> {
         Session::start(self.clone(), request, caller)
     }
+}
+
+/// What belongs to one turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// What stands behind the frozen prompt.
+    pub suffix: Suffix,
+    /// What a reader should know about it.
+    pub notes: Vec<Note>,
 }
 
 /// Why a prompt is built.
@@ -139,8 +156,9 @@ pub struct Session {
     build: Build,
     epoch: u64,
     trigger: Trigger,
-    /// Tools that wait for the next epoch.
+    /// Tools that wait for the next epoch: the active ones, and all there will be.
     pending_tools: Option<Vec<Tool>>,
+    pending_registry: Option<Vec<Tool>>,
     /// Whether no turn was made in this epoch yet.
     is_new: Once,
 }
@@ -194,6 +212,7 @@ impl Session {
             epoch,
             trigger,
             pending_tools: None,
+            pending_registry: None,
             is_new: Once::new(),
         })
     }
@@ -260,6 +279,18 @@ impl Session {
         turn
     }
 
+    /// The prompt in force with the facts of this moment behind it, for a delivery: what is frozen stays as it
+    /// is. Where the facts cannot be observed, those of the last time are used.
+    #[must_use]
+    pub fn observed(&self) -> Build {
+        let mut build = self.build.clone();
+        if let Ok(Some(now)) = self.observe() {
+            build.whole = now.suffix.behind(&build.frozen);
+            build.suffix = now.suffix;
+        }
+        build
+    }
+
     /// Builds what belongs to one turn, if the profile has such a thing.
     fn observe(&self) -> Result<Option<Build>, Error> {
         if self.build.suffix.is_empty() {
@@ -287,10 +318,13 @@ impl Session {
         let find = |name: &String| registry.iter().find(|tool| tool.name == *name).cloned();
         let mut tools: Vec<Tool> = active.iter().filter_map(|tool| find(&tool.name)).collect();
         tools.extend(registry.iter().filter(|tool| !known.contains(&tool.name)).cloned());
-        let before = std::mem::replace(&mut self.registry, registry);
+        let before = std::mem::replace(&mut self.registry, registry.clone());
         let rebuilt = self.take_tools(tools, Trigger::ToolRegistry);
         if !matches!(rebuilt, Ok(Rebuild::Opened { .. } | Rebuild::Unchanged)) {
             self.registry = before;
+        }
+        if matches!(rebuilt, Ok(Rebuild::Pending(_))) {
+            self.pending_registry = Some(registry);
         }
         rebuilt
     }
@@ -318,7 +352,8 @@ impl Session {
     pub fn pending(&self) -> Result<Pending, Error> {
         let request = self.with_pending();
         let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut Memory::default())?;
-        Ok(Pending::between(&self.build, &now))
+        let (before, after) = (&self.build, &now);
+        Ok(Pending::between((&before.frozen, &before.fingerprint), (&after.frozen, &after.fingerprint)))
     }
 
     /// The request with the tools that wait.
@@ -350,7 +385,7 @@ impl Session {
         let active = distinct(self.active());
         let is_same = tools.len() == active.len() && tools.iter().all(|tool| active.contains(&tool));
         if is_same {
-            self.pending_tools = None;
+            (self.pending_tools, self.pending_registry) = (None, None);
             return Ok(Rebuild::Unchanged);
         }
         let request = Request { tools: Some(tools.clone()), ..self.request.clone() };
@@ -375,10 +410,8 @@ impl Session {
         }
         self.build = build;
         (self.request, self.memory, self.trigger) = (request, memory, trigger);
-        for tool in self.request.tools.iter().flatten() {
-            if !self.registry.iter().any(|known| known.name == tool.name) {
-                self.registry.push(tool.clone());
-            }
+        if let Some(registry) = self.pending_registry.take() {
+            self.registry = registry;
         }
         self.epoch += 1;
         self.pending_tools = None;

@@ -6,15 +6,14 @@ use proem_core::frozen::Placed;
 use proem_core::note::{Code, Note, Severity};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::deliver::{Options, Provider, RawMessage, deliver};
+use crate::deliver::{Delivered, Options, Provider, RawMessage, deliver};
 use crate::engine::Build;
 use crate::error::Error;
 use crate::fingerprint::canonical_tools;
 use crate::models::{Model, Models};
 use crate::request::Request;
-use crate::simulate::{Figures, Sent, simulate};
+use crate::simulate::{Figures, Payload, Sent, simulate};
 use crate::tokens::Tokenizer;
 
 /// The figures of a prompt.
@@ -78,6 +77,8 @@ pub enum Cached {
     AsHistory,
     /// It is made anew each turn, before the history.
     No,
+    /// Not yet: the request is too short for the model's cache.
+    TooShort,
 }
 
 /// One carrier.
@@ -123,23 +124,35 @@ pub fn stats(
         Some(provider) => two_turns(provider, build, request, models, options)?,
         None => None,
     };
-    let prefix_tokens = tools.tokens + tokenizer.count(build.frozen.prefix());
+    let developer = build.frozen.body().text(Carrier::Developer).unwrap_or_default();
+    let prefix_tokens = tools.tokens + tokenizer.count(build.frozen.prefix()) + tokenizer.count(developer);
     let min_tokens = known.and_then(|model| model.min_tokens);
+    let mut sections: Vec<SectionStats> =
+        build.whole.sections().iter().map(|placed| section(placed, build, tokenizer)).collect();
+    if turns.as_ref().is_some_and(|(_, warm, _)| warm.read == 0)
+        && min_tokens.is_some_and(|least| prefix_tokens < least)
+    {
+        for section in sections.iter_mut().filter(|section| section.cached != Cached::No) {
+            section.cached = Cached::TooShort;
+        }
+    }
     let stats = Stats {
         model: request.model.clone(),
         provider: provider.map(Provider::word),
         as_of: models.as_of.clone(),
         counted: tokenizer.describe(),
         exact: tokenizer.is_exact(),
-        sections: build.whole.sections().iter().map(|placed| section(placed, build, tokenizer)).collect(),
+        sections,
         carriers: carriers(build, tokenizer),
         tools,
         prefix_tokens,
         min_tokens,
-        cold: turns.map(|(cold, _)| cold),
-        warm: turns.map(|(_, warm)| warm),
+        cold: turns.as_ref().map(|(cold, _, _)| *cold),
+        warm: turns.as_ref().map(|(_, warm, _)| *warm),
     };
-    let notes = below_minimum(&stats).into_iter().collect();
+    let of_delivery = turns.into_iter().flat_map(|(_, _, notes)| notes);
+    let of_delivery = of_delivery.filter(|note| note.code == Code::SuffixBeforeHistory);
+    let notes = below_minimum(&stats).into_iter().chain(of_delivery).collect();
     Ok((stats, notes))
 }
 
@@ -178,10 +191,12 @@ fn two_turns(
     request: &Request,
     models: &Models,
     options: &Options,
-) -> Result<Option<(Figures, Figures)>, Error> {
+) -> Result<Option<(Figures, Figures, Vec<Note>)>, Error> {
     if matches!(provider, Provider::Acp | Provider::Codex) {
         return Ok(None);
     }
+    // What Gemini keeps under a name is paid for, too.
+    let options = &Options { cached_content: None, ..options.clone() };
     let mut first = request.clone();
     if first.messages.as_ref().is_none_or(Vec::is_empty) && first.prompt.is_none() {
         first.prompt = Some("Hello".into());
@@ -190,24 +205,27 @@ fn two_turns(
     let mut messages = cold.history.clone();
     messages.push(RawMessage::plain("assistant", "Hello."));
     let second = Request { messages: Some(messages), prompt: Some("Hello".into()), ..request.clone() };
-    let warm = deliver(provider, build, &second, models, options)?;
-    let sent = |payload: &str| Sent { payload: read(payload), ..Sent::default() };
-    let sent = [sent(cold.payload.get()), sent(warm.payload.get())];
+    // What belongs to the turn is another one by then: that is what it is there for.
+    let later = build.with_other_suffix();
+    let warm = deliver(provider, &later, &second, models, options)?;
+    let sent = [sent(&cold)?, sent(&warm)?];
     let simulation = simulate(provider.word(), request.model.as_deref(), &sent, models)?;
     Ok(match simulation.turns.as_slice() {
-        [cold, warm] => Some((cold.figures, warm.figures)),
+        [first, next] => Some((first.figures, next.figures, cold.notes)),
         _ => None,
     })
 }
 
-fn read(payload: &str) -> Value {
-    serde_json::from_str(payload).unwrap_or_default()
+fn sent(delivered: &Delivered) -> Result<Sent, Error> {
+    let payload = Payload::of(delivered.payload.get());
+    payload.map(Sent::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
 }
 
 /// Below the minimum nothing is cached, and no provider says so.
 fn below_minimum(stats: &Stats) -> Option<Note> {
     let (model, min_tokens) = stats.model.as_ref().zip(stats.min_tokens)?;
-    if stats.prefix_tokens >= min_tokens {
+    let is_read = stats.warm.is_some_and(|warm| warm.read > 0);
+    if stats.prefix_tokens >= min_tokens || is_read {
         return None;
     }
     let about = if stats.exact { "" } else { "about " };

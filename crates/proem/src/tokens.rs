@@ -53,6 +53,15 @@ impl Tokenizer {
         }
     }
 
+    /// What the count of a whole request is called: how a provider frames messages and tools is not published.
+    #[must_use]
+    pub fn describe_requests(self) -> String {
+        match self {
+            Self::Exact(name) => format!("texts by {name}, frames of messages and tools estimated"),
+            Self::Estimate => self.describe(),
+        }
+    }
+
     /// Vocabularies are built when they are first asked for.
     fn vocabulary(self) -> Option<&'static tiktoken::CoreBpe> {
         match self {

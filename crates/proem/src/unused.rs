@@ -4,9 +4,9 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Collection, Content, GivenField, Profile, SectionRecipe};
 use proem_core::source::Source;
 
+use crate::base;
 use crate::config::Config;
 use crate::request::Request;
-use crate::{base, collect};
 
 /// Tells whether the wording of a section comes from the catalog.
 pub(crate) fn is_catalogued(section: &SectionRecipe) -> bool {
@@ -30,14 +30,10 @@ pub(crate) fn fields(request: &Request, profile: &Profile) -> Vec<Note> {
         matches!(&section.content, Content::Collected(Collection::Documents(recipe))
             if recipe.unless_first_user_starts.is_some())
     });
-    let tool_keys = ["prompt:tools", collect::ACTIVE_TOOLS, collect::GUIDELINES];
-    let has_tools = profile.jinja.variables.values().any(|key| tool_keys.contains(&key.as_str()))
-        || profile.sections.iter().any(|section| section.when_tool.is_some());
     let fields = [
         ("system", request.system.is_some() && !base::is_in(profile)),
         ("template", request.template.is_some() && !base::is_in(profile)),
         ("instruction", request.instruction.is_some() && !base::is_in(profile)),
-        ("tools", request.tools.is_some() && !has_tools),
         ("scope", request.scope.is_some() && !collects(&[Collection::Scope])),
         ("packs", request.packs.is_some() && !is_catalogued),
         (

@@ -1,5 +1,7 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
+use std::path::Path;
+
 use proem::deliver::{Delivered, Lifetime, Options, deliver};
 use proem::models::Models;
 use proem::stats::{Stats, stats};
@@ -15,6 +17,7 @@ use crate::annotated::annotated;
 use crate::arguments::{Build as Arguments, DeliveryFlags, Format, Part, Ttl};
 use crate::failure::Failure;
 use crate::input;
+use crate::notes::print_warning;
 use crate::terminal::{Reader, print, print_json, print_raw};
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -25,7 +28,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             hint: "leave `--annotate` out: `spans` in the JSON holds the source of every byte",
         });
     }
-    let request = with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery)?;
+    warn_of_idle_flags(arguments);
+    let request =
+        with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery, reads_input(arguments))?;
     let build = proem::build(&request, Caller::User)?;
     let extras = Extras::of(arguments, &request, &build)?;
     if arguments.format == Format::Json {
@@ -40,6 +45,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return print_json(&delivered.payload);
     }
     print_prompt(arguments, &build)
+}
+
+/// Warns of flags that nothing follows from.
+fn warn_of_idle_flags(arguments: &Arguments) {
+    let DeliveryFlags { provider, messages, prompt_text, ttl, cached_content } = &arguments.delivery;
+    if provider.is_some() || arguments.stats {
+        return;
+    }
+    let given = [
+        ("--messages", messages.is_some()),
+        ("--prompt-text", prompt_text.is_some()),
+        ("--ttl", ttl.is_some()),
+        ("--cached-content", cached_content.is_some()),
+    ];
+    for (flag, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+        print_warning(&format!("`{flag}` has no effect without `--for` or `--stats`"));
+    }
 }
 
 fn print_prompt(arguments: &Arguments, build: &Build) -> Result<(), Failure> {
@@ -92,9 +114,22 @@ impl Extras {
     }
 }
 
+/// Tells whether standard input is the request or the template.
+fn reads_input(arguments: &Arguments) -> bool {
+    let stdin = Some(Path::new("-"));
+    arguments.prompt.request.request.as_deref() == stdin || arguments.prompt.template.as_deref() == stdin
+}
+
 /// The request with the conversation that the flags give.
-fn with_conversation(mut request: Request, flags: &DeliveryFlags) -> Result<Request, Failure> {
+fn with_conversation(
+    mut request: Request,
+    flags: &DeliveryFlags,
+    reads_input: bool,
+) -> Result<Request, Failure> {
     if let Some(path) = &flags.messages {
+        if path == Path::new("-") && reads_input {
+            return Err(Failure::TwoReaders);
+        }
         let text = input::read(path, "messages", MESSAGES_BYTES_MAX)?;
         request.messages = Some(RawMessage::list(&text)?);
     }
@@ -106,8 +141,8 @@ fn with_conversation(mut request: Request, flags: &DeliveryFlags) -> Result<Requ
 
 fn options(flags: &DeliveryFlags) -> Options {
     let lifetime = match flags.ttl {
-        Ttl::Short => Lifetime::Short,
-        Ttl::Hour => Lifetime::Hour,
+        None | Some(Ttl::Short) => Lifetime::Short,
+        Some(Ttl::Hour) => Lifetime::Hour,
     };
     Options { lifetime, cached_content: flags.cached_content.clone() }
 }

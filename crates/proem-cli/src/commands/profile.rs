@@ -7,7 +7,7 @@ use proem::catalog::Catalog;
 use proem::profiles::{Listed, Profiles};
 use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
-use proem_core::profile::{Content, SectionRecipe, TemplateRecipe};
+use proem_core::profile::{Content, Part, SectionRecipe, TemplateRecipe};
 use serde_json::json;
 
 use crate::arguments::{Format, Place, Profile};
@@ -85,6 +85,7 @@ fn show(profiles: &Profiles, catalog: &Catalog, name: &str, format: Format) -> R
             "rebuild": profile.rebuild,
             "compaction": profile.compaction,
             "append": profile.append,
+            "fact_bytes_max": profile.fact_bytes_max,
             "places": profile.places,
             "texts": profile.texts,
             "tools": {
@@ -148,6 +149,9 @@ fn section(section: &SectionRecipe) -> serde_json::Value {
         "lead": section.lead,
         "trail": section.trail,
         "trim_end": section.trim_end,
+        "trim": section.trim,
+        "boundary": section.part == Part::Boundary,
+        "when_project": section.when_project,
         "fresh_line": section.fresh_line,
         "keep_empty": section.keep_empty,
     })

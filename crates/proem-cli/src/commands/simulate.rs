@@ -42,6 +42,7 @@ fn page(simulation: &Simulation) -> String {
     }
     rows.push(figures_row("all", &simulation.total));
     let counted = &simulation.counted;
-    let rules = format!("rules and prices of {} as of {}", simulation.cache, simulation.as_of);
+    let what = if simulation.total.usd.is_some() { "rules and prices" } else { "rules" };
+    let rules = format!("{what} of {} as of {}", simulation.cache, simulation.as_of);
     format!("{}{DIM}tokens {counted}; {rules}{DIM:#}\n", layout(&rows))
 }

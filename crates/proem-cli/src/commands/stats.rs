@@ -5,6 +5,7 @@ use proem::simulate::Figures;
 use proem::stats::{Cached, Stats};
 
 use crate::table::{Cell, layout};
+use crate::terminal::visible_line;
 
 const TITLE: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -52,6 +53,7 @@ const fn cached(cached: Cached) -> &'static str {
         Cached::Yes => "yes",
         Cached::AsHistory => "as history",
         Cached::No => "no",
+        Cached::TooShort => "too short",
     }
 }
 
@@ -66,8 +68,7 @@ fn prefix(stats: &Stats) -> String {
 
 fn turns(stats: &Stats) -> String {
     let Some((cold, warm)) = stats.cold.as_ref().zip(stats.warm.as_ref()) else {
-        let hint = "name a model with `--model` to see what a turn costs";
-        return format!("{DIM}{hint}{DIM:#}\n");
+        return format!("{DIM}{}{DIM:#}\n", no_turns(stats));
     };
     let mut rows = vec![figures_head("turn")];
     rows.push(figures_row("cold", cold));
@@ -75,6 +76,17 @@ fn turns(stats: &Stats) -> String {
     let provider = stats.provider.unwrap_or_default();
     let prices = format!("{DIM}rules and prices of {} as of {}{DIM:#}", provider, stats.as_of);
     format!("\n{}{prices}\n", layout(&rows))
+}
+
+/// Why nothing is said about turns.
+fn no_turns(stats: &Stats) -> String {
+    match (&stats.model, stats.provider) {
+        (_, Some(agent)) => format!("what a turn costs is up to {agent}, which makes the calls"),
+        (Some(model), None) => {
+            format!("`{}` is not in the table of models of {}: no prices", visible_line(model), stats.as_of)
+        }
+        (None, None) => "name a model with `--model` to see what a turn costs".to_owned(),
+    }
 }
 
 /// The titles of a table of figures.

@@ -43,9 +43,9 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Tells whether the user says something that text can ride with.
-    pub(crate) fn has_newest(&self) -> bool {
-        self.newest().is_some()
+    /// Tells whether the model spoke last.
+    pub(crate) fn ends_with_model(&self) -> bool {
+        self.items.last().is_some_and(|item| item.role.as_deref() == Some(self.shape.assistant))
     }
 
     /// The user's newest words, if they come last.
@@ -59,8 +59,10 @@ impl Conversation {
     }
 
     fn add_carriers(&mut self, texts: &Texts<'_>) -> Result<(), serde_json::Error> {
+        if let Some(last) = self.items.iter().rposition(|item| self.is_of_user(item)) {
+            self.write_as_blocks(last)?;
+        }
         let Some(newest) = self.newest() else { return Ok(()) };
-        self.write_as_blocks(newest)?;
         // Items without a role are the model's calls and their results.
         let is_of_model = |item: &Item| item.role.as_deref().is_none_or(|role| role == self.shape.assistant);
         let is_first = !self.items.iter().any(is_of_model);
@@ -134,9 +136,12 @@ impl Conversation {
             .map_or(Ok(Vec::new()), |item| blocks_of(&item.json, self.shape))
     }
 
-    /// The texts of the newest message.
-    pub(crate) fn newest_texts(&self) -> Result<Vec<String>, serde_json::Error> {
-        Ok(self.newest_blocks()?.iter().filter_map(text_of).collect())
+    /// The texts of the newest message, and how many of its blocks are none.
+    pub(crate) fn newest_texts(&self) -> Result<(Vec<String>, usize), serde_json::Error> {
+        let blocks = self.newest_blocks()?;
+        let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
+        let others = blocks.len() - texts.len();
+        Ok((texts, others))
     }
 
     /// Marks the ends of the newest and, where it is too far away to be found from there, of the last request.
@@ -150,16 +155,16 @@ impl Conversation {
             .collect();
         let Some(&newest) = of_user.last() else { return Ok(0) };
         let mut marked = vec![newest];
-        // The request before ended with the user's message before an answer of the model.
+        // The request before ended with a message of the user's: the one before an answer of the model, or, when
+        // that call failed, the one just before this.
         let answer = self.items.iter().take(newest).rposition(|item| !self.is_of_user(item));
-        let before = answer.and_then(|answer| of_user.iter().rev().find(|index| **index < answer));
-        if let Some(&before) = before {
-            let between: usize =
-                self.items.iter().take(newest + 1).skip(before + 1).map(|item| item.blocks).sum();
-            if between >= lookback {
-                marked.push(before);
-            }
-        }
+        let before_answer = answer.and_then(|answer| of_user.iter().rev().find(|index| **index < answer));
+        let just_before = newest.checked_sub(1).filter(|index| of_user.contains(index));
+        let far = |before: &&usize| {
+            let between = self.items.iter().take(newest + 1).skip(**before + 1).map(|item| item.blocks);
+            between.sum::<usize>() >= lookback
+        };
+        marked.extend(just_before.iter().chain(before_answer).find(far));
         let count = marked.len();
         for index in marked {
             let shape = self.shape;
@@ -251,12 +256,7 @@ impl Reader {
             if !self.shape.takes_items {
                 return Err(self.refuse(index, "it has no `role`"));
             }
-            return Ok(Item {
-                role: None,
-                json: self.without_markers(message, index)?,
-                blocks: 1,
-                is_answer: false,
-            });
+            return Ok(Item { role: None, json: message.json(), blocks: 1, is_answer: false });
         };
         let is_plain = matches!(
             field(&fields, "content").map(|content| content.clone().opened()),
@@ -266,12 +266,16 @@ impl Reader {
             return self.plain(index, &role, &fields);
         }
         self.check_role(index, &role)?;
-        let json = self.without_markers(message, index)?;
-        let blocks = blocks_of(&json, self.shape).map_err(unread)?;
+        let mut item = Item { role: Some(role.clone()), json: message.json(), blocks: 0, is_answer: false };
+        let mut blocks = blocks_of(&item.json, self.shape).map_err(unread)?;
         self.check_content(index, &role, &fields, &blocks)?;
+        if let Some(unmarked) = self.unmarked(&blocks, 0).map_err(unread)? {
+            item.set_content(self.shape, Json::List(unmarked.clone())).map_err(unread)?;
+            blocks = unmarked;
+        }
         let opened: Vec<Fields> = blocks.iter().filter_map(opened_fields).collect();
         let is_answer = opened.iter().any(|block| self.shape.is_answer(block));
-        Ok(Item { role: Some(role), json, blocks: blocks.len().max(1), is_answer })
+        Ok(Item { blocks: blocks.len().max(1), is_answer, ..item })
     }
 
     /// A message of plain text for a provider that takes blocks alone.
@@ -280,7 +284,11 @@ impl Reader {
         self.check_role(index, role)?;
         let text = field(fields, "content").and_then(Json::text).unwrap_or_default();
         let block = self.shape.text_block(&text);
-        self.check_content(index, role, fields, std::slice::from_ref(&block))?;
+        if text.trim().is_empty()
+            && (self.shape.is_of_claude || Some(role) == self.shape.roles.first().copied())
+        {
+            return Err(self.refuse(index, "it has a block without text"));
+        }
         let json =
             super::json::object([("role", role.into()), (self.shape.content, Json::List(vec![block]))]);
         Ok(Item { role: Some(role.to_owned()), json, blocks: 1, is_answer: false })
@@ -295,21 +303,33 @@ impl Reader {
     }
 
     fn check_content(&self, index: usize, role: &str, fields: &Fields, blocks: &[Json]) -> Result<(), Error> {
-        let has_calls = field(fields, "tool_calls").is_some() || field(fields, "function_call").is_some();
-        if blocks.is_empty() && !has_calls {
-            return Err(self.refuse(index, &format!("it has no `{}`", self.shape.content)));
+        let content = field(fields, self.shape.content).cloned().map(Json::opened);
+        let refuse = |why: &str| Err(self.refuse(index, why));
+        match content {
+            // What the model did may stand in other fields, such as calls of tools.
+            None | Some(Ok(Json::Raw(_))) if role == self.shape.assistant && fields.len() > 1 => {}
+            None => return refuse(&format!("it has no `{}`", self.shape.content)),
+            Some(Ok(Json::List(_))) if self.shape.takes == Takes::Text => {
+                return refuse("its content is a list, and must be one text");
+            }
+            Some(Ok(Json::List(list))) if list.is_empty() && fields.len() <= 2 => {
+                return refuse(&format!("its `{}` is empty", self.shape.content));
+            }
+            Some(Ok(Json::List(list))) if list.iter().any(|block| opened_fields(block).is_none()) => {
+                return refuse("a block of its content is no object, or has a key twice");
+            }
+            Some(Ok(Json::List(_) | Json::Text(_))) => {}
+            Some(_) => {
+                return refuse(&format!("its `{}` is neither text nor a list of blocks", self.shape.content));
+            }
         }
         let is_blank = |block: &Json| text_of(block).is_some_and(|text| text.trim().is_empty());
         if self.shape.is_of_claude && blocks.iter().any(is_blank) {
-            return Err(self.refuse(index, "it has a block without text"));
+            return refuse("it has a block without text");
         }
         let is_of_user = Some(role) == self.shape.roles.first().copied();
         if is_of_user && !blocks.is_empty() && blocks.iter().all(is_blank) {
-            return Err(self.refuse(index, "the user says nothing in it"));
-        }
-        let content = field(fields, self.shape.content).cloned().map(Json::opened);
-        if self.shape.takes == Takes::Text && matches!(content, Some(Ok(Json::List(_)))) {
-            return Err(self.refuse(index, "its content is a list, and must be one text"));
+            return refuse("the user says nothing in it");
         }
         Ok(())
     }
@@ -325,22 +345,45 @@ impl Reader {
         }
     }
 
-    /// Removes cache markers of earlier calls: they are no part of what was said, and there may be only few.
-    fn without_markers(&self, message: &RawMessage, index: usize) -> Result<Json, Error> {
-        let Some(marker) = self.shape.marker else { return Ok(message.json()) };
-        let unread = |error: serde_json::Error| self.refuse(index, &error.to_string());
-        let json = without_key(message.json(), marker).map_err(unread)?;
-        if marker != "cachePoint" || matches!(json, Json::Raw(_)) {
-            return Ok(json);
-        }
-        // Where a marker is a block of its own, an empty object is left of it.
-        let Json::Object(mut fields) = json else { return Ok(json) };
-        for (_, value) in fields.iter_mut().filter(|(key, _)| key == self.shape.content) {
-            if let Json::List(blocks) = value {
-                blocks.retain(|block| !matches!(block, Json::Object(fields) if fields.is_empty()));
+    /// The blocks of a message without cache markers of earlier calls: they are no part of what was said, and
+    /// there may be only few. Only blocks can carry one: what stands inside of a tool's input is the model's own.
+    /// `None` when no block has a marker.
+    fn unmarked(&self, blocks: &[Json], depth: usize) -> Result<Option<Vec<Json>>, serde_json::Error> {
+        let Some(marker) = self.shape.marker else { return Ok(None) };
+        let (mut kept, mut is_changed) = (Vec::new(), false);
+        for block in blocks {
+            let Json::Object(fields) = block.clone().opened()? else {
+                kept.push(block.clone());
+                continue;
+            };
+            let without = without_key(&fields, marker);
+            is_changed |= without.is_some();
+            // A marker that is a block of its own leaves nothing.
+            if without.as_ref().is_some_and(Vec::is_empty) {
+                continue;
             }
+            let inner = self.unmarked_answer(without.as_ref().unwrap_or(&fields), depth)?;
+            is_changed |= inner.is_some();
+            kept.push(inner.or(without).map_or_else(|| block.clone(), Json::Object));
         }
-        Ok(Json::Object(fields))
+        Ok(is_changed.then_some(kept))
+    }
+
+    /// The answer of a tool may be blocks again.
+    fn unmarked_answer(&self, fields: &Fields, depth: usize) -> Result<Option<Fields>, serde_json::Error> {
+        if depth > 0 || !self.shape.is_answer(fields) {
+            return Ok(None);
+        }
+        let Some(Json::List(blocks)) = field(fields, "content").cloned().map(Json::opened).transpose()?
+        else {
+            return Ok(None);
+        };
+        let Some(blocks) = self.unmarked(&blocks, depth + 1)? else { return Ok(None) };
+        let blocks = Json::List(blocks);
+        let replaced = fields
+            .iter()
+            .map(|(key, value)| (key.clone(), if key == "content" { blocks.clone() } else { value.clone() }));
+        Ok(Some(replaced.collect()))
     }
 }
 

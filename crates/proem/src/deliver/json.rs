@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -77,7 +77,7 @@ impl Json {
         match text.as_bytes().first() {
             Some(b'{') => serde_json::from_str(text).map(|Opened(fields)| Self::Object(fields)),
             Some(b'[') => {
-                let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
+                let Items(items) = serde_json::from_str(text)?;
                 Ok(Self::List(items.into_iter().map(Self::Raw).collect()))
             }
             Some(b'"') => serde_json::from_str(text).map(Self::Text),
@@ -136,27 +136,94 @@ impl<'de> Deserialize<'de> for Opened {
     }
 }
 
-/// Removes a key from every object in a value. What does not have it stays as it was written.
-pub(crate) fn without_key(value: Json, key: &str) -> Result<Json, serde_json::Error> {
-    Ok(match value {
-        Json::Raw(raw) if !raw.get().contains(key) => Json::Raw(raw),
-        Json::Raw(raw) => match Json::open(&raw)? {
-            scalar @ (Json::Raw(_) | Json::Text(_) | Json::Bool(_)) => {
-                drop(scalar);
-                Json::Raw(raw)
+/// Removes a key from an object; `None` when it does not have it.
+pub(crate) fn without_key(fields: &Fields, key: &str) -> Option<Fields> {
+    field(fields, key)?;
+    Some(fields.iter().filter(|(own, _)| own != key).cloned().collect())
+}
+
+/// Most items of one list in a conversation. A list of millions of nothing would take gigabytes.
+const ITEMS_MAX: usize = 100_000;
+
+/// The items of a list, as they are written; not too many.
+pub(crate) struct Items(pub(crate) Vec<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NotTooMany;
+        impl<'de> Visitor<'de> for NotTooMany {
+            type Value = Items;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list")
             }
-            opened => without_key(opened, key)?,
-        },
-        Json::List(items) => {
-            Json::List(items.into_iter().map(|item| without_key(item, key)).collect::<Result<_, _>>()?)
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    if items.len() == ITEMS_MAX {
+                        return Err(serde::de::Error::custom(format_args!(
+                            "a list of more than {ITEMS_MAX} items"
+                        )));
+                    }
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
         }
-        Json::Object(fields) => {
-            let kept = fields.into_iter().filter(|(own, _)| own != key);
-            let kept = kept.map(|(own, value)| Ok((own, without_key(value, key)?)));
-            Json::Object(kept.collect::<Result<_, serde_json::Error>>()?)
+        deserializer.deserialize_seq(NotTooMany)
+    }
+}
+
+/// Any value, read to its end and thrown away: unlike one that is skipped, its texts and numbers are looked at.
+pub(crate) struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Anything;
+        impl<'de> Visitor<'de> for Anything {
+            type Value = Readable;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Readable, E> {
+                Ok(Readable)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Readable, E> {
+                Ok(Readable)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Readable, E> {
+                Ok(Readable)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Readable, E> {
+                Ok(Readable)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Readable, E> {
+                Ok(Readable)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Readable, E> {
+                Ok(Readable)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Readable, A::Error> {
+                while list.next_element::<Readable>()?.is_some() {}
+                Ok(Readable)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Readable, A::Error> {
+                while map.next_entry::<Readable, Readable>()?.is_some() {}
+                Ok(Readable)
+            }
         }
-        scalar => scalar,
-    })
+        deserializer.deserialize_any(Anything)
+    }
 }
 
 #[cfg(test)]
@@ -180,11 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_removed_where_it_is_and_nothing_else_is_touched() {
-        let text =
-            r#"[{"type":"text","text":"cache_control","cache_control":{"type":"ephemeral"}},{"n": 1.0}]"#;
-        let without = without_key(raw(text), "cache_control").unwrap();
-        assert_eq!(written(&without), r#"[{"type":"text","text":"cache_control"},{"n": 1.0}]"#);
+    fn values_are_read_to_their_ends() {
+        let is_readable = |text: &str| serde_json::from_str::<Readable>(text).is_ok();
+        assert!(is_readable(r#"{"a": [1, -2.5e3, "\ud83d\ude00", null, true, {}]}"#));
+        for wrong in [r#"["\ud800"]"#, r#"{"\udc00": 1}"#, "[1e999]", &"[".repeat(200)] {
+            assert!(!is_readable(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_an_end() {
+        let list = |items: usize| format!("[{}0]", "0,".repeat(items - 1));
+        assert!(serde_json::from_str::<Items>(&list(ITEMS_MAX)).is_ok());
+        assert!(serde_json::from_str::<Items>(&list(ITEMS_MAX + 1)).is_err());
     }
 
     #[test]

@@ -11,10 +11,9 @@ use super::json::{Fields, Json, object};
 /// Longest argument of a program on Linux, its end included.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
-/// The system prompt as one text: the parts that are not empty, with a blank line between them.
+/// The frozen prompt as one text: the parts that are not empty, with a blank line between them.
 fn whole_prompt(parcel: &Parcel<'_>) -> String {
-    let system = format!("{}{}", parcel.texts.prefix, parcel.texts.suffix);
-    let parts = [system.as_str(), parcel.texts.developer.unwrap_or_default()];
+    let parts = [parcel.texts.prefix, parcel.texts.developer.unwrap_or_default()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n").trim_matches(is_javascript_space).to_owned()
 }
@@ -47,7 +46,11 @@ pub(super) fn codex(
         arguments.extend([Json::Text("-c".into()), Json::Text(argument)]);
     }
     let mut payload: Fields = vec![("args".to_owned(), Json::List(arguments))];
-    let texts: Vec<String> = conversation.newest_texts()?;
+    let (texts, others) = conversation.newest_texts()?;
+    if others > 0 {
+        let message = format!("{others} of the newest message's blocks are no text, and are left out");
+        notes.push(Note::new(Code::NotAccepted, Severity::Warning, message));
+    }
     if !texts.is_empty() {
         payload.push(("prompt".to_owned(), Json::Text(texts.join("\n\n"))));
     }

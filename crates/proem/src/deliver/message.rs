@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::{Fields, Json, field, object};
+use super::json::{Fields, Items, Json, Readable, field, object};
+use super::shape::Shape;
 use crate::error::Error;
 
 /// A message of a conversation, spelt as it was written.
@@ -28,6 +29,16 @@ impl RawMessage {
         let message = object([("role", role.into()), ("content", text.into())]);
         // Two texts always print.
         Self(serde_json::value::to_raw_value(&message).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+
+    /// A message of the user's with blocks behind its text, in a provider's shape.
+    pub(super) fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<Self, Error> {
+        let own = std::iter::once(shape.text_block(text));
+        let blocks = own.chain(blocks.iter().map(Json::canonical)).collect();
+        let message = object([("role", "user".into()), (shape.content, Json::List(blocks))]);
+        let raw =
+            serde_json::value::to_raw_value(&message).map_err(|error| unreadable(&error.to_string()))?;
+        Self::checked(raw).map_err(|why| unreadable(&why))
     }
 
     /// The text as it was written.
@@ -56,8 +67,7 @@ impl RawMessage {
     pub fn list(text: &str) -> Result<Vec<Self>, Error> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         if text.trim_start().starts_with('[') {
-            let list: Vec<Box<RawValue>> =
-                serde_json::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
+            let Items(list) = serde_json::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
             let message = |(index, raw)| {
                 Self::checked(raw).map_err(|why| unreadable(&format!("`messages[{index}]`: {why}")))
             };
@@ -74,10 +84,10 @@ impl RawMessage {
     /// Takes a value as a message, if it can be one. Everything in it must be readable: a lone surrogate or an
     /// endless number is found here, not by the provider.
     pub(crate) fn checked(raw: Box<RawValue>) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(raw.get()).map_err(|error| bare(&error))?;
-        if !value.is_object() {
+        if !raw.get().starts_with('{') {
             return Err("it is no object".into());
         }
+        let Readable = serde_json::from_str(raw.get()).map_err(|error| bare(&error))?;
         let message = Self(raw);
         let fields = message.fields().map_err(|error| bare(&error))?;
         let is_named = |name: &str| field(&fields, name).and_then(Json::text).is_some();

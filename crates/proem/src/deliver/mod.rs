@@ -7,7 +7,7 @@
 mod claude;
 mod conversation;
 mod gemini;
-mod json;
+pub(crate) mod json;
 mod launch;
 mod message;
 mod openai;
@@ -27,6 +27,7 @@ use crate::models::{Model, Models};
 use crate::request::{Request, Tool};
 
 use conversation::Conversation;
+pub(crate) use json::Items;
 use json::Json;
 pub use message::RawMessage;
 use shape::Shape;
@@ -98,16 +99,27 @@ impl Provider {
         }
     }
 
-    /// Whose models it runs; a gateway runs those of several.
+    /// Whose models it runs; nobody's alone where there is none.
     const fn vendors(self) -> &'static [&'static str] {
         match self {
             Self::Anthropic | Self::Bedrock => &["anthropic"],
             Self::OpenAiResponses => &["openai"],
-            Self::OpenAiChat => &["openai", "xai", "mistral", "deepseek"],
             Self::Gemini => &["google"],
             Self::DeepSeek => &["deepseek"],
-            Self::Acp | Self::Codex => &["anthropic", "openai", "google", "deepseek", "xai", "mistral"],
+            // Gateways, servers of one's own and agents run anybody's.
+            Self::OpenAiChat | Self::Acp | Self::Codex => &[],
         }
+    }
+}
+
+impl Provider {
+    fn runs(self, vendor: &str) -> bool {
+        self.vendors().is_empty() || self.vendors().contains(&vendor)
+    }
+
+    /// Tells whether it is an agent that keeps the conversation itself.
+    const fn is_launched(self) -> bool {
+        matches!(self, Self::Acp | Self::Codex)
     }
 }
 
@@ -174,10 +186,23 @@ impl<'t> Texts<'t> {
         }
     }
 
+    /// Where the system prompt is taken once for all calls: what belongs to the turn goes with the user's words.
+    fn launched(self, of_turn: &'t str) -> Self {
+        let turn = Some(of_turn).filter(|text| !text.is_empty());
+        Self { suffix: "", has_suffix: false, turn, ..self }
+    }
+
     /// The texts that do not change, one after the other.
     fn frozen(&self) -> impl Iterator<Item = &'t str> {
         [Some(self.prefix), self.developer].into_iter().flatten().filter(|text| !is_blank(text))
     }
+}
+
+/// Everything that belongs to the turn, in one text.
+fn text_of_turn(build: &Build) -> String {
+    let suffix = build.suffix.text(Carrier::System);
+    let texts = [Some(suffix.trim_matches('\n')), build.text(Carrier::Turn)];
+    texts.into_iter().flatten().filter(|text| !is_blank(text)).collect::<Vec<_>>().join("\n\n")
 }
 
 fn is_blank(text: &str) -> bool {
@@ -235,20 +260,27 @@ pub fn deliver(
     let mut notes = Vec::new();
     let model = request.model.as_deref();
     let known = model.and_then(|name| models.find(name));
-    let known = known.filter(|model| provider.vendors().contains(&model.vendor.as_str()));
+    let known = known.filter(|model| provider.runs(&model.vendor));
     notes.extend(model_note(provider, model, known, models));
     let lookback = models.cache(provider.word()).map_or(0, |rules| rules.lookback);
     let tools = tools::sorted(request.tools.as_deref().unwrap_or_default());
     notes.extend(tools::notes(&tools, provider));
+    let of_turn = text_of_turn(build);
     let texts = Texts::of(build);
+    let texts = if provider.is_launched() || options.cached_content.is_some() && provider == Provider::Gemini
+    {
+        texts.launched(&of_turn)
+    } else {
+        texts
+    };
     let cache_key = cache_key(request, &build.fingerprint);
     let parcel = Parcel { texts, tools, model, known, options, cache_key, lookback };
-    let messages = messages(request);
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
     let shape = Shape::of(provider, parcel.is_plain(), takes_system);
+    let messages = messages(request, shape)?;
     let conversation = Conversation::of(provider, shape, &messages, &texts)?;
-    notes.extend(notes_of_texts(provider, &texts, &conversation, &messages));
-    notes.extend(options_note(provider, options));
+    notes.extend(notes_of_texts(&texts, &conversation, &messages));
+    notes.extend(options_notes(provider, options, known));
     let history = conversation.history();
     let unsent = |error: serde_json::Error| Error::Message {
         index: messages.len().saturating_sub(1),
@@ -271,11 +303,16 @@ pub fn deliver(
     Ok(Delivered { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
 }
 
-/// The conversation of a request, with what the user says now behind it.
-fn messages(request: &Request) -> Vec<RawMessage> {
+/// The conversation of a request, with what the user says now, and the images beside it, behind it.
+fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
     let mut messages = request.messages.clone().unwrap_or_default();
-    messages.extend(request.prompt.as_deref().map(RawMessage::of_user));
-    messages
+    let images = request.images.as_deref().unwrap_or_default();
+    match &request.prompt {
+        Some(text) if images.is_empty() => messages.push(RawMessage::of_user(text)),
+        Some(text) => messages.push(RawMessage::with_blocks(shape, text, images)?),
+        None => {}
+    }
+    Ok(messages)
 }
 
 /// What servers tell conversations with one prefix apart by; at most 64 characters are taken.
@@ -305,21 +342,16 @@ fn model_note(
         ),
         None => (Severity::Info, "no model is named: the form is one that every model takes".to_owned()),
     };
-    Some(
-        Note::new(Code::UnknownModel, severity, message)
-            .with_hint("add a row to models.toml in the configuration directory"),
-    )
+    let hint = match model.and_then(|name| models.find(name)) {
+        Some(other) => format!("it is a model of {}: name one of {provider}'s", other.vendor),
+        None => "add a row to models.toml in the configuration directory".to_owned(),
+    };
+    Some(Note::new(Code::UnknownModel, severity, message).with_hint(hint))
 }
 
-fn notes_of_texts(
-    provider: Provider,
-    texts: &Texts<'_>,
-    conversation: &Conversation,
-    messages: &[RawMessage],
-) -> Vec<Note> {
+fn notes_of_texts(texts: &Texts<'_>, conversation: &Conversation, messages: &[RawMessage]) -> Vec<Note> {
     let mut notes = Vec::new();
-    let has_history = !matches!(provider, Provider::Acp | Provider::Codex);
-    if has_history && texts.has_suffix {
+    if texts.has_suffix {
         let message = "the part of this turn stands in the system prompt, before the messages: when it changes, none of them is read from the cache";
         notes.push(
             Note::new(Code::SuffixBeforeHistory, Severity::Warning, message)
@@ -336,7 +368,11 @@ fn notes_of_texts(
         .filter(|(_, text)| text.is_some())
         .map(|(carrier, _)| carrier)
         .collect();
-    if messages.is_empty() && !waiting.is_empty() && !conversation.has_newest() {
+    if !messages.is_empty() && texts.turn.is_some() && conversation.ends_with_model() {
+        let message = "the model spoke last, so nothing of `turn` is in the request";
+        notes.push(Note::new(Code::LeftOut, Severity::Info, message));
+    }
+    if messages.is_empty() && !waiting.is_empty() {
         let message = format!(
             "there is no user message yet, so nothing of {} is in the request",
             waiting.join(" and ")
@@ -350,15 +386,20 @@ fn notes_of_texts(
 }
 
 /// Notes options that a provider has no use for.
-fn options_note(provider: Provider, options: &Options) -> Option<Note> {
+fn options_notes(provider: Provider, options: &Options, known: Option<&Model>) -> Vec<Note> {
     let has_lifetimes = matches!(provider, Provider::Anthropic | Provider::Bedrock);
-    let unused = match options {
-        Options { lifetime: Lifetime::Hour, .. } if !has_lifetimes => "the longer lifetime",
-        Options { cached_content: Some(_), .. } if provider != Provider::Gemini => {
-            "the name of a cached content"
-        }
-        _ => return None,
-    };
-    let message = format!("{provider} has no use for {unused}");
-    Some(Note::new(Code::UnusedField, Severity::Warning, message))
+    let is_long = options.lifetime == Lifetime::Hour;
+    let unused = [
+        (is_long && !has_lifetimes, format!("{provider} has no use for the longer lifetime")),
+        (
+            is_long && has_lifetimes && known.is_none(),
+            "the longer lifetime is left out: not every model takes it".to_owned(),
+        ),
+        (
+            options.cached_content.is_some() && provider != Provider::Gemini,
+            format!("{provider} has no use for the name of a cached content"),
+        ),
+    ];
+    let unused = unused.into_iter().filter(|(is_unused, _)| *is_unused);
+    unused.map(|(_, message)| Note::new(Code::UnusedField, Severity::Warning, message)).collect()
 }

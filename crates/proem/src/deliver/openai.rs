@@ -88,10 +88,14 @@ pub(super) fn chat(provider: Provider, parcel: &Parcel<'_>, conversation: Conver
     Json::Object(payload)
 }
 
-/// One text for each carrier, in the role that every server knows.
+/// Plain texts in the role that every server knows: one, unless a developer's text stands between what is
+/// frozen and what belongs to the turn.
 fn plain_instructions(parcel: &Parcel<'_>) -> Vec<Json> {
-    let system = format!("{}{}", parcel.texts.prefix, parcel.texts.suffix);
-    let texts = [Some(system.as_str()), parcel.texts.developer];
-    let texts = texts.into_iter().flatten().filter(|text| !is_blank(text));
-    texts.map(|text| object([("role", "system".into()), ("content", text.into())])).collect()
+    let (prefix, suffix) = (parcel.texts.prefix, parcel.texts.suffix);
+    let texts: Vec<String> = match parcel.texts.developer {
+        None => vec![format!("{prefix}{suffix}")],
+        Some(developer) => [prefix, developer, suffix].map(str::to_owned).into(),
+    };
+    let texts = texts.iter().filter(|text| !is_blank(text));
+    texts.map(|text| object([("role", "system".into()), ("content", text.as_str().into())])).collect()
 }

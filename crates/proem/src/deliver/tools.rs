@@ -36,34 +36,55 @@ pub(super) fn head(tool: &Tool) -> Vec<(String, Json)> {
 
 /// Notes what a provider refuses.
 pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
-    let name_max = match provider {
-        Provider::Anthropic | Provider::Gemini => 128,
-        _ => 64,
-    };
-    let is_good = |name: &str| {
-        (1..=name_max).contains(&name.len())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-    };
-    let has_names = !matches!(provider, Provider::Acp | Provider::Codex);
-    let names = tools.iter().filter(|tool| has_names && !is_good(&tool.name)).map(|tool| {
+    let Some(rule) = NameRule::of(provider) else { return Vec::new() };
+    let names = tools.iter().filter(|tool| !rule.allows(&tool.name)).map(|tool| {
         let name = &tool.name;
-        note(
-            name,
-            format!(
-                "{provider} refuses the tool name `{name}`: it takes at most {name_max} letters, digits, `_` and `-`"
-            ),
-        )
+        note(name, format!("{provider} refuses the tool name `{name}`: {}", rule.words()))
     });
     let is_object = |tool: &&&Tool| {
-        tool.input_schema
-            .as_ref()
-            .is_none_or(|schema| schema.get("type").and_then(Value::as_str) == Some("object"))
+        let kind = tool.input_schema.as_ref().map(|schema| schema.get("type").and_then(Value::as_str));
+        kind.is_none_or(|kind| kind == Some("object"))
     };
-    let schemas = tools.iter().filter(|tool| has_names && !is_object(tool)).map(|tool| {
+    let schemas = tools.iter().filter(|tool| !is_object(tool)).map(|tool| {
         let name = &tool.name;
         note(name, format!("{provider} refuses the input schema of `{name}`: its `type` is not `object`"))
     });
     names.chain(schemas).collect()
+}
+
+/// What a tool may be called.
+struct NameRule {
+    bytes_max: usize,
+    /// Signs besides letters, digits, `_` and `-`.
+    signs: &'static str,
+    begins_with_letter: bool,
+}
+
+impl NameRule {
+    /// The rule of a provider, where tools are sent at all.
+    const fn of(provider: Provider) -> Option<Self> {
+        match provider {
+            Provider::Acp | Provider::Codex => None,
+            Provider::Anthropic => Some(Self { bytes_max: 128, signs: "", begins_with_letter: false }),
+            Provider::Gemini => Some(Self { bytes_max: 128, signs: ".:", begins_with_letter: true }),
+            _ => Some(Self { bytes_max: 64, signs: "", begins_with_letter: false }),
+        }
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        let is_sign = |sign: char| matches!(sign, '_' | '-') || self.signs.contains(sign);
+        let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        (1..=self.bytes_max).contains(&name.len())
+            && name.chars().all(|sign| sign.is_ascii_alphanumeric() || is_sign(sign))
+            && (begins_well || !self.begins_with_letter)
+    }
+
+    fn words(&self) -> String {
+        let more: Vec<String> = self.signs.chars().map(|sign| format!(", `{sign}`")).collect();
+        let more = more.concat();
+        let begin = if self.begins_with_letter { ", a letter or `_` first" } else { "" };
+        format!("it takes at most {} letters, digits, `_`, `-`{more}{begin}", self.bytes_max)
+    }
 }
 
 fn note(name: &str, message: String) -> Note {

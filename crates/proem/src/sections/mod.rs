@@ -90,6 +90,9 @@ impl Builder<'_> {
         };
         let rendered =
             content.map_or_else(Rendered::new, |content| draft::wrap(self.sources.profile, recipe, content));
+        if rendered.is_empty() && recipe.files.as_ref().is_some_and(|files| files.env.is_some()) {
+            self.note_absence(&recipe.id, &source);
+        }
         let (id, carrier, fresh_line) = (recipe.id.clone(), recipe.carrier, recipe.fresh_line);
         let accepts = recipe.accepts.unwrap_or(Stability::Session);
         Ok(Section { id, carrier, rendered, source, fresh_line, accepts, part: recipe.part })

@@ -66,13 +66,24 @@ impl Builder<'_> {
             Ok(_) => (Outcome::Used, None),
             Err(why) => (Outcome::of(why), Some(why.to_string())),
         };
-        if let Some(why) = &why {
+        if let Some(why) = why.as_ref().filter(|_| outcome != Outcome::Empty) {
             let message = format!("the section `{section}` is absent: {shown}: {why}");
             let source = discover::file(&shown);
             self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
         }
         self.considered.push(Considered { path: shown.clone(), outcome, why });
         FileText { path: shown, text: text.unwrap_or_default(), owner: Owner::User }
+    }
+
+    /// Notes a text that comes out empty, unless it is known why.
+    pub(super) fn note_absence(&mut self, section: &str, source: &Source) {
+        let source = source.without_place();
+        let is_noted =
+            |note: &Note| note.source.as_ref() == Some(&source) && note.message.contains(" is absent: ");
+        if !self.notes.iter().any(is_noted) {
+            let message = format!("the section `{section}` is absent: {source} comes out empty");
+            self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
+        }
     }
 
     pub(super) const fn profile_author(&self) -> Author {

@@ -6,13 +6,15 @@ use std::collections::HashMap;
 use proem_core::digest::Digest;
 
 use super::pieces::{Mark, Pieces};
-use super::{Cache, Figures, Sent};
+use super::{Cache, Figures, Miss, Sent, lifetime};
 use crate::models::{CacheRules, Model};
 
 pub(super) struct Breakpoints {
     rules: CacheRules,
     min_tokens: usize,
     entries: HashMap<Digest, Entry>,
+    /// What the last request left: the end of what it read or wrote.
+    last: Option<(Digest, usize)>,
 }
 
 struct Entry {
@@ -23,15 +25,35 @@ struct Entry {
 impl Breakpoints {
     pub(super) fn new(rules: &CacheRules, model: Option<&Model>) -> Self {
         let min_tokens = model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens);
-        Self { rules: rules.clone(), min_tokens, entries: HashMap::new() }
+        Self { rules: rules.clone(), min_tokens, entries: HashMap::new(), last: None }
     }
 
     fn seconds(&self, mark: Mark) -> f64 {
-        let seconds = match mark {
+        lifetime(match mark {
             Mark::Short => self.rules.seconds,
             Mark::Hour => self.rules.seconds_1h.or(self.rules.seconds),
+        })
+    }
+
+    /// Why less is read than the last request left.
+    fn miss(&self, ends: &[(Digest, usize)], marks: &[(usize, Mark)], read: usize, now: f64) -> Option<Miss> {
+        let Some((digest, tokens)) = self.last else {
+            let longest = marks.last().and_then(|(index, _)| ends.get(*index)).map(|(_, tokens)| *tokens);
+            return match longest {
+                None => Some(Miss::NoMarker),
+                Some(tokens) if tokens < self.min_tokens => Some(Miss::TooShort),
+                Some(_) => None,
+            };
         };
-        seconds.map_or(f64::INFINITY, |seconds| std::time::Duration::from_secs(seconds).as_secs_f64())
+        if read >= tokens {
+            return None;
+        }
+        let is_there = self.entries.get(&digest).is_some_and(|entry| entry.lives_until >= now);
+        Some(match marks.last() {
+            None => Miss::NoMarker,
+            Some(_) if is_there => Miss::BeyondLookback,
+            Some(_) => Miss::Expired,
+        })
     }
 
     /// The marked blocks, in order; some providers mark the last one by themselves.
@@ -71,11 +93,12 @@ impl Breakpoints {
 }
 
 impl Cache for Breakpoints {
-    fn take(&mut self, _: &Sent, pieces: &Pieces, now: f64) -> Result<Figures, String> {
+    fn take(&mut self, _: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String> {
         let (ends, marks) = (pieces.ends(), self.marks(pieces)?);
         let tokens_at = |index: usize| ends.get(index).map_or(0, |(_, tokens)| *tokens);
         let hit = self.hit(&ends, &marks, now);
         let read = hit.map_or(0, tokens_at);
+        let miss = self.miss(&ends, &marks, read, now);
         for (digest, _) in ends.iter().take(hit.map_or(0, |hit| hit + 1)) {
             if let Some(entry) = self.entries.get_mut(digest).filter(|entry| entry.lives_until >= now) {
                 entry.lives_until = now + entry.seconds;
@@ -90,6 +113,8 @@ impl Cache for Breakpoints {
             own.max().unwrap_or(read)
         };
         let (hour, last) = (end_of(&[Mark::Hour]), end_of(&[Mark::Hour, Mark::Short]));
+        let end = new.last().map(|(index, _)| *index).or(hit);
+        self.last = end.and_then(|index| ends.get(index)).copied();
         for (index, mark) in &new {
             let seconds = self.seconds(*mark);
             if let Some((digest, _)) = ends.get(*index) {
@@ -97,13 +122,14 @@ impl Cache for Breakpoints {
             }
         }
         let input_tokens = pieces.tokens();
-        Ok(Figures {
+        let figures = Figures {
             input_tokens,
             read,
             written: last - hour,
             written_1h: hour - read,
             uncached: input_tokens - last,
             usd: None,
-        })
+        };
+        Ok((figures, miss))
     }
 }

@@ -5,11 +5,14 @@ mod breakpoints;
 mod pieces;
 mod prefix;
 
+use std::time::Duration;
+
 use proem_core::text::Places;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
+use crate::deliver::json::{Fields, Json, Readable, field};
 use crate::error::Error;
 use crate::models::{CacheKind, CacheRules, Model, Models};
 use crate::tokens::Tokenizer;
@@ -19,30 +22,71 @@ use pieces::Pieces;
 /// How long a turn takes when nobody says when it came.
 const SECONDS_BETWEEN_TURNS: f64 = 30.0;
 
+/// A request as the provider took it, keys in their order.
+#[derive(Debug, Clone)]
+pub struct Payload(Box<RawValue>);
+
+impl Payload {
+    /// Takes the text of a payload, which must be an object.
+    pub fn of(text: &str) -> Result<Self, String> {
+        let raw: Box<RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Self::checked(raw)
+    }
+
+    fn checked(raw: Box<RawValue>) -> Result<Self, String> {
+        if !raw.get().starts_with('{') {
+            return Err("a request is an object".into());
+        }
+        let Readable = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+        Ok(Self(raw))
+    }
+
+    fn fields(&self) -> Result<Fields, serde_json::Error> {
+        match Json::open(&self.0)? {
+            Json::Object(fields) => Ok(fields),
+            _ => Ok(Fields::new()),
+        }
+    }
+
+    /// The model that it names.
+    fn model(&self) -> Option<String> {
+        field(&self.fields().ok()?, "model").and_then(Json::text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::checked(Box::<RawValue>::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
 /// One request of a conversation.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sent {
-    /// The request, as the provider took it.
-    pub payload: Value,
+    /// The request.
+    pub payload: Payload,
     /// When it was sent, in seconds.
     pub at: Option<f64>,
     /// What the model answered.
-    #[serde(default)]
     pub reply: Option<String>,
     /// The tokens of the request, where they are known exactly.
-    #[serde(default)]
     pub tokens: Option<Vec<u32>>,
     /// The tokens of the answer.
-    #[serde(default)]
     pub reply_tokens: Option<Vec<u32>>,
+}
+
+impl From<Payload> for Sent {
+    fn from(payload: Payload) -> Self {
+        Self { payload, at: None, reply: None, tokens: None, reply_tokens: None }
+    }
 }
 
 impl Sent {
     /// Reads a file of requests, one behind the other, usually one on each line: the payload itself, or an
     /// object with `payload`.
     pub fn lines(text: &str) -> Result<Vec<Self>, Error> {
-        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
         let (mut sent, mut places) = (Vec::new(), Places::new(text));
         loop {
             let line = places.at(values.byte_offset()).line;
@@ -52,14 +96,13 @@ impl Sent {
         }
     }
 
-    fn of_value(value: Value) -> Result<Self, String> {
-        let sent = match &value {
-            Value::Object(fields) if fields.contains_key("payload") => {
-                serde_json::from_value(value).map_err(|error| error.to_string())?
-            }
-            Value::Object(_) => Self { payload: value, ..Self::default() },
-            _ => return Err("a request is an object".into()),
-        };
+    fn of_value(raw: Box<RawValue>) -> Result<Self, String> {
+        let payload = Payload::checked(raw)?;
+        let is_wrapped = payload.fields().is_ok_and(|fields| field(&fields, "payload").is_some());
+        if !is_wrapped {
+            return Ok(payload.into());
+        }
+        let sent: Self = serde_json::from_str(payload.0.get()).map_err(|error| error.to_string())?;
         match sent.at {
             Some(at) if !at.is_finite() => Err("`at` is no time".into()),
             _ => Ok(sent),
@@ -163,7 +206,34 @@ const fn as_number(tokens: usize) -> f64 {
 
 /// A cache as it fills, turn by turn.
 trait Cache {
-    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<Figures, String>;
+    /// What is paid for how many tokens, and why less is read than the request before left, if that is so.
+    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String>;
+}
+
+/// How long something lives; without a number, forever.
+fn lifetime(seconds: Option<u64>) -> f64 {
+    seconds.map_or(f64::INFINITY, |seconds| Duration::from_secs(seconds).as_secs_f64())
+}
+
+/// Why something is not read although nothing changed.
+#[derive(Debug, Clone, Copy)]
+enum Miss {
+    NoMarker,
+    TooShort,
+    Expired,
+    /// A marker stands too many blocks behind what is there.
+    BeyondLookback,
+}
+
+impl Miss {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::NoMarker => "no_marker",
+            Self::TooShort => "too_short",
+            Self::Expired => "expired",
+            Self::BeyondLookback => "beyond_lookback",
+        }
+    }
 }
 
 /// Follows the requests of one conversation through a cache.
@@ -175,21 +245,26 @@ pub fn simulate(
     sent: &[Sent],
     models: &Models,
 ) -> Result<Simulation, Error> {
-    let known = model.and_then(|name| models.find(name));
+    let named = sent.first().and_then(|first| first.payload.model());
+    let model = model.map(str::to_owned).or(named);
+    let known = model.as_deref().and_then(|name| models.find(name));
     let rules = rules(cache, known, models)?;
     let tokenizer = known.map_or(Tokenizer::Estimate, Model::tokenizer);
     let mut engine: Box<dyn Cache> = match rules.kind {
         CacheKind::Breakpoints => Box::new(breakpoints::Breakpoints::new(rules, known)),
         CacheKind::Prefix | CacheKind::Units => Box::new(prefix::Prefix::new(rules, known, tokenizer)),
     };
-    let (mut turns, mut total) = (Vec::new(), Figures { usd: Some(0.0), ..Figures::default() });
-    let (mut now, mut before): (f64, Option<Pieces>) = (0.0, None);
+    let usd = known.and_then(|model| model.input).map(|_| 0.0);
+    let (mut turns, mut total) = (Vec::new(), Figures { usd, ..Figures::default() });
+    let (mut now, mut before): (f64, Option<Pieces>) = (f64::NEG_INFINITY, None);
     for (index, request) in sent.iter().enumerate() {
-        now = request.at.unwrap_or(if index == 0 { 0.0 } else { now + SECONDS_BETWEEN_TURNS });
-        let pieces = Pieces::of(&request.payload, tokenizer, rules.is_chat_template());
-        let figures = engine.take(request, &pieces, now).map_err(|why| bad_turn(index, &why))?.priced(known);
-        let miss = before.as_ref().and_then(|before| pieces.first_change(before));
-        let miss = miss.or((index > 0 && figures.read == 0).then_some("expired_or_too_short"));
+        now = time(request, index, now).map_err(|why| bad_turn(index, &why))?;
+        let pieces = Pieces::of(&request.payload, tokenizer, rules.is_chat_template())
+            .map_err(|error| bad_turn(index, &error.to_string()))?;
+        let (figures, silent) = engine.take(request, &pieces, now).map_err(|why| bad_turn(index, &why))?;
+        let figures = figures.priced(known);
+        let miss =
+            before.as_ref().and_then(|before| pieces.first_change(before).or_else(|| silent.map(Miss::word)));
         total.add(&figures);
         turns.push(Simulated { turn: index + 1, figures, miss });
         before = Some(pieces);
@@ -197,19 +272,28 @@ pub fn simulate(
     Ok(Simulation {
         version: crate::wire::VERSION,
         cache: rules.name.clone(),
-        model: model.map(str::to_owned),
         as_of: models.as_of.clone(),
-        counted: counted(sent, tokenizer),
+        counted: counted(sent, rules, tokenizer),
+        model,
         turns,
         total,
     })
 }
 
-fn counted(sent: &[Sent], tokenizer: Tokenizer) -> String {
-    match sent.first() {
-        Some(first) if first.tokens.is_some() => "given with the requests".into(),
-        _ => tokenizer.describe(),
+/// When a request is sent.
+fn time(request: &Sent, index: usize, before: f64) -> Result<f64, String> {
+    match request.at {
+        Some(at) if at < before => Err(format!("it is sent at {at}, before the one before it")),
+        Some(at) => Ok(at),
+        None if index == 0 => Ok(0.0),
+        None => Ok(before + SECONDS_BETWEEN_TURNS),
     }
+}
+
+fn counted(sent: &[Sent], rules: &CacheRules, tokenizer: Tokenizer) -> String {
+    let is_given =
+        rules.kind != CacheKind::Breakpoints && sent.first().is_some_and(|first| first.tokens.is_some());
+    if is_given { "given with the requests".into() } else { tokenizer.describe_requests() }
 }
 
 fn bad_turn(index: usize, why: &str) -> Error {

@@ -1,10 +1,14 @@
 //! A payload as the provider's cache sees it: a row of blocks, tools first, then the system prompt, then
-//! the messages.
+//! the messages. The order of keys is part of what is compared.
 
 use proem_core::digest::Digest;
-use serde_json::Value;
 
+use super::Payload;
+use crate::deliver::json::{Fields, Json, field, without_key};
 use crate::tokens::Tokenizer;
+
+/// What an image takes, about: nobody counts its bytes as text.
+const IMAGE_TOKENS: usize = 1_500;
 
 /// Where a piece stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,22 +49,30 @@ pub(super) struct Piece {
 #[derive(Debug, Clone)]
 pub(super) struct Pieces {
     pub(super) list: Vec<Piece>,
+    /// The model that the request names: another one has a cache of its own.
+    pub(super) model: String,
 }
 
 impl Pieces {
     /// Reads any of the payloads that proem makes. Servers of open models print the system prompt first.
-    pub(super) fn of(payload: &Value, tokenizer: Tokenizer, is_chat_template: bool) -> Self {
+    pub(super) fn of(
+        payload: &Payload,
+        tokenizer: Tokenizer,
+        is_chat_template: bool,
+    ) -> Result<Self, serde_json::Error> {
+        let fields = payload.fields()?;
         let mut reader = Reader { tokenizer, list: Vec::new() };
-        reader.list_of(
-            Part::Tools,
-            payload.get("tools").or_else(|| payload.pointer("/toolConfig/tools")),
-            "tool",
-        );
-        reader.list_of(Part::System, payload.get("system"), "system");
-        reader.list_of(Part::System, payload.pointer("/systemInstruction/parts"), "system");
-        reader.list_of(Part::System, payload.get("instructions"), "system");
+        reader.list_of(Part::Tools, field(&fields, "tools"), "tool")?;
+        reader.inside(&fields, "toolConfig", "tools", Part::Tools)?;
+        reader.list_of(Part::System, field(&fields, "system"), "system")?;
+        reader.inside(&fields, "systemInstruction", "parts", Part::System)?;
+        reader.list_of(Part::System, field(&fields, "instructions"), "system")?;
+        // Another choice of tools leaves the system prompt alone, and nothing behind it.
+        if let Some(choice) = field(&fields, "tool_choice").or_else(|| field(&fields, "toolChoice")) {
+            reader.list.push(Piece { part: Part::Messages, text: written(choice)?, tokens: 0, mark: None });
+        }
         for key in ["messages", "input", "contents"] {
-            reader.messages(payload.get(key));
+            reader.messages(field(&fields, key))?;
         }
         let mut list = reader.list;
         if is_chat_template {
@@ -70,7 +82,8 @@ impl Pieces {
                 Part::Messages => 2,
             });
         }
-        Self { list }
+        let model = field(&fields, "model").or_else(|| field(&fields, "modelId")).and_then(Json::text);
+        Ok(Self { list, model: model.unwrap_or_default() })
     }
 
     /// All tokens.
@@ -85,7 +98,7 @@ impl Pieces {
 
     /// For each piece, a digest of everything up to its end, and how many tokens that is.
     pub(super) fn ends(&self) -> Vec<(Digest, usize)> {
-        let (mut ends, mut before, mut tokens) = (Vec::new(), String::new(), 0);
+        let (mut ends, mut before, mut tokens) = (Vec::new(), self.model.clone(), 0);
         for piece in &self.list {
             tokens += piece.tokens;
             let digest = Digest::of(format!("{before}\n{}", piece.text).as_bytes());
@@ -97,6 +110,9 @@ impl Pieces {
 
     /// Why the pieces of an earlier request are not all at the beginning of this one.
     pub(super) fn first_change(&self, earlier: &Self) -> Option<&'static str> {
+        if self.model != earlier.model {
+            return Some("model_changed");
+        }
         let same = self.list.iter().zip(&earlier.list).take_while(|(a, b)| a.text == b.text).count();
         earlier.list.get(same).map(|piece| piece.part.change())
     }
@@ -107,62 +123,104 @@ struct Reader {
     list: Vec<Piece>,
 }
 
+type Done = Result<(), serde_json::Error>;
+
 impl Reader {
     fn push(&mut self, part: Part, text: String, mark: Option<Mark>) {
         let tokens = self.tokenizer.count(&text);
         self.list.push(Piece { part, text, tokens, mark });
     }
 
+    /// A list one level down.
+    fn inside(&mut self, fields: &Fields, outer: &str, inner: &str, part: Part) -> Done {
+        match field(fields, outer).cloned().map(Json::opened).transpose()? {
+            Some(Json::Object(fields)) => self.list_of(part, field(&fields, inner), outer),
+            _ => Ok(()),
+        }
+    }
+
     /// A list of blocks, or one text.
-    fn list_of(&mut self, part: Part, blocks: Option<&Value>, role: &str) {
-        match blocks {
-            Some(Value::String(text)) => self.push(part, framed(role, text), None),
-            Some(Value::Array(blocks)) => {
-                for (index, block) in blocks.iter().enumerate() {
-                    self.block(part, block, if index == 0 { role } else { "" });
+    fn list_of(&mut self, part: Part, blocks: Option<&Json>, role: &str) -> Done {
+        match blocks.cloned().map(Json::opened).transpose()? {
+            Some(Json::Text(text)) => self.push(part, framed(role, &text), None),
+            Some(Json::List(blocks)) => {
+                for (index, block) in blocks.into_iter().enumerate() {
+                    self.block(part, block, if index == 0 { role } else { "" })?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
-    fn messages(&mut self, messages: Option<&Value>) {
-        for message in messages.and_then(Value::as_array).into_iter().flatten() {
-            let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
-            let is_of_system = matches!(role, "system" | "developer");
-            let is_first = self.list.iter().all(|piece| piece.part != Part::Messages);
-            let part = if is_of_system && is_first { Part::System } else { Part::Messages };
-            let content = message.get("content").or_else(|| message.get("parts"));
-            match content {
-                Some(Value::String(_) | Value::Array(_)) => self.list_of(part, content, role),
-                _ => self.block(part, message, role),
-            }
+    fn messages(&mut self, messages: Option<&Json>) -> Done {
+        let Some(Json::List(messages)) = messages.cloned().map(Json::opened).transpose()? else {
+            return Ok(());
+        };
+        let mut is_first = true;
+        for message in messages {
+            let Json::Object(fields) = message.opened()? else { continue };
+            let role = field(&fields, "role").and_then(Json::text).unwrap_or_default();
+            let is_of_system = is_first && matches!(role.as_str(), "system" | "developer");
+            is_first = is_of_system;
+            let part = if is_of_system { Part::System } else { Part::Messages };
+            let content = field(&fields, "content").or_else(|| field(&fields, "parts"));
+            self.list_of(part, content, &role)?;
+            self.other_fields(part, &fields)?;
         }
+        Ok(())
+    }
+
+    /// What a message says beside its content, such as calls of tools.
+    fn other_fields(&mut self, part: Part, fields: &Fields) -> Done {
+        let is_other = |key: &str| !matches!(key, "role" | "content" | "parts");
+        let others: Fields = fields.iter().filter(|(key, _)| is_other(key)).cloned().collect();
+        if !others.is_empty() {
+            self.push(part, written(&Json::Object(others))?, None);
+        }
+        Ok(())
     }
 
     /// One block: its text, or its JSON; a marker is no part of it.
-    fn block(&mut self, part: Part, block: &Value, role: &str) {
-        if let Some(point) = block.get("cachePoint") {
+    fn block(&mut self, part: Part, block: Json, role: &str) -> Done {
+        let Json::Object(mut fields) = block.opened()? else { return Ok(()) };
+        if let Some(point) = field(&fields, "cachePoint") {
+            let mark = mark_of(point)?;
             if let Some(last) = self.list.last_mut() {
-                last.mark = Some(mark_of(point));
+                last.mark = Some(mark);
             }
-            return;
+            return Ok(());
         }
-        let mut said = block.clone();
         let mut mark = None;
-        if let Value::Object(fields) = &mut said {
-            for key in ["cache_control", "prompt_cache_breakpoint"] {
-                mark = fields.remove(key).map(|marker| mark_of(&marker)).or(mark);
+        for key in ["cache_control", "prompt_cache_breakpoint"] {
+            if let Some(marker) = field(&fields, key) {
+                mark = Some(mark_of(marker)?);
+                fields = without_key(&fields, key).unwrap_or(fields);
             }
         }
-        let is_text = said.get("text").is_some_and(Value::is_string)
-            && said.as_object().is_some_and(|fields| fields.keys().all(|key| key == "text" || key == "type"));
-        let text = match said.get("text").and_then(Value::as_str) {
-            Some(text) if is_text => text.to_owned(),
-            _ => said.to_string(),
+        let is_text = fields.iter().all(|(key, _)| key == "text" || key == "type");
+        let text = match field(&fields, "text").and_then(Json::text) {
+            Some(text) if is_text => text,
+            _ => written(&Json::Object(fields.clone()))?,
         };
-        self.push(part, framed(role, &text), mark);
+        if is_image(&fields) {
+            self.list.push(Piece { part, text, tokens: IMAGE_TOKENS, mark });
+        } else {
+            self.push(part, framed(role, &text), mark);
+        }
+        Ok(())
     }
+}
+
+/// Tells whether a block is an image, in any of the shapes.
+fn is_image(fields: &Fields) -> bool {
+    let kind = field(fields, "type").and_then(Json::text).unwrap_or_default();
+    matches!(kind.as_str(), "image" | "image_url" | "input_image")
+        || ["image", "inlineData", "inline_data"].iter().any(|key| field(fields, key).is_some())
+}
+
+fn written(value: &Json) -> Result<String, serde_json::Error> {
+    serde_json::to_string(value)
 }
 
 /// A text with the word that chat templates put before it.
@@ -170,6 +228,8 @@ fn framed(role: &str, text: &str) -> String {
     if role.is_empty() { text.to_owned() } else { format!("<|{role}|>{text}") }
 }
 
-fn mark_of(marker: &Value) -> Mark {
-    if marker.get("ttl").and_then(Value::as_str) == Some("1h") { Mark::Hour } else { Mark::Short }
+fn mark_of(marker: &Json) -> Result<Mark, serde_json::Error> {
+    let Json::Object(fields) = marker.clone().opened()? else { return Ok(Mark::Short) };
+    let is_hour = field(&fields, "ttl").and_then(Json::text).as_deref() == Some("1h");
+    Ok(if is_hour { Mark::Hour } else { Mark::Short })
 }

@@ -1,17 +1,26 @@
 //! Caches that compare from the first token on: those of inference servers, and implicit ones of providers.
 
+use proem_core::change::estimated_tokens;
+
 use super::pieces::Pieces;
-use super::{Cache, Figures, Sent};
+use super::{Cache, Figures, Miss, Sent, lifetime};
 use crate::models::{CacheKind, CacheRules, Earlier, Model};
 use crate::tokens::Tokenizer;
-
-use proem_core::change::estimated_tokens;
 
 pub(super) struct Prefix {
     rules: CacheRules,
     min_tokens: usize,
     tokenizer: Tokenizer,
-    earlier: Vec<(Sequence, f64)>,
+    held: Vec<Held>,
+    /// The model of the last request.
+    model: String,
+}
+
+/// What is in the cache: a request, and where earlier ones that it begins with ended.
+struct Held {
+    sequence: Sequence,
+    ends: Vec<usize>,
+    lives_until: f64,
 }
 
 /// A text as it is compared: by tokens, or by bytes where no vocabulary is known.
@@ -26,20 +35,27 @@ impl Sequence {
         tokenizer.encode(text).map_or_else(|| Self::Bytes(text.as_bytes().to_vec()), Self::Tokens)
     }
 
-    fn tokens(&self) -> usize {
+    /// The length, in tokens or bytes.
+    const fn len(&self) -> usize {
         match self {
             Self::Tokens(tokens) => tokens.len(),
-            Self::Bytes(bytes) => estimated_tokens(bytes.len()),
+            Self::Bytes(bytes) => bytes.len(),
         }
     }
 
-    /// How many tokens two texts begin with in common.
+    /// How many tokens a length is.
+    const fn tokens(&self, length: usize) -> usize {
+        match self {
+            Self::Tokens(_) => length,
+            Self::Bytes(_) => estimated_tokens(length),
+        }
+    }
+
+    /// How much two texts begin with in common.
     fn common(&self, other: &Self) -> usize {
         match (self, other) {
             (Self::Tokens(a), Self::Tokens(b)) => a.iter().zip(b).take_while(|(a, b)| a == b).count(),
-            (Self::Bytes(a), Self::Bytes(b)) => {
-                estimated_tokens(a.iter().zip(b).take_while(|(a, b)| a == b).count())
-            }
+            (Self::Bytes(a), Self::Bytes(b)) => a.iter().zip(b).take_while(|(a, b)| a == b).count(),
             _ => 0,
         }
     }
@@ -55,52 +71,72 @@ impl Sequence {
 
 impl Prefix {
     pub(super) fn new(rules: &CacheRules, model: Option<&Model>, tokenizer: Tokenizer) -> Self {
-        let min_tokens = model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens);
-        let is_server = rules.is_chat_template();
+        let of_model = model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens);
         // A server of an open model has no minimum, whatever its model is called.
-        let min_tokens = if is_server { rules.min_tokens } else { min_tokens };
-        Self { rules: rules.clone(), min_tokens, tokenizer, earlier: Vec::new() }
+        let min_tokens = if rules.is_chat_template() { rules.min_tokens } else { of_model };
+        Self { rules: rules.clone(), min_tokens, tokenizer, held: Vec::new(), model: String::new() }
     }
 
-    fn hit(&self, now_sent: &Sequence, now: f64) -> usize {
-        let total = now_sent.tokens();
-        let living = self.earlier.iter().filter(|(_, until)| *until >= now);
-        let common = living.map(|(earlier, _)| {
-            let common = now_sent.common(earlier);
-            let is_whole = common == earlier.tokens();
-            if self.rules.kind == CacheKind::Units && !is_whole { 0 } else { common }
+    /// How much of a request is in the cache, and by what of it.
+    fn hit(&self, sequence: &Sequence, now: f64) -> usize {
+        let living = self.held.iter().filter(|held| held.lives_until >= now);
+        let common = living.map(|held| {
+            let common = sequence.common(&held.sequence);
+            match self.rules.kind {
+                // Only the whole of an earlier request counts.
+                CacheKind::Units => held.ends.iter().copied().filter(|end| *end <= common).max().unwrap_or(0),
+                _ => common,
+            }
         });
-        let common = common.max().unwrap_or(0).min(total.saturating_sub(self.rules.leaves));
+        let common = sequence.tokens(common.max().unwrap_or(0));
+        let common = common.min(sequence.tokens(sequence.len()).saturating_sub(self.rules.leaves));
         let stepped = common - common % self.rules.step.max(1);
         if stepped < self.min_tokens { 0 } else { stepped }
+    }
+
+    /// Holds a request and the answer to it. What it begins with is not held a second time.
+    fn hold(&mut self, mut sequence: Sequence, reply: Option<Sequence>, lives_until: f64) {
+        if self.rules.of == Earlier::Last {
+            self.held.clear();
+        }
+        let mut ends = vec![sequence.len()];
+        let is_covered = |held: &Held| sequence.common(&held.sequence) == held.sequence.len();
+        for covered in self.held.iter().filter(|held| is_covered(held)) {
+            ends.extend(&covered.ends);
+        }
+        self.held.retain(|held| !is_covered(held));
+        if let Some(reply) = reply {
+            sequence.extend(reply);
+            ends.push(sequence.len());
+        }
+        ends.sort_unstable();
+        ends.dedup();
+        self.held.push(Held { sequence, ends, lives_until });
     }
 }
 
 impl Cache for Prefix {
-    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<Figures, String> {
+    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String> {
+        if pieces.model != self.model {
+            self.model.clone_from(&pieces.model);
+            self.held.clear();
+        }
         let sequence = match &sent.tokens {
             Some(tokens) => Sequence::Tokens(tokens.clone()),
             None => Sequence::of(&pieces.text(), self.tokenizer),
         };
-        let (input_tokens, read) = (sequence.tokens(), self.hit(&sequence, now));
         let reply = match (&sent.reply_tokens, &sent.reply) {
             (Some(tokens), _) => Some(Sequence::Tokens(tokens.clone())),
             (None, Some(text)) => Some(Sequence::of(&format!("<|assistant|>{text}"), self.tokenizer)),
             (None, None) => None,
         };
-        let seconds = self
-            .rules
-            .seconds
-            .map_or(f64::INFINITY, |seconds| std::time::Duration::from_secs(seconds).as_secs_f64());
-        if self.rules.of == Earlier::Last {
-            self.earlier.clear();
-        }
-        let mut answered = sequence.clone();
-        self.earlier.push((sequence, now + seconds));
-        if let Some(reply) = reply {
-            answered.extend(reply);
-            self.earlier.push((answered, now + seconds));
-        }
-        Ok(Figures { input_tokens, read, uncached: input_tokens - read, ..Figures::default() })
+        let (input_tokens, read) = (sequence.tokens(sequence.len()), self.hit(&sequence, now));
+        let miss = match read {
+            0 if input_tokens < self.min_tokens => Some(Miss::TooShort),
+            0 => Some(Miss::Expired),
+            _ => None,
+        };
+        self.hold(sequence, reply, now + lifetime(self.rules.seconds));
+        Ok((Figures { input_tokens, read, uncached: input_tokens - read, ..Figures::default() }, miss))
     }
 }

@@ -1,7 +1,12 @@
 //! The vendors' own worked examples.
 
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// A request that is sent when its turn comes.
+fn sent(payload: &Value) -> Sent {
+    Payload::of(&payload.to_string()).unwrap().into()
+}
 
 fn models() -> Models {
     Models::built_in().unwrap()
@@ -26,7 +31,7 @@ fn blocks(count: usize, marks: &[usize]) -> Sent {
         block
     };
     let content: Vec<Value> = (1..=count).map(block).collect();
-    Sent { payload: json!({ "messages": [{ "role": "user", "content": content }] }), ..Sent::default() }
+    sent(&json!({ "messages": [{ "role": "user", "content": content }] }))
 }
 
 /// About how many blocks of a thousand tokens that is.
@@ -59,15 +64,15 @@ fn of_two_lifetimes_each_pays_for_its_part() {
         }
         block
     };
-    let sent = |blocks: Vec<Value>| Sent { payload: json!({ "system": blocks }), ..Sent::default() };
-    let first = sent(vec![block("a", Some("1h"))]);
+    let of = |blocks: Vec<Value>| sent(&json!({ "system": blocks }));
+    let first = of(vec![block("a", Some("1h"))]);
     let second =
-        sent(vec![block("a", Some("1h")), block("b", Some("1h")), block("c", Some("5m")), block("d", None)]);
+        of(vec![block("a", Some("1h")), block("b", Some("1h")), block("c", Some("5m")), block("d", None)]);
     let simulation = simulate("anthropic", Some("claude-opus-5"), &[first, second], &models()).unwrap();
     let turn = simulation.turns[1].figures;
     let parts = [turn.read, turn.written_1h, turn.written, turn.uncached].map(thousands);
     assert_eq!(parts, [1, 1, 1, 1]);
-    let wrong = sent(vec![block("a", Some("5m")), block("b", Some("1h"))]);
+    let wrong = of(vec![block("a", Some("5m")), block("b", Some("1h"))]);
     assert!(simulate("anthropic", None, &[wrong], &models()).is_err());
 }
 
@@ -79,16 +84,16 @@ fn five_markers_are_refused() {
 
 #[test]
 fn below_the_minimum_nothing_is_cached() {
-    let small = |marks: &[usize]| {
-        let mut sent = blocks(1, marks);
-        sent.payload["messages"][0]["content"][0]["text"] = json!(text("small", 400));
-        sent
+    let small = |_: &[usize]| {
+        let block =
+            json!({ "type": "text", "text": text("small", 400), "cache_control": { "type": "ephemeral" } });
+        sent(&json!({ "messages": [{ "role": "user", "content": [block] }] }))
     };
     let simulation =
         simulate("anthropic", Some("claude-opus-5"), &[small(&[1]), small(&[1])], &models()).unwrap();
     assert_eq!(simulation.turns[1].figures.read, 0);
     assert_eq!(simulation.turns[1].figures.written, 0);
-    assert_eq!(simulation.turns[1].miss, Some("expired_or_too_short"));
+    assert_eq!(simulation.turns[1].miss, Some("too_short"));
 }
 
 #[test]
@@ -111,12 +116,7 @@ fn money_is_what_the_table_says() {
 
 /// The tokens of a server, said exactly.
 fn tokens(list: std::ops::Range<u32>, reply: &[u32]) -> Sent {
-    Sent {
-        payload: json!({}),
-        tokens: Some(list.collect()),
-        reply_tokens: Some(reply.to_vec()),
-        ..Sent::default()
-    }
+    Sent { tokens: Some(list.collect()), reply_tokens: Some(reply.to_vec()), ..sent(&json!({})) }
 }
 
 #[test]
@@ -166,12 +166,97 @@ fn padding_to_the_minimum_pays_as_published() {
 
 #[test]
 fn a_clock_on_the_first_line_is_named_as_the_reason() {
-    let sent = |clock: &str| Sent {
-        payload: json!({ "system": [{ "type": "text", "text": format!("{clock}\n{}", text("prompt", 2000)), "cache_control": { "type": "ephemeral" } }] }),
-        ..Sent::default()
+    let at = |clock: &str| {
+        sent(
+            &json!({ "system": [{ "type": "text", "text": format!("{clock}\n{}", text("prompt", 2000)), "cache_control": { "type": "ephemeral" } }] }),
+        )
     };
     let simulation =
-        simulate("anthropic", Some("claude-opus-5"), &[sent("9:00"), sent("9:01")], &models()).unwrap();
+        simulate("anthropic", Some("claude-opus-5"), &[at("9:00"), at("9:01")], &models()).unwrap();
     assert_eq!(simulation.turns[1].miss, Some("system_changed"));
     assert_eq!(simulation.turns[1].figures.read, 0);
+}
+
+#[test]
+fn another_model_has_a_cache_of_its_own() {
+    for (cache, model) in [("anthropic", "claude-opus-5"), ("openai", "gpt-5")] {
+        let of = |model: &str| {
+            let mut payload: Value = serde_json::from_str(blocks(10, &[10]).payload.0.get()).unwrap();
+            payload["model"] = json!(model);
+            sent(&payload)
+        };
+        let all = [of(model), of("other"), of(model)];
+        let simulation = simulate(cache, None, &all, &models()).unwrap();
+        assert_eq!((simulation.turns[1].miss, simulation.turns[1].figures.read), (Some("model_changed"), 0));
+        assert_eq!(simulation.model.as_deref(), Some(model), "the payload names it");
+    }
+}
+
+#[test]
+fn a_request_without_markers_and_one_that_came_too_late_are_told_apart() {
+    let miss =
+        |sent: &[Sent]| simulate("anthropic", Some("claude-opus-5"), sent, &models()).unwrap().turns[1].miss;
+    assert_eq!(miss(&[blocks(3, &[]), blocks(3, &[])]), Some("no_marker"));
+    let late = Sent { at: Some(1e6), ..blocks(3, &[3]) };
+    assert_eq!(miss(&[blocks(3, &[3]), late]), Some("expired"));
+}
+
+#[test]
+fn what_stands_too_far_back_is_named() {
+    let simulation =
+        simulate("anthropic", Some("claude-opus-5"), &[blocks(10, &[10]), blocks(40, &[40])], &models())
+            .unwrap();
+    assert_eq!(simulation.turns[1].miss, Some("beyond_lookback"));
+}
+
+#[test]
+fn calls_of_tools_count_and_their_change_is_seen() {
+    let of = |argument: &str| {
+        let call =
+            json!({ "id": "1", "type": "function", "function": { "name": "x", "arguments": argument } });
+        sent(
+            &json!({ "messages": [{ "role": "assistant", "content": "ok", "tool_calls": [call] }, { "role": "user", "content": "go" }] }),
+        )
+    };
+    let simulation =
+        simulate("openai", Some("gpt-5"), &[of(&"x ".repeat(4000)), of("y")], &models()).unwrap();
+    assert!(simulation.turns[0].figures.input_tokens > 4000);
+    assert_eq!(simulation.turns[1].miss, Some("messages_changed"));
+}
+
+#[test]
+fn the_order_of_keys_and_the_choice_of_tools_are_compared() {
+    let system = text("prompt", 2000);
+    let of = |tool: &str, choice: &str| -> Sent {
+        let mark = r#"{"type":"ephemeral"}"#;
+        let payload = format!(
+            r#"{{"tools":[{tool}],"system":[{{"type":"text","text":"{system}","cache_control":{mark}}}],"tool_choice":{choice},"messages":[{{"role":"user","content":[{{"type":"text","text":"{system}","cache_control":{mark}}}]}}]}}"#
+        );
+        Payload::of(&payload).unwrap().into()
+    };
+    let (one, other) = (r#"{"name":"a","description":"b"}"#, r#"{"description":"b","name":"a"}"#);
+    let miss = |second: Sent| {
+        let simulation =
+            simulate("anthropic", Some("claude-opus-5"), &[of(one, "{}"), second], &models()).unwrap();
+        (simulation.turns[1].miss, thousands(simulation.turns[1].figures.read))
+    };
+    assert_eq!(miss(of(one, "{}")), (None, 4));
+    assert_eq!(miss(of(other, "{}")), (Some("tools_changed"), 0));
+    assert_eq!(miss(of(one, r#"{"type":"any"}"#)), (Some("messages_changed"), 2));
+}
+
+#[test]
+fn a_request_that_lacks_the_last_byte_of_an_earlier_one_is_no_whole() {
+    let words = "word ".repeat(1000);
+    let of =
+        |end: &str| sent(&json!({ "messages": [{ "role": "user", "content": format!("{words}{end}") }] }));
+    let simulation = simulate("deepseek", None, &[of("ab"), of("ac and more")], &models()).unwrap();
+    assert_eq!(simulation.turns[1].figures.read, 0);
+}
+
+#[test]
+fn time_does_not_go_back() {
+    let late = Sent { at: Some(10.0), ..blocks(1, &[1]) };
+    let early = Sent { at: Some(5.0), ..blocks(1, &[1]) };
+    assert!(simulate("anthropic", None, &[late, early], &models()).is_err());
 }

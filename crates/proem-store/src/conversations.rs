@@ -1,0 +1,187 @@
+//! When a prompt is built, and when the stored one is used.
+
+mod answer;
+mod change;
+mod compact;
+mod recent;
+
+use std::sync::Arc;
+
+use proem::stored::StoredPrompt;
+use proem::{Build, Caller, Engine, Fingerprint, Policy, Request};
+use proem_core::frozen::Frozen;
+use proem_core::note::{Code, Note, Severity};
+
+use crate::record::{Epoch, EpochHead, now};
+use crate::{Store, StoreError, is_conversation_id};
+
+pub use answer::{Answer, ConversationError};
+pub use change::{Drift, Plan, Rebuilt};
+pub use compact::{Begun, TIME_OF_COMPACTION};
+
+use recent::Recent;
+
+/// The reason of the first epoch.
+const STARTUP: &str = "startup";
+
+/// Conversations in a store.
+pub struct Conversations {
+    store: Arc<dyn Store>,
+    engine: Engine,
+    recent: Recent,
+}
+
+/// An epoch whose prompt has been read.
+#[derive(Debug)]
+pub struct Kept {
+    /// What is known about it.
+    pub head: EpochHead,
+    /// The prompt.
+    pub frozen: Frozen,
+    /// The request that it was built for.
+    pub request: Request,
+}
+
+impl Kept {
+    fn of(epoch: Epoch) -> Result<Self, StoreError> {
+        let name = format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation);
+        let damaged = |why: String| StoreError::Damaged { what: name.clone(), why };
+        let frozen = epoch.prompt.frozen().map_err(|error| damaged(error.to_string()))?;
+        if frozen.digest().hex() != epoch.head.digest {
+            return Err(damaged("its prompt is not that of its digest".into()));
+        }
+        let request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
+        Ok(Self { head: epoch.head, frozen, request })
+    }
+
+    /// The fingerprint of what is sent.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self.frozen.prefix(), self.request.tools.as_deref().unwrap_or_default())
+    }
+}
+
+impl Conversations {
+    /// Conversations that are kept in `store`, with prompts that `engine` builds.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, engine: Engine) -> Self {
+        Self { store, engine, recent: Recent::default() }
+    }
+
+    /// Where they are kept.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The current epoch of a conversation, as it is stored.
+    pub fn current(&self, id: &str) -> Result<Option<Arc<Kept>>, ConversationError> {
+        check_id(id)?;
+        let number = self.store.current_number(id)?;
+        if number == 0 {
+            return Ok(None);
+        }
+        if let Some(known) = self.recent.get(id, number) {
+            return Ok(Some(known));
+        }
+        let Some(epoch) = self.store.current(id)? else { return Ok(None) };
+        self.remember(epoch).map(Some)
+    }
+
+    /// One epoch of a conversation.
+    pub fn epoch(&self, id: &str, number: u64) -> Result<Option<Kept>, ConversationError> {
+        check_id(id)?;
+        Ok(self.store.epoch(id, number)?.map(Kept::of).transpose()?)
+    }
+
+    /// The current epoch; a conversation that is not known is an error.
+    fn known(&self, id: &str) -> Result<Arc<Kept>, ConversationError> {
+        self.current(id)?.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))
+    }
+
+    fn remember(&self, epoch: Epoch) -> Result<Arc<Kept>, ConversationError> {
+        let kept = Arc::new(Kept::of(epoch)?);
+        self.recent.put(&kept);
+        Ok(kept)
+    }
+
+    /// Everything that one turn needs. The first turn builds and keeps the prompt, later ones get it as it was
+    /// kept; a change that the request names opens a new epoch if the profile allows that.
+    pub fn turn(&self, id: &str, request: &Request, caller: Caller) -> Result<Answer, ConversationError> {
+        let (kept, is_reused, mut notes) = if let Some(kept) = self.current(id)? {
+            self.follow(kept, request, caller)?
+        } else {
+            let build = self.engine.build(request, caller)?;
+            let opening = Opening { id, number: 1, reason: STARTUP, request, caller };
+            let (kept, is_own) = self.open(&opening, &build)?;
+            let notes = if is_own { build.frozen.notes().to_vec() } else { Vec::new() };
+            (kept, !is_own, notes)
+        };
+        let whole = if kept.head.has_turn {
+            let now = Request { profile: Some(kept.head.profile.clone()), ..request.clone() };
+            match self.engine.observe(&now, caller) {
+                Ok(observed) => {
+                    notes.extend(observed.notes);
+                    Some(observed.suffix.behind(&kept.frozen))
+                }
+                Err(error) => {
+                    let message = format!("the facts of this turn could not be observed: {error}");
+                    notes.push(Note::new(Code::Absent, Severity::Warning, message));
+                    None
+                }
+            }
+        } else {
+            None
+        };
+        Ok(Answer { kept, is_reused, whole, notes })
+    }
+
+    /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
+    fn open(&self, opening: &Opening<'_>, build: &Build) -> Result<(Arc<Kept>, bool), ConversationError> {
+        let epoch = opening.epoch(build)?;
+        let stored = self.store.open(&epoch)?;
+        let is_own = stored == epoch;
+        Ok((self.remember(stored)?, is_own))
+    }
+}
+
+/// An epoch that is to be opened, and why.
+struct Opening<'o> {
+    id: &'o str,
+    number: u64,
+    reason: &'o str,
+    request: &'o Request,
+    caller: Caller,
+}
+
+impl Opening<'_> {
+    /// The epoch as it is to be stored.
+    fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
+        let policy = Policy::of(self.request, self.caller)?;
+        let prompt = StoredPrompt::of(&build.frozen)
+            .map_err(|error| StoreError::Damaged { what: "the prompt".into(), why: error.to_string() })?;
+        let head = EpochHead {
+            conversation: self.id.to_owned(),
+            number: self.number,
+            reason: self.reason.to_owned(),
+            digest: build.frozen.digest().hex(),
+            fingerprint: build.fingerprint.whole.hex(),
+            profile: build.frozen.profile().to_owned(),
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            cwd: policy.cwd,
+            model: self.request.model.clone(),
+            has_turn: policy.has_turn,
+            opened_at: now(),
+        };
+        Ok(Epoch { head, prompt, request: without_turn(self.request).to_json()? })
+    }
+}
+
+/// The request without what belongs to one turn: it is kept to build the next prompt from.
+fn without_turn(request: &Request) -> Request {
+    Request { messages: None, prompt: None, images: None, recalled: None, ..request.clone() }
+}
+
+fn check_id(id: &str) -> Result<(), ConversationError> {
+    if is_conversation_id(id) { Ok(()) } else { Err(ConversationError::BadId) }
+}

@@ -1,0 +1,123 @@
+//! What a turn answers, and why it may not.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proem::{Error, Kind};
+use proem_core::carrier::Carrier;
+use proem_core::frozen::Body;
+use proem_core::note::Note;
+
+use super::Kept;
+use crate::StoreError;
+
+/// What one turn needs.
+#[derive(Debug)]
+pub struct Answer {
+    /// The epoch in force.
+    pub kept: Arc<Kept>,
+    /// Whether the prompt was there before.
+    pub is_reused: bool,
+    /// The frozen prompt with what belongs to this turn behind it; `None` when there is no such thing.
+    pub whole: Option<Body>,
+    /// What a reader should know.
+    pub notes: Vec<Note>,
+}
+
+impl Answer {
+    /// Everything that the model reads.
+    #[must_use]
+    pub fn body(&self) -> &Body {
+        self.whole.as_ref().unwrap_or_else(|| self.kept.frozen.body())
+    }
+
+    /// The text of a carrier.
+    #[must_use]
+    pub fn text(&self, carrier: Carrier) -> Option<&str> {
+        self.body().text(carrier)
+    }
+}
+
+/// Why a conversation did not answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConversationError {
+    /// The prompt could not be built.
+    Build(Error),
+    /// The store did not do its work.
+    Store(StoreError),
+    /// What names a conversation is no name.
+    BadId,
+    /// There is no such conversation.
+    NoConversation(String),
+    /// There is no such compaction, or not any more.
+    NoCompaction,
+    /// The profile does not rebuild for this reason.
+    NotAllowed {
+        /// The reason.
+        reason: &'static str,
+        /// The profile.
+        profile: String,
+    },
+}
+
+impl ConversationError {
+    /// Tells whether what the caller gave is wrong.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Build(error) => error.kind() == Kind::Usage,
+            Self::Store(_) => false,
+            Self::BadId | Self::NoConversation(_) | Self::NoCompaction | Self::NotAllowed { .. } => true,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Build(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::BadId => Some("use 1 to 128 letters, digits, `.`, `_`, `:` and `-`".into()),
+            Self::NoConversation(_) => Some("its first turn makes it".into()),
+            Self::NoCompaction => Some("begin it again".into()),
+            Self::NotAllowed { reason, .. } => {
+                Some(format!("add `{reason}` to `rebuild` in a profile that extends this one"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for ConversationError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(error) => error.fmt(formatter),
+            Self::Store(error) => error.fmt(formatter),
+            Self::BadId => formatter.write_str("that is no name of a conversation"),
+            Self::NoConversation(id) => write!(formatter, "there is no conversation `{id}`"),
+            Self::NoCompaction => {
+                formatter.write_str("there is no such compaction, or it was ended or took too long")
+            }
+            Self::NotAllowed { reason, profile } => {
+                write!(
+                    formatter,
+                    "the profile `{profile}` does not build its prompt anew for the reason `{reason}`"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConversationError {}
+
+impl From<Error> for ConversationError {
+    fn from(error: Error) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl From<StoreError> for ConversationError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,160 @@
+//! Compaction in two steps: a call that summarises, and the new epoch behind it.
+
+use std::sync::Arc;
+
+use proem::{Caller, Engine, Policy, Request, compaction_instructions};
+use proem_core::carrier::Carrier;
+use proem_core::frozen::Body;
+use proem_core::profile::{Compaction as Way, Reason};
+
+use super::{ConversationError, Conversations, Kept, Opening, Rebuilt};
+use crate::StoreError;
+use crate::record::{Compaction, now};
+
+/// How long a compaction may take, in milliseconds.
+pub const TIME_OF_COMPACTION: i64 = 15 * 60 * 1000;
+
+/// A compaction that was begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// What names it.
+    pub token: String,
+    /// How the summarising call is made.
+    pub way: Way,
+    /// The epoch that it starts from.
+    pub from: u64,
+    /// What the summarising call reads.
+    pub body: Body,
+    /// What the model is told. With [`Way::Append`] it stands at the end of the system prompt already; with
+    /// [`Way::Aligned`] it is the last message of the user.
+    pub instructions: String,
+}
+
+impl Begun {
+    /// The text of a carrier in the summarising call.
+    #[must_use]
+    pub fn text(&self, carrier: Carrier) -> Option<String> {
+        let text = self.body.text(carrier).map(str::to_owned);
+        match (self.way, carrier) {
+            (Way::Append, Carrier::System) => {
+                Some(format!("{}\n\n{}", text.unwrap_or_default(), self.instructions))
+            }
+            _ => text,
+        }
+    }
+}
+
+impl Conversations {
+    /// Begins a compaction. The epoch in force stays in force until the compaction is committed; a request, if
+    /// given, is the one for the prompt behind it.
+    pub fn begin_compaction(
+        &self,
+        id: &str,
+        request: Option<&Request>,
+        caller: Caller,
+    ) -> Result<Begun, ConversationError> {
+        let kept = self.known(id)?;
+        let next = request.cloned().unwrap_or_else(|| kept.request.clone());
+        let policy = Policy::of(&kept.request, caller)?;
+        if !policy.rebuild.contains(&Reason::Compaction) && policy.compaction == Way::Append {
+            return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
+        }
+        let instructions = compaction_instructions(&next, caller)?;
+        let (rebuilt, body) = match policy.compaction {
+            Way::Aligned => (None, kept.frozen.body().clone()),
+            Way::Append => {
+                let build = self.engine().build(&next, caller)?;
+                let number = kept.head.number + 1;
+                let opening = Opening { id, number, reason: "compaction", request: &next, caller };
+                let rebuilt = opening.epoch(&build)?;
+                (Some(rebuilt), build.frozen.body().clone())
+            }
+        };
+        let token = token()?;
+        self.store.begin_compaction(&Compaction {
+            token: token.clone(),
+            conversation: id.to_owned(),
+            from: kept.head.number,
+            rebuilt,
+            request: super::without_turn(&next).to_json()?,
+            expires_at: now() + TIME_OF_COMPACTION,
+        })?;
+        Ok(Begun { token, way: policy.compaction, from: kept.head.number, body, instructions })
+    }
+
+    /// Opens the epoch behind a compaction. Asked again, it answers with the epoch that was opened.
+    pub fn commit_compaction(
+        &self,
+        id: &str,
+        token: &str,
+        caller: Caller,
+    ) -> Result<Arc<Kept>, ConversationError> {
+        let Compaction { from, rebuilt, request, .. } = self.begun(id, token)?;
+        let opened = match rebuilt {
+            Some(rebuilt) => self.remember(self.store.open(&rebuilt)?)?,
+            None => self.open_aligned(id, from, &request, caller)?,
+        };
+        self.store.end_compaction(token)?;
+        // Somebody may have opened an epoch for another reason meanwhile.
+        if opened.head.reason != "compaction" {
+            return Err(StoreError::Conflict { current: opened.head.number }.into());
+        }
+        Ok(opened)
+    }
+
+    fn open_aligned(
+        &self,
+        id: &str,
+        from: u64,
+        request: &str,
+        caller: Caller,
+    ) -> Result<Arc<Kept>, ConversationError> {
+        let request = Request::from_json(request)?;
+        let kept = self.known(id)?;
+        if kept.head.number != from {
+            return Ok(kept);
+        }
+        let policy = Policy::of(&kept.request, caller)?;
+        // A profile that keeps its prompt through compactions goes on with the very same bytes.
+        if !policy.rebuild.contains(&Reason::Compaction) {
+            let same = self.store.epoch(id, from)?.ok_or(ConversationError::NoCompaction)?;
+            let mut next = same;
+            next.head.number = from + 1;
+            next.head.reason = "compaction".into();
+            next.head.opened_at = now();
+            return self.remember(self.store.open(&next)?);
+        }
+        match self.rebuild(&kept, &request, Reason::Compaction, caller)? {
+            Rebuilt::Opened(opened) | Rebuilt::Unchanged(opened) => Ok(opened),
+        }
+    }
+
+    /// Ends a compaction without an epoch.
+    pub fn abort_compaction(&self, id: &str, token: &str) -> Result<(), ConversationError> {
+        self.begun(id, token)?;
+        self.store.end_compaction(token)?;
+        Ok(())
+    }
+
+    /// A compaction of this conversation that is still open.
+    fn begun(&self, id: &str, token: &str) -> Result<Compaction, ConversationError> {
+        super::check_id(id)?;
+        let found = self.store.compaction(token)?;
+        let is_open = |begun: &Compaction| begun.conversation == id && begun.expires_at >= now();
+        found.filter(is_open).ok_or(ConversationError::NoCompaction)
+    }
+
+    const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// 128 random bits, in hexadecimal.
+fn token() -> Result<String, StoreError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
+        place: "the system's random numbers".into(),
+        why: error.to_string(),
+    })?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}

@@ -1,0 +1,104 @@
+//! Keeps what must not change: frozen prompts of conversations, epoch by epoch, and versions of templates.
+//!
+//! A [`Store`] keeps; [`Conversations`] decides when a prompt is built. Acknowledged means durable, and of
+//! several who build the first prompt of a conversation at once, all get the bytes of the one that won.
+
+mod conversations;
+mod error;
+mod memory;
+mod record;
+mod sqlite;
+mod transfer;
+
+use std::path::PathBuf;
+
+pub use conversations::{
+    Answer, Begun, ConversationError, Conversations, Drift, Kept, Plan, Rebuilt, TIME_OF_COMPACTION,
+};
+pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use record::{
+    Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion, is_conversation_id,
+};
+pub use sqlite::SqliteStore;
+pub use transfer::{Record, TransferError, Transferred, export, import};
+
+/// What keeps prompts. Every method either did all of its work durably, or none of it.
+pub trait Store: Send + Sync {
+    /// The current epoch of a conversation.
+    fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError>;
+
+    /// The number of the current epoch; 0 when there is none.
+    fn current_number(&self, conversation: &str) -> Result<u64, StoreError>;
+
+    /// One epoch of a conversation.
+    fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError>;
+
+    /// All epochs of a conversation, the first one first.
+    fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError>;
+
+    /// Opens an epoch: stores it if its number is the next one of its conversation. Returns what is stored under
+    /// that number, which is another one's epoch if that one was first.
+    fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError>;
+
+    /// Conversations, the one with the newest epoch first.
+    fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError>;
+
+    /// Forgets a conversation; tells whether there was one.
+    fn remove(&self, conversation: &str) -> Result<bool, StoreError>;
+
+    /// Keeps a compaction that was begun.
+    fn begin_compaction(&self, compaction: &Compaction) -> Result<(), StoreError>;
+
+    /// A compaction that was begun.
+    fn compaction(&self, token: &str) -> Result<Option<Compaction>, StoreError>;
+
+    /// Forgets a compaction; tells whether there was one.
+    fn end_compaction(&self, token: &str) -> Result<bool, StoreError>;
+
+    /// The current template.
+    fn template(&self) -> Result<Option<TemplateVersion>, StoreError>;
+
+    /// One version of the template.
+    fn template_version(&self, version: u64) -> Result<Option<TemplateVersion>, StoreError>;
+
+    /// Versions of the template, the newest first, below a version if one is given.
+    fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError>;
+
+    /// Stores a new version. Fails with a conflict when the current one is not `expected`, if that is said.
+    fn put_template(
+        &self,
+        text: &str,
+        author: Option<&str>,
+        expected: Option<u64>,
+    ) -> Result<TemplateVersion, StoreError>;
+
+    /// Stores a version as it was, if it is the next one: for a restored backup.
+    fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError>;
+
+    /// Looks for damage: what is kept must be readable, whole, and what its digest says.
+    fn check(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Removes texts that no epoch has any more; tells how many bytes.
+    fn prune(&self) -> Result<u64, StoreError>;
+
+    /// A number that is another one after anybody else wrote.
+    fn generation(&self) -> Result<u64, StoreError>;
+
+    /// What kind it is, and where, for people; without a password.
+    fn describe(&self) -> String;
+}
+
+/// Opens the store that a text names: a path, `sqlite:PATH`, or `postgres://…`.
+pub fn open(place: &str) -> Result<Box<dyn Store>, StoreError> {
+    if place.starts_with("postgres://") || place.starts_with("postgresql://") {
+        // POSTGRES
+        return Err(StoreError::Unusable {
+            place: "postgres".into(),
+            why: "this proem was built without PostgreSQL".into(),
+            hint: "build it with the feature `postgres`".into(),
+        });
+    }
+    let path = place.strip_prefix("sqlite:").unwrap_or(place);
+    Ok(Box::new(SqliteStore::open(&PathBuf::from(path))?))
+}

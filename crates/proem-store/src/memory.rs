@@ -1,0 +1,214 @@
+//! A store that forgets everything when the program ends: for tests and for trying things out.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
+use crate::{Store, StoreError};
+
+/// Keeps everything in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    conversations: BTreeMap<String, Vec<Epoch>>,
+    compactions: BTreeMap<String, Compaction>,
+    templates: Vec<TemplateVersion>,
+    writes: u64,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nobody leaves it half changed: a panic elsewhere does no harm.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Store for MemoryStore {
+    fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
+        Ok(self.kept().conversations.get(conversation).and_then(|epochs| epochs.last()).cloned())
+    }
+
+    fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
+        let kept = self.kept();
+        Ok(kept
+            .conversations
+            .get(conversation)
+            .and_then(|epochs| epochs.last())
+            .map_or(0, |last| last.head.number))
+    }
+
+    fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError> {
+        let kept = self.kept();
+        let epochs = kept.conversations.get(conversation).into_iter().flatten();
+        Ok(epochs.into_iter().find(|epoch| epoch.head.number == number).cloned())
+    }
+
+    fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError> {
+        let kept = self.kept();
+        Ok(kept
+            .conversations
+            .get(conversation)
+            .into_iter()
+            .flatten()
+            .map(|epoch| epoch.head.clone())
+            .collect())
+    }
+
+    fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
+        let mut kept = self.kept();
+        let epochs = kept.conversations.entry(epoch.head.conversation.clone()).or_default();
+        let last = epochs.last().map_or(0, |last| last.head.number);
+        if epoch.head.number == last + 1 {
+            epochs.push(epoch.clone());
+            kept.writes += 1;
+            return Ok(epoch.clone());
+        }
+        let known = epochs.iter().find(|known| known.head.number == epoch.head.number).cloned();
+        if epochs.is_empty() {
+            kept.conversations.remove(&epoch.head.conversation);
+        }
+        known.ok_or(StoreError::Conflict { current: last })
+    }
+
+    fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError> {
+        let kept = self.kept();
+        let mut heads: Vec<ConversationHead> =
+            kept.conversations.values().filter_map(|epochs| head(epochs)).collect();
+        heads.sort_by(|a, b| (b.opened_at, &b.conversation).cmp(&(a.opened_at, &a.conversation)));
+        let after = query.after.as_deref().and_then(record::read_place);
+        let is_wanted = |head: &ConversationHead| {
+            let is_behind = after
+                .as_ref()
+                .is_none_or(|(time, name)| (head.opened_at, &head.conversation) < (*time, name));
+            let is_found = query
+                .search
+                .as_deref()
+                .is_none_or(|part| head.conversation.contains(part) || head.cwd.contains(part));
+            is_behind && is_found
+        };
+        let mut items: Vec<ConversationHead> =
+            heads.into_iter().filter(is_wanted).take(query.most + 1).collect();
+        Ok(page(&mut items, query.most))
+    }
+
+    fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
+        let mut kept = self.kept();
+        kept.compactions.retain(|_, compaction| compaction.conversation != conversation);
+        kept.writes += 1;
+        Ok(kept.conversations.remove(conversation).is_some())
+    }
+
+    fn begin_compaction(&self, compaction: &Compaction) -> Result<(), StoreError> {
+        self.kept().compactions.insert(compaction.token.clone(), compaction.clone());
+        Ok(())
+    }
+
+    fn compaction(&self, token: &str) -> Result<Option<Compaction>, StoreError> {
+        Ok(self.kept().compactions.get(token).cloned())
+    }
+
+    fn end_compaction(&self, token: &str) -> Result<bool, StoreError> {
+        Ok(self.kept().compactions.remove(token).is_some())
+    }
+
+    fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {
+        Ok(self.kept().templates.last().cloned())
+    }
+
+    fn template_version(&self, version: u64) -> Result<Option<TemplateVersion>, StoreError> {
+        Ok(self.kept().templates.iter().find(|template| template.version == version).cloned())
+    }
+
+    fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError> {
+        let kept = self.kept();
+        let versions = kept.templates.iter().rev();
+        Ok(versions
+            .filter(|template| below.is_none_or(|below| template.version < below))
+            .take(most)
+            .cloned()
+            .collect())
+    }
+
+    fn put_template(
+        &self,
+        text: &str,
+        author: Option<&str>,
+        expected: Option<u64>,
+    ) -> Result<TemplateVersion, StoreError> {
+        let mut kept = self.kept();
+        let current = kept.templates.last().map_or(0, |template| template.version);
+        if expected.is_some_and(|expected| expected != current) {
+            return Err(StoreError::Conflict { current });
+        }
+        let author = author.map(str::to_owned);
+        let template = TemplateVersion {
+            version: current + 1,
+            text: text.to_owned(),
+            author,
+            written_at: record::now(),
+        };
+        kept.templates.push(template.clone());
+        kept.writes += 1;
+        Ok(template)
+    }
+
+    fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
+        let mut kept = self.kept();
+        let current = kept.templates.last().map_or(0, |last| last.version);
+        if template.version != current + 1 {
+            return Err(StoreError::Conflict { current });
+        }
+        kept.templates.push(template.clone());
+        kept.writes += 1;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn prune(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    fn generation(&self) -> Result<u64, StoreError> {
+        Ok(self.kept().writes)
+    }
+
+    fn describe(&self) -> String {
+        "memory".into()
+    }
+}
+
+fn head(epochs: &[Epoch]) -> Option<ConversationHead> {
+    let (first, last) = (&epochs.first()?.head, &epochs.last()?.head);
+    Some(ConversationHead {
+        conversation: last.conversation.clone(),
+        epoch: last.number,
+        reason: last.reason.clone(),
+        profile: last.profile.clone(),
+        cwd: last.cwd.clone(),
+        model: last.model.clone(),
+        began_at: first.opened_at,
+        opened_at: last.opened_at,
+    })
+}
+
+/// A page of one item less than was asked for; the one too many says that there are more.
+pub(crate) fn page(items: &mut Vec<ConversationHead>, most: usize) -> Page<ConversationHead> {
+    let has_more = items.len() > most;
+    items.truncate(most);
+    let next =
+        items.last().filter(|_| has_more).map(|last| record::place(last.opened_at, &last.conversation));
+    Page { items: std::mem::take(items), next }
+}

@@ -1,0 +1,172 @@
+//! What is kept.
+
+use std::collections::BTreeMap;
+
+use proem::stored::StoredPrompt;
+use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Longest name of a conversation.
+const ID_BYTES_MAX: usize = 128;
+
+/// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`.
+#[must_use]
+pub fn is_conversation_id(id: &str) -> bool {
+    (1..=ID_BYTES_MAX).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
+}
+
+/// The life of one frozen prompt in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Epoch {
+    /// What is known about it without its texts.
+    pub head: EpochHead,
+    /// The prompt.
+    pub prompt: StoredPrompt,
+    /// The request that it was built for, as JSON, without the conversation's messages.
+    pub request: String,
+}
+
+/// What is known about an epoch without its texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochHead {
+    /// The conversation.
+    pub conversation: String,
+    /// The number, from 1.
+    pub number: u64,
+    /// Why it was opened.
+    pub reason: String,
+    /// The digest of the prefix, in hexadecimal.
+    pub digest: String,
+    /// The fingerprint of prefix and tools, in hexadecimal.
+    pub fingerprint: String,
+    /// The profile.
+    pub profile: String,
+    /// The version of proem that built it.
+    pub engine: String,
+    /// The working directory.
+    pub cwd: String,
+    /// The model, if one was named.
+    pub model: Option<String>,
+    /// Whether something is made anew each turn beside it.
+    pub has_turn: bool,
+    /// When it was opened, in milliseconds since 1970.
+    pub opened_at: i64,
+}
+
+impl Epoch {
+    /// The digests of everything that is kept once, however many epochs have it: texts by carrier, then the
+    /// description and the request.
+    pub(crate) fn blobs(&self) -> Blobs<'_> {
+        let texts = self.prompt.texts.iter().map(|(carrier, text)| (*carrier, text.as_bytes())).collect();
+        Blobs { texts, description: self.prompt.description.as_bytes(), request: self.request.as_bytes() }
+    }
+}
+
+/// The bytes of an epoch that are kept once.
+pub(crate) struct Blobs<'e> {
+    pub(crate) texts: BTreeMap<Carrier, &'e [u8]>,
+    pub(crate) description: &'e [u8],
+    pub(crate) request: &'e [u8],
+}
+
+impl<'e> Blobs<'e> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'e [u8]> {
+        self.texts.values().copied().chain([self.description, self.request])
+    }
+
+    /// The digests of the texts, as they are written beside an epoch.
+    pub(crate) fn texts_json(&self) -> String {
+        let digests: BTreeMap<&str, String> =
+            self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::of(bytes).hex())).collect();
+        serde_json::to_string(&digests).unwrap_or_default()
+    }
+}
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConversationHead {
+    /// The conversation.
+    pub conversation: String,
+    /// The number of its current epoch.
+    pub epoch: u64,
+    /// Why that was opened.
+    pub reason: String,
+    /// The profile.
+    pub profile: String,
+    /// The working directory.
+    pub cwd: String,
+    /// The model, if one was named.
+    pub model: Option<String>,
+    /// When the conversation began, in milliseconds since 1970.
+    pub began_at: i64,
+    /// When the current epoch was opened.
+    pub opened_at: i64,
+}
+
+/// Which conversations are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// A part of the name or of the working directory.
+    pub search: Option<String>,
+    /// Behind this place, which a page before gave.
+    pub after: Option<String>,
+    /// At most so many.
+    pub most: usize,
+}
+
+/// Some of a list, and where it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+}
+
+/// A compaction that was begun and not committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compaction {
+    /// What names it.
+    pub token: String,
+    /// The conversation.
+    pub conversation: String,
+    /// The epoch that it starts from.
+    pub from: u64,
+    /// The prompt that was built when it was begun, if the policy builds one then.
+    pub rebuilt: Option<Epoch>,
+    /// The request for the next prompt, as JSON.
+    pub request: String,
+    /// When it is forgotten, in milliseconds since 1970.
+    pub expires_at: i64,
+}
+
+/// One version of the template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateVersion {
+    /// The version, from 1.
+    pub version: u64,
+    /// The text.
+    pub text: String,
+    /// Who wrote it, as they said.
+    pub author: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub written_at: i64,
+}
+
+/// The place of an item in a list that is ordered by time and name.
+pub(crate) fn place(opened_at: i64, conversation: &str) -> String {
+    format!("{opened_at}~{conversation}")
+}
+
+/// Reads a place; one that nobody gave is the beginning.
+pub(crate) fn read_place(place: &str) -> Option<(i64, String)> {
+    let (time, name) = place.split_once('~')?;
+    Some((time.parse().ok()?, name.to_owned()))
+}
+
+/// The moment, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

@@ -1,0 +1,116 @@
+//! The tables, and the way from one version of them to the next.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::{reason_of, unusable};
+use crate::StoreError;
+
+/// What marks a file as one of proem's: `prom` in ASCII.
+const APPLICATION_ID: i32 = 0x7072_6F6D;
+
+/// One step for each version; a step is never changed once it was released.
+const STEPS: [&str; 1] = ["
+CREATE TABLE blob (
+    id INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    bytes BLOB NOT NULL
+) STRICT;
+CREATE TABLE conversation (
+    id TEXT PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    began_at INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    cwd TEXT NOT NULL
+) STRICT;
+CREATE INDEX conversation_by_time ON conversation (opened_at, id);
+CREATE TABLE epoch (
+    conversation TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    engine TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    model TEXT,
+    has_turn INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    texts TEXT NOT NULL,
+    description TEXT NOT NULL,
+    request TEXT NOT NULL,
+    PRIMARY KEY (conversation, number)
+) STRICT;
+CREATE TABLE compaction (
+    token TEXT PRIMARY KEY,
+    conversation TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    rebuilt TEXT,
+    request TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE template (
+    version INTEGER PRIMARY KEY,
+    text TEXT NOT NULL,
+    author TEXT,
+    written_at INTEGER NOT NULL
+) STRICT;
+"];
+
+fn version(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
+    let application = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok((application, version))
+}
+
+/// The version that this proem writes.
+fn newest() -> i32 {
+    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+}
+
+/// Refuses a file that is not proem's, or that a later proem wrote.
+pub(super) fn check_version(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let (application, version) = version(connection).map_err(|error| reason_of(path, &error))?;
+    if application != APPLICATION_ID {
+        return Err(unusable(path, "it is no store of proem's".into(), "name another file"));
+    }
+    if version > newest() {
+        let why =
+            format!("its tables are those of a later proem (version {version}, this one knows {})", newest());
+        return Err(unusable(path, why, "use the later proem, or restore a backup"));
+    }
+    Ok(())
+}
+
+/// Brings the tables to the newest version. Two processes that start at once do it one after the other.
+pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let work = || -> rusqlite::Result<Option<StoreError>> {
+        let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+        let (application, from) = version(&transaction)?;
+        let tables: i64 =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if application == 0 && from == 0 && tables > 0 {
+            return Ok(Some(unusable(
+                path,
+                "it is a database of something else".into(),
+                "name another file",
+            )));
+        }
+        if application == 0 && from == 0 {
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        }
+        let done = usize::try_from(from).unwrap_or(0);
+        for (index, step) in STEPS.iter().enumerate().skip(done) {
+            transaction.execute_batch(step)?;
+            transaction.pragma_update(None, "user_version", i32::try_from(index + 1).unwrap_or(i32::MAX))?;
+        }
+        transaction.commit()?;
+        Ok(None)
+    };
+    match work() {
+        Ok(None) => check_version(connection, path),
+        Ok(Some(error)) => Err(error),
+        Err(error) => Err(reason_of(path, &error)),
+    }
+}

@@ -1,0 +1,233 @@
+//! Everything that is kept, as plain JSON lines: for backups, and from one kind of store to another.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, Write};
+
+use proem::stored::StoredPrompt;
+use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Epoch, EpochHead, Query, TemplateVersion};
+use crate::{Store, StoreError};
+
+/// How many conversations are asked for at a time.
+const PAGE: usize = 500;
+
+/// One line of an export. A text stands before the first epoch that has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Record {
+    /// The first line.
+    Header {
+        /// The version of this form.
+        version: u32,
+    },
+    /// A version of the template.
+    Template(TemplateVersion),
+    /// A text.
+    Text {
+        /// Its digest.
+        digest: String,
+        /// The text.
+        text: String,
+    },
+    /// An epoch, its texts by digest.
+    Epoch {
+        /// What is known about it.
+        #[serde(flatten)]
+        head: Box<EpochHead>,
+        /// The texts by carrier.
+        texts: BTreeMap<Carrier, String>,
+        /// The description of where their bytes come from.
+        description: String,
+        /// The request.
+        request: String,
+    },
+}
+
+/// What an export or import did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transferred {
+    /// Epochs.
+    pub epochs: u64,
+    /// Versions of the template.
+    pub templates: u64,
+}
+
+/// Writes everything that a store keeps, oldest epochs of a conversation first.
+pub fn export(store: &dyn Store, out: &mut dyn Write) -> Result<Transferred, TransferError> {
+    let mut writer = Writer { out, seen: BTreeSet::new(), done: Transferred::default() };
+    writer.line(&Record::Header { version: 1 })?;
+    let newest = store.template_versions(None, usize::MAX)?;
+    for template in newest.into_iter().rev() {
+        writer.line(&Record::Template(template))?;
+        writer.done.templates += 1;
+    }
+    let mut query = Query { most: PAGE, ..Query::default() };
+    loop {
+        let page = store.conversations(&query)?;
+        for conversation in page.items {
+            for head in store.epochs(&conversation.conversation)? {
+                if let Some(epoch) = store.epoch(&head.conversation, head.number)? {
+                    writer.epoch(epoch)?;
+                }
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(writer.done),
+        }
+    }
+}
+
+struct Writer<'w> {
+    out: &'w mut dyn Write,
+    seen: BTreeSet<Digest>,
+    done: Transferred,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, record: &Record) -> Result<(), TransferError> {
+        let line =
+            serde_json::to_string(record).map_err(|error| TransferError::Line(0, error.to_string()))?;
+        writeln!(self.out, "{line}").map_err(|error| TransferError::Write(error.to_string()))
+    }
+
+    fn text(&mut self, text: String) -> Result<String, TransferError> {
+        let digest = Digest::of(text.as_bytes());
+        if self.seen.insert(digest) {
+            self.line(&Record::Text { digest: digest.hex(), text })?;
+        }
+        Ok(digest.hex())
+    }
+
+    fn epoch(&mut self, epoch: Epoch) -> Result<(), TransferError> {
+        let Epoch { head, prompt, request } = epoch;
+        let mut texts = BTreeMap::new();
+        for (carrier, text) in prompt.texts {
+            texts.insert(carrier, self.text(text)?);
+        }
+        let (description, request) = (self.text(prompt.description)?, self.text(request)?);
+        self.done.epochs += 1;
+        self.line(&Record::Epoch { head: Box::new(head), texts, description, request })
+    }
+}
+
+/// Reads an export into a store. What is there already and the same is left alone; what is there and other is an
+/// error, and nothing is ever replaced.
+pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred, TransferError> {
+    let (mut texts, mut done) = (HashMap::<String, String>::new(), Transferred::default());
+    for (index, line) in lines.lines().enumerate() {
+        let line = line.map_err(|error| TransferError::Line(index + 1, error.to_string()))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let bad = |why: String| TransferError::Line(index + 1, why);
+        match serde_json::from_str(&line).map_err(|error| bad(error.to_string()))? {
+            Record::Header { version: 1 } => {}
+            Record::Header { version } => {
+                return Err(bad(format!("it is of form {version}, which this proem does not know")));
+            }
+            Record::Template(template) => {
+                take_template(store, &template).map_err(|error| error.at(index + 1))?;
+                done.templates += 1;
+            }
+            Record::Text { digest, text } => {
+                if Digest::of(text.as_bytes()).hex() != digest {
+                    return Err(bad(format!("the text is not that of the digest {digest}")));
+                }
+                texts.insert(digest, text);
+            }
+            Record::Epoch { head, texts: wanted, description, request } => {
+                let find = |digest: &String| {
+                    texts
+                        .get(digest)
+                        .cloned()
+                        .ok_or_else(|| bad(format!("the text {digest} does not stand before it")))
+                };
+                let own = wanted.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
+                let prompt = StoredPrompt {
+                    texts: own.collect::<Result<_, TransferError>>()?,
+                    description: find(&description)?,
+                };
+                let epoch = Epoch { head: *head, prompt, request: find(&request)? };
+                if store.open(&epoch)? != epoch {
+                    let EpochHead { conversation, number, .. } = &epoch.head;
+                    return Err(bad(format!("the store has another epoch {number} of `{conversation}`")));
+                }
+                done.epochs += 1;
+            }
+        }
+    }
+    Ok(done)
+}
+
+fn take_template(store: &dyn Store, template: &TemplateVersion) -> Result<(), TransferError> {
+    if let Some(known) = store.template_version(template.version)? {
+        let is_same = known.text == template.text;
+        let why = format!("the store has another version {} of the template", template.version);
+        return if is_same { Ok(()) } else { Err(TransferError::Line(0, why)) };
+    }
+    Ok(store.restore_template(template)?)
+}
+
+/// Why an export or import stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransferError {
+    /// The store did not do its work.
+    Store(StoreError),
+    /// A line is not what it should be.
+    Line(usize, String),
+    /// The output cannot be written.
+    Write(String),
+}
+
+impl TransferError {
+    fn at(self, line: usize) -> Self {
+        match self {
+            Self::Line(_, why) => Self::Line(line, why),
+            other => other,
+        }
+    }
+}
+
+impl From<StoreError> for TransferError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl std::fmt::Display for TransferError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(formatter),
+            Self::Line(line, why) => write!(formatter, "line {line}: {why}"),
+            Self::Write(why) => write!(formatter, "cannot write the export: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for TransferError {}
+
+/// An epoch as one JSON text, for a row that is soon gone.
+pub(crate) fn epoch_json(epoch: &Epoch) -> Result<String, StoreError> {
+    let Epoch { head, prompt, request } = epoch.clone();
+    let record =
+        Record::Epoch { head: Box::new(head), texts: prompt.texts, description: prompt.description, request };
+    serde_json::to_string(&record).map_err(|error| damaged(&error))
+}
+
+/// Reads such a text.
+pub(crate) fn epoch_of_json(text: &str) -> Result<Epoch, StoreError> {
+    match serde_json::from_str(text).map_err(|error| damaged(&error))? {
+        Record::Epoch { head, texts, description, request } => {
+            Ok(Epoch { head: *head, prompt: StoredPrompt { texts, description }, request })
+        }
+        _ => Err(StoreError::Damaged { what: "a compaction".into(), why: "it holds no prompt".into() }),
+    }
+}
+
+fn damaged(error: &serde_json::Error) -> StoreError {
+    StoreError::Damaged { what: "a compaction".into(), why: error.to_string() }
+}
