@@ -10,6 +10,9 @@ mod record;
 mod sqlite;
 mod transfer;
 
+#[cfg(feature = "postgres")]
+mod postgresql;
+
 use std::path::PathBuf;
 
 pub use conversations::{
@@ -17,6 +20,8 @@ pub use conversations::{
 };
 pub use error::StoreError;
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgresql::PostgresStore;
 pub use record::{
     Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion, is_conversation_id,
 };
@@ -82,9 +87,6 @@ pub trait Store: Send + Sync {
     /// Removes texts that no epoch has any more; tells how many bytes.
     fn prune(&self) -> Result<u64, StoreError>;
 
-    /// A number that is another one after anybody else wrote.
-    fn generation(&self) -> Result<u64, StoreError>;
-
     /// What kind it is, and where, for people; without a password.
     fn describe(&self) -> String;
 }
@@ -92,7 +94,9 @@ pub trait Store: Send + Sync {
 /// Opens the store that a text names: a path, `sqlite:PATH`, or `postgres://…`.
 pub fn open(place: &str) -> Result<Box<dyn Store>, StoreError> {
     if place.starts_with("postgres://") || place.starts_with("postgresql://") {
-        // POSTGRES
+        #[cfg(feature = "postgres")]
+        return Ok(Box::new(PostgresStore::connect(place)?));
+        #[cfg(not(feature = "postgres"))]
         return Err(StoreError::Unusable {
             place: "postgres".into(),
             why: "this proem was built without PostgreSQL".into(),

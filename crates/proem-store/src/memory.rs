@@ -17,7 +17,6 @@ struct Kept {
     conversations: BTreeMap<String, Vec<Epoch>>,
     compactions: BTreeMap<String, Compaction>,
     templates: Vec<TemplateVersion>,
-    writes: u64,
 }
 
 impl MemoryStore {
@@ -70,7 +69,6 @@ impl Store for MemoryStore {
         let last = epochs.last().map_or(0, |last| last.head.number);
         if epoch.head.number == last + 1 {
             epochs.push(epoch.clone());
-            kept.writes += 1;
             return Ok(epoch.clone());
         }
         let known = epochs.iter().find(|known| known.head.number == epoch.head.number).cloned();
@@ -104,7 +102,6 @@ impl Store for MemoryStore {
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         let mut kept = self.kept();
         kept.compactions.retain(|_, compaction| compaction.conversation != conversation);
-        kept.writes += 1;
         Ok(kept.conversations.remove(conversation).is_some())
     }
 
@@ -158,7 +155,6 @@ impl Store for MemoryStore {
             written_at: record::now(),
         };
         kept.templates.push(template.clone());
-        kept.writes += 1;
         Ok(template)
     }
 
@@ -169,7 +165,6 @@ impl Store for MemoryStore {
             return Err(StoreError::Conflict { current });
         }
         kept.templates.push(template.clone());
-        kept.writes += 1;
         Ok(())
     }
 
@@ -179,10 +174,6 @@ impl Store for MemoryStore {
 
     fn prune(&self) -> Result<u64, StoreError> {
         Ok(0)
-    }
-
-    fn generation(&self) -> Result<u64, StoreError> {
-        Ok(self.kept().writes)
     }
 
     fn describe(&self) -> String {

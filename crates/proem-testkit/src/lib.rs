@@ -22,8 +22,10 @@
     reason = "a test that cannot be set up must stop, and says so"
 )]
 
+mod postgres;
 mod steps;
 
+pub use postgres::PostgresServer;
 pub use steps::git;
 
 use std::fs;

@@ -508,13 +508,6 @@ impl Store for SqliteStore {
         })
     }
 
-    fn generation(&self) -> Result<u64, StoreError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached("PRAGMA data_version")?;
-            Ok(statement.query_row([], |row| row.get(0))?)
-        })
-    }
-
     fn describe(&self) -> String {
         format!("sqlite:{}", self.path.display())
     }

@@ -1,0 +1,82 @@
+//! The tables, and the way from one version of them to the next.
+
+use postgres::Client;
+
+use super::{Failure, StoreError, transact};
+
+/// One step for each version; a step is never changed once it was released.
+const STEPS: [&str; 1] = ["
+CREATE TABLE proem_blob (
+    digest text PRIMARY KEY,
+    bytes bytea NOT NULL
+);
+CREATE TABLE proem_conversation (
+    id text PRIMARY KEY,
+    epoch bigint NOT NULL,
+    began_at bigint NOT NULL,
+    opened_at bigint NOT NULL,
+    cwd text NOT NULL
+);
+CREATE INDEX proem_conversation_by_time ON proem_conversation (opened_at, id);
+CREATE TABLE proem_epoch (
+    conversation text NOT NULL,
+    number bigint NOT NULL,
+    reason text NOT NULL,
+    digest text NOT NULL,
+    fingerprint text NOT NULL,
+    profile text NOT NULL,
+    engine text NOT NULL,
+    cwd text NOT NULL,
+    model text,
+    has_turn boolean NOT NULL,
+    opened_at bigint NOT NULL,
+    texts text NOT NULL,
+    description text NOT NULL,
+    request text NOT NULL,
+    PRIMARY KEY (conversation, number)
+);
+CREATE TABLE proem_compaction (
+    token text PRIMARY KEY,
+    conversation text NOT NULL,
+    epoch bigint NOT NULL,
+    rebuilt text,
+    request text NOT NULL,
+    expires_at bigint NOT NULL
+);
+CREATE TABLE proem_template (
+    version bigint PRIMARY KEY,
+    text text NOT NULL,
+    author text,
+    written_at bigint NOT NULL
+);
+"];
+
+/// What two servers that start at once agree on to go one after the other.
+const LOCK: i64 = 0x7072_6F65_6D;
+
+/// Brings the tables to the newest version.
+pub(super) fn migrate(client: &mut Client) -> Result<(), Failure> {
+    transact(client, &|transaction| {
+        transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
+        transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
+        let row = transaction.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_schema", &[])?;
+        let from: i32 = row.get(0);
+        let (from, newest) = (usize::try_from(from).unwrap_or(0), STEPS.len());
+        if from > newest {
+            return Err(StoreError::Unusable {
+                place: "postgres".into(),
+                why: format!(
+                    "its tables are those of a later proem (version {from}, this one knows {newest})"
+                ),
+                hint: "use the later proem, or restore a backup".into(),
+            }
+            .into());
+        }
+        for (index, step) in STEPS.iter().enumerate().skip(from) {
+            transaction.batch_execute(step)?;
+            transaction
+                .batch_execute(&format!("INSERT INTO proem_schema (version) VALUES ({})", index + 1))?;
+        }
+        Ok(())
+    })
+}

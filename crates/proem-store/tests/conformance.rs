@@ -1,0 +1,323 @@
+//! What every store promises, on memory, SQLite and a real PostgreSQL server.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufReader;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use proem::stored::StoredPrompt;
+use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
+use proem_store::{
+    Compaction, Epoch, EpochHead, MemoryStore, PostgresStore, Query, SqliteStore, Store, StoreError, export,
+    import,
+};
+use proem_testkit::PostgresServer;
+
+/// Where stores come from: each is an empty one, and can be opened by another process or thread again.
+struct Maker {
+    name: &'static str,
+    make: Box<dyn Fn() -> Box<dyn Fn() -> Arc<dyn Store>>>,
+}
+
+fn memory() -> Maker {
+    Maker {
+        name: "memory",
+        make: Box::new(|| {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+            Box::new(move || Arc::clone(&store))
+        }),
+    }
+}
+
+fn sqlite() -> Maker {
+    Maker {
+        name: "sqlite",
+        make: Box::new(|| {
+            let folder = tempfile::tempdir().unwrap();
+            Box::new(move || Arc::new(SqliteStore::open(&folder.path().join("new/proem.db")).unwrap()))
+        }),
+    }
+}
+
+fn postgres(server: PostgresServer) -> Maker {
+    let count = std::cell::Cell::new(0);
+    Maker {
+        name: "postgres",
+        make: Box::new(move || {
+            count.set(count.get() + 1);
+            let url = server.database(&format!("proem_{}", count.get()));
+            Box::new(move || Arc::new(PostgresStore::connect(&url).unwrap()))
+        }),
+    }
+}
+
+fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
+    let description = format!("{{\"of\": \"{conversation}\"}}");
+    Epoch {
+        head: EpochHead {
+            conversation: conversation.to_owned(),
+            number,
+            reason: if number == 1 { "startup".into() } else { "reload".into() },
+            digest: Digest::of(text.as_bytes()).hex(),
+            fingerprint: Digest::of(b"x").hex(),
+            profile: "default".into(),
+            engine: "0.1.0".into(),
+            cwd: format!("/work/{conversation}"),
+            model: (number % 2 == 0).then(|| "claude-opus-5".to_owned()),
+            has_turn: true,
+            opened_at: 1_000 + i64::try_from(number).unwrap(),
+        },
+        prompt: StoredPrompt { texts: BTreeMap::from([(Carrier::System, text.to_owned())]), description },
+        request: "{}".into(),
+    }
+}
+
+type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
+
+const PROMISES: [(&str, Promise); 12] = [
+    ("what was stored is read as it was", stored_is_read),
+    ("an epoch is the next one or none", epochs_have_no_gaps),
+    ("of many first epochs one wins, and all get its bytes", one_wins),
+    ("of many next epochs one wins", one_rebuild_wins),
+    ("what one opens the other sees", others_see_it),
+    ("lists are ordered, searched and paged", lists),
+    ("what is removed is gone, and nothing else", removal),
+    ("a compaction is kept until it ends", compactions),
+    ("templates have versions, and conflicts are found", templates),
+    ("texts of every kind survive", every_text),
+    ("unused texts can be pruned, used ones cannot", pruning),
+    ("an export reads back as the same store", transfer),
+];
+
+#[test]
+fn every_store_keeps_its_promises() {
+    let mut makers = vec![memory(), sqlite()];
+    makers.extend(PostgresServer::start().map(postgres));
+    for maker in makers {
+        for (promise, check) in PROMISES {
+            eprintln!("{}: {promise}", maker.name);
+            check(&(maker.make)());
+        }
+    }
+}
+
+fn stored_is_read(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    assert_eq!(store.current("c").unwrap(), None);
+    assert_eq!(store.current_number("c").unwrap(), 0);
+    assert_eq!(store.epochs("c").unwrap(), []);
+    let (first, second) = (epoch("c", 1, "one"), epoch("c", 2, "two"));
+    assert_eq!(store.open(&first).unwrap(), first);
+    assert_eq!(store.open(&second).unwrap(), second);
+    assert_eq!(store.current("c").unwrap(), Some(second.clone()));
+    assert_eq!(store.epoch("c", 1).unwrap(), Some(first.clone()));
+    assert_eq!(store.epoch("c", 3).unwrap(), None);
+    assert_eq!(store.epochs("c").unwrap(), [first.head, second.head]);
+    assert_eq!(store.current_number("c").unwrap(), 2);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+fn epochs_have_no_gaps(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    assert_eq!(store.open(&epoch("c", 2, "x")).unwrap_err(), StoreError::Conflict { current: 0 });
+    assert_eq!(store.current("c").unwrap(), None, "nothing is left of it");
+    assert!(store.conversations(&Query { most: 9, ..Query::default() }).unwrap().items.is_empty());
+    store.open(&epoch("c", 1, "x")).unwrap();
+    assert_eq!(store.open(&epoch("c", 3, "x")).unwrap_err(), StoreError::Conflict { current: 1 });
+    // The one that is there is returned, not replaced.
+    assert_eq!(store.open(&epoch("c", 1, "other")).unwrap(), epoch("c", 1, "x"));
+}
+
+/// Opens the same number in many threads, each with a store of its own.
+fn race(open: &dyn Fn() -> Arc<dyn Store>, conversations: usize, number: u64) {
+    const THREADS: usize = 8;
+    let barrier = Arc::new(Barrier::new(THREADS));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let (store, barrier) = (open(), Arc::clone(&barrier));
+            thread::spawn(move || {
+                barrier.wait();
+                let opened = (0..conversations).map(|index| {
+                    let own = epoch(&format!("c{index}"), number, &format!("text of thread {thread}"));
+                    store.open(&own).unwrap()
+                });
+                opened.collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let answers: Vec<Vec<Epoch>> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let store = open();
+    for index in 0..conversations {
+        let stored = store.epoch(&format!("c{index}"), number).unwrap().unwrap();
+        let different: BTreeSet<&str> =
+            answers.iter().map(|answer| answer[index].prompt.texts[&Carrier::System].as_str()).collect();
+        assert_eq!(different.len(), 1, "all callers get the same bytes");
+        assert_eq!(answers[0][index], stored);
+        assert_eq!(store.epochs(&format!("c{index}")).unwrap().len() as u64, number);
+    }
+}
+
+fn one_wins(open: &dyn Fn() -> Arc<dyn Store>) {
+    race(open, 20, 1);
+}
+
+fn one_rebuild_wins(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    for index in 0..10 {
+        store.open(&epoch(&format!("c{index}"), 1, "first")).unwrap();
+    }
+    race(open, 10, 2);
+}
+
+fn others_see_it(open: &dyn Fn() -> Arc<dyn Store>) {
+    let (one, other) = (open(), open());
+    one.open(&epoch("c", 1, "x")).unwrap();
+    assert_eq!(other.current_number("c").unwrap(), 1);
+    other.open(&epoch("c", 2, "y")).unwrap();
+    assert_eq!(one.current("c").unwrap(), Some(epoch("c", 2, "y")));
+}
+
+fn lists(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    for (index, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+        let mut own = epoch(name, 1, "same text");
+        own.head.opened_at = 100 + i64::try_from(index / 2).unwrap();
+        store.open(&own).unwrap();
+    }
+    let names = |query: &Query| -> (Vec<String>, Option<String>) {
+        let page = store.conversations(query).unwrap();
+        (page.items.into_iter().map(|item| item.conversation).collect(), page.next)
+    };
+    let (all, next) = names(&Query { most: 10, ..Query::default() });
+    assert_eq!((all.concat().as_str(), next), ("edcba", None));
+    let (first, next) = names(&Query { most: 2, ..Query::default() });
+    let (second, next) = names(&Query { most: 2, after: next, ..Query::default() });
+    let (third, last) = names(&Query { most: 2, after: next, ..Query::default() });
+    assert_eq!((first.concat(), second.concat(), third.concat()), ("ed".into(), "cb".into(), "a".into()));
+    assert_eq!(last, None);
+    let (found, _) = names(&Query { search: Some("/work/b".into()), most: 9, ..Query::default() });
+    assert_eq!(found, ["b"]);
+    let (none, _) = names(&Query { search: Some("%' OR 1=1 --".into()), most: 9, ..Query::default() });
+    assert!(none.is_empty());
+    store.open(&epoch("a", 2, "newer")).unwrap();
+    let page = store.conversations(&Query { most: 1, ..Query::default() }).unwrap();
+    assert_eq!(
+        (page.items[0].conversation.as_str(), page.items[0].epoch, page.items[0].began_at),
+        ("a", 2, 100)
+    );
+}
+
+fn removal(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    store.open(&epoch("a", 1, "shared")).unwrap();
+    store.open(&epoch("b", 1, "shared")).unwrap();
+    assert!(store.remove("a").unwrap());
+    assert!(!store.remove("a").unwrap());
+    assert_eq!(store.current("a").unwrap(), None);
+    assert_eq!(store.current("b").unwrap(), Some(epoch("b", 1, "shared")));
+    assert_eq!(store.open(&epoch("a", 1, "again")).unwrap(), epoch("a", 1, "again"));
+}
+
+fn compactions(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    let begun = |token: &str, rebuilt: Option<Epoch>| Compaction {
+        token: token.into(),
+        conversation: "c".into(),
+        from: 1,
+        rebuilt,
+        request: "{\"cwd\":\"/\"}".into(),
+        expires_at: i64::MAX,
+    };
+    let (one, other) = (begun("t1", None), begun("t2", Some(epoch("c", 2, "rebuilt"))));
+    store.begin_compaction(&one).unwrap();
+    store.begin_compaction(&other).unwrap();
+    assert_eq!(open().compaction("t1").unwrap(), Some(one));
+    assert_eq!(open().compaction("t2").unwrap(), Some(other));
+    assert_eq!(store.compaction("t3").unwrap(), None);
+    assert!(store.end_compaction("t1").unwrap());
+    assert!(!store.end_compaction("t1").unwrap());
+    assert_eq!(store.compaction("t1").unwrap(), None);
+    store.open(&epoch("c", 1, "x")).unwrap();
+    store.remove("c").unwrap();
+    assert_eq!(store.compaction("t2").unwrap(), None, "it goes with its conversation");
+}
+
+fn templates(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    assert_eq!(store.template().unwrap(), None);
+    let first = store.put_template("one", Some("me"), None).unwrap();
+    assert_eq!((first.version, first.text.as_str(), first.author.as_deref()), (1, "one", Some("me")));
+    let second = store.put_template("two", None, Some(1)).unwrap();
+    assert_eq!(store.put_template("three", None, Some(1)).unwrap_err(), StoreError::Conflict { current: 2 });
+    assert_eq!(open().template().unwrap(), Some(second.clone()));
+    assert_eq!(store.template_version(1).unwrap(), Some(first.clone()));
+    assert_eq!(store.template_version(9).unwrap(), None);
+    assert_eq!(store.template_version(u64::MAX).unwrap(), None);
+    assert_eq!(store.template_versions(None, 10).unwrap(), [second.clone(), first.clone()]);
+    assert_eq!(store.template_versions(Some(2), 10).unwrap(), [first]);
+    assert_eq!(store.template_versions(None, 1).unwrap(), [second]);
+    let stores: Vec<Arc<dyn Store>> = (0..6).map(|_| open()).collect();
+    let threads: Vec<_> = stores
+        .into_iter()
+        .map(|store| thread::spawn(move || store.put_template("racing", None, Some(2)).is_ok()))
+        .collect();
+    let won =
+        threads.into_iter().filter(|_| true).map(|thread| thread.join().unwrap()).filter(|won| *won).count();
+    assert_eq!(won, 1, "of those who expect the same version one wins");
+}
+
+fn every_text(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    let large = "é🦀\n".repeat(100_000);
+    let texts = ["", " ", "\n", "a\u{0}b", "\u{FEFF}", "' \" \\ ; --", "🦀", large.as_str()];
+    for (index, text) in texts.into_iter().enumerate() {
+        let mut own = epoch(&format!("c{index}"), 1, text);
+        own.prompt.texts.insert(Carrier::Developer, text.to_owned());
+        own.request = format!("{{\"system\":{text:?}}}");
+        store.open(&own).unwrap();
+        assert_eq!(open().current(&own.head.conversation).unwrap(), Some(own));
+    }
+}
+
+fn pruning(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    store.open(&epoch("a", 1, "only of a")).unwrap();
+    store.open(&epoch("b", 1, "of b")).unwrap();
+    store.remove("a").unwrap();
+    store.prune().unwrap();
+    assert_eq!(store.current("b").unwrap(), Some(epoch("b", 1, "of b")));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    assert_eq!(store.prune().unwrap(), 0);
+    assert_eq!(store.open(&epoch("a", 1, "only of a")).unwrap(), epoch("a", 1, "only of a"));
+    assert_eq!(store.current("a").unwrap(), Some(epoch("a", 1, "only of a")));
+}
+
+fn transfer(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    store.put_template("one", Some("me"), None).unwrap();
+    store.put_template("two\n", None, None).unwrap();
+    for index in 0..5 {
+        store.open(&epoch(&format!("c{index}"), 1, "shared")).unwrap();
+        store.open(&epoch(&format!("c{index}"), 2, &format!("own {index}"))).unwrap();
+    }
+    let written = |store: &dyn Store| {
+        let mut out = Vec::new();
+        export(store, &mut out).unwrap();
+        out
+    };
+    let exported = written(&*store);
+    let copy = MemoryStore::new();
+    let done = import(&copy, &mut BufReader::new(exported.as_slice())).unwrap();
+    assert_eq!((done.epochs, done.templates), (10, 2));
+    assert_eq!(written(&copy), exported, "it round-trips");
+    // Again into the same one: nothing changes.
+    import(&*store, &mut BufReader::new(exported.as_slice())).unwrap();
+    assert_eq!(written(&*store), exported);
+    let other = MemoryStore::new();
+    other.open(&epoch("c0", 1, "another text")).unwrap();
+    assert!(import(&other, &mut BufReader::new(exported.as_slice())).is_err(), "nothing is replaced");
+    let damaged = String::from_utf8(exported).unwrap().replacen("shared", "sharad", 1);
+    assert!(import(&MemoryStore::new(), &mut BufReader::new(damaged.as_bytes())).is_err());
+}

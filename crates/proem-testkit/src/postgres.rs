@@ -1,0 +1,134 @@
+//! A real PostgreSQL server, for one test run: in a temporary folder, on a free loopback port.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A server that stops when it is dropped.
+#[derive(Debug)]
+pub struct PostgresServer {
+    folder: TempDir,
+    programs: PathBuf,
+    port: u16,
+}
+
+/// Who runs the server when the tests run as root, which it refuses.
+const USER: &str = "postgres";
+
+impl PostgresServer {
+    /// Starts a server. `None` when PostgreSQL is not installed; then `PROEM_REQUIRE_POSTGRES` makes the test fail.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            let is_required = std::env::var_os("PROEM_REQUIRE_POSTGRES").is_some();
+            assert!(!is_required, "PostgreSQL is not installed");
+            eprintln!("skipped: PostgreSQL is not installed");
+            return None;
+        };
+        let folder = tempfile::Builder::new().prefix("proem-postgres-").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        if is_root() {
+            chown(&data, Some(id("-u")), Some(id("-g"))).unwrap();
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = Self { folder, programs, port };
+        let path = data.to_str().unwrap();
+        server.run(
+            "initdb",
+            &["-D", path, "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions"],
+        );
+        server.start_again();
+        Some(server)
+    }
+
+    fn data(&self) -> String {
+        self.folder.path().join("data").to_str().unwrap().to_owned()
+    }
+
+    /// Starts it after a stop, on the same port.
+    pub fn start_again(&self) {
+        let options = format!(
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200",
+            self.port
+        );
+        let log = format!("{}/log", self.data());
+        self.run("pg_ctl", &["-D", &self.data(), "-o", &options, "-l", &log, "-w", "-t", "60", "start"]);
+    }
+
+    /// Stops it at once, as a crash would.
+    pub fn stop(&self) {
+        self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
+    }
+
+    /// Makes an empty database and tells its URL.
+    #[must_use]
+    pub fn database(&self, name: &str) -> String {
+        let port = self.port.to_string();
+        self.run("createdb", &["-h", "127.0.0.1", "-p", &port, "-U", USER, name]);
+        format!("postgres://{USER}@127.0.0.1:{port}/{name}")
+    }
+
+    /// Runs a statement.
+    pub fn execute(&self, database: &str, sql: &str) {
+        let port = self.port.to_string();
+        self.run("psql", &["-h", "127.0.0.1", "-p", &port, "-U", USER, "-d", database, "-q", "-c", sql]);
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let program = self.programs.join(program);
+        let mut command = if is_root() {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        let done = command
+            .args(arguments)
+            .current_dir("/tmp")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .status()
+            .unwrap();
+        assert!(done.success(), "{command:?}");
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        let pid = Path::new(&self.data()).join("postmaster.pid");
+        if pid.exists() {
+            self.stop();
+        }
+    }
+}
+
+/// The folder of the newest server's programs.
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut folders: Vec<(u32, PathBuf)> = versions
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let version = path.file_name()?.to_str()?.parse().ok()?;
+            path.join("bin/initdb").exists().then(|| (version, path.join("bin")))
+        })
+        .collect();
+    folders.sort();
+    folders.pop().map(|(_, folder)| folder)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn id(flag: &str) -> u32 {
+    let output = Command::new("id").args([flag, USER]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+}
