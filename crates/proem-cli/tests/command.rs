@@ -127,7 +127,7 @@ fn standard_input_is_read_once() {
     desk.refuses(
         &["build", "--request", "-", "--template", "-"],
         2,
-        "error: cannot read both the request and the template from standard input\n\
+        "error: cannot read two of request, template and messages from standard input\n\
          hint: put one of them into a file\n",
     );
 }

@@ -151,7 +151,7 @@ fn the_user_may_change_the_table_of_models() {
     assert_eq!((&stats["as_of"], &stats["provider"]), (&json!("2027-02-01"), &json!("anthropic")));
     assert_eq!(stats["cold"]["usd"].as_f64(), stats["cold"]["input_tokens"].as_f64());
     for (wrong, why) in [
-        ("[[model]]\nname = \"own\"\ninput = -1\n", "a price of `own` is negative or no number"),
+        ("[[model]]\nname = \"own\"\ninput = -1\n", "a price of `own` is negative, too large or no number"),
         ("[[model]]\nname = \"own\"\ntokenizer = \"x\"\n", "the tokenizer `x` of `own` is not known"),
         ("[[model]]\nname = \"own\"\nprize = 1\n", "unknown field `prize`"),
         ("[[model]]\n", "missing field `name`"),

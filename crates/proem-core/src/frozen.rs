@@ -30,7 +30,7 @@ pub struct Frozen {
 }
 
 /// The part of a prompt that belongs to one turn and follows everything cached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Suffix {
     boundary: Option<Section>,
     sections: Vec<Section>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use proem::stored::StoredPrompt;
 use proem::{Build, Caller, Engine, Fingerprint, Policy, Request};
-use proem_core::frozen::Frozen;
+use proem_core::frozen::{Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};
 
 use crate::record::{Epoch, EpochHead, now};
@@ -117,23 +117,22 @@ impl Conversations {
             let notes = if is_own { build.frozen.notes().to_vec() } else { Vec::new() };
             (kept, !is_own, notes)
         };
-        let whole = if kept.head.has_turn {
+        let mut suffix = Suffix::default();
+        if kept.head.has_turn {
             let now = Request { profile: Some(kept.head.profile.clone()), ..request.clone() };
             match self.engine.observe(&now, caller) {
                 Ok(observed) => {
                     notes.extend(observed.notes);
-                    Some(observed.suffix.behind(&kept.frozen))
+                    suffix = observed.suffix;
                 }
                 Err(error) => {
                     let message = format!("the facts of this turn could not be observed: {error}");
                     notes.push(Note::new(Code::Absent, Severity::Warning, message));
-                    None
                 }
             }
-        } else {
-            None
-        };
-        Ok(Answer { kept, is_reused, whole, notes })
+        }
+        let whole = kept.head.has_turn.then(|| suffix.behind(&kept.frozen));
+        Ok(Answer { kept, is_reused, suffix, whole, notes })
     }
 
     /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.

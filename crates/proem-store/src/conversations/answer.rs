@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proem::{Error, Kind};
+use proem::{Build, Error, Kind, Request, Signature};
 use proem_core::carrier::Carrier;
-use proem_core::frozen::Body;
+use proem_core::frozen::{Body, Suffix};
 use proem_core::note::Note;
 
 use super::Kept;
@@ -18,7 +18,9 @@ pub struct Answer {
     pub kept: Arc<Kept>,
     /// Whether the prompt was there before.
     pub is_reused: bool,
-    /// The frozen prompt with what belongs to this turn behind it; `None` when there is no such thing.
+    /// What belongs to this turn.
+    pub suffix: Suffix,
+    /// The frozen prompt with that behind it; `None` when there is no such thing.
     pub whole: Option<Body>,
     /// What a reader should know.
     pub notes: Vec<Note>,
@@ -29,6 +31,23 @@ impl Answer {
     #[must_use]
     pub fn body(&self) -> &Body {
         self.whole.as_ref().unwrap_or_else(|| self.kept.frozen.body())
+    }
+
+    /// The prompt as it was built, for a delivery with the tools that are frozen with it. `request` gives the
+    /// conversation.
+    #[must_use]
+    pub fn delivery(&self, request: &Request) -> (Build, Request) {
+        let Kept { head, frozen, request: own } = &*self.kept;
+        let model = request.model.clone().or_else(|| head.model.clone());
+        let request = Request { tools: own.tools.clone(), model, ..request.clone() };
+        let build = Build {
+            fingerprint: self.kept.fingerprint(),
+            signature: Signature::of(&request, frozen, &head.cwd),
+            frozen: frozen.clone(),
+            suffix: self.suffix.clone(),
+            whole: self.body().clone(),
+        };
+        (build, request)
     }
 
     /// The text of a carrier.
