@@ -36,6 +36,14 @@ pub(crate) enum Command {
     /// List skills, or check them
     #[command(subcommand)]
     Skills(Skills),
+    /// Serve prompts over HTTP, and keep them
+    Serve(Serve),
+    /// List conversations of a store or a server, show one, or change it
+    #[command(subcommand)]
+    Conversation(ConversationCommand),
+    /// Check a store, or move what it keeps
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// List every variable with its value here, or why it has none
     Vars(Vars),
     /// List profiles, or show one with everything decided
@@ -127,6 +135,128 @@ pub(crate) enum Ttl {
     /// An hour
     #[value(name = "1h")]
     Hour,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; may be given several times [default: 127.0.0.1:7717 and [::1]:7717]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Vec<String>,
+    /// Where prompts are kept: a file, or postgres://USER@HOST/DATABASE [default: PROEM_STORE, else the user's own file]
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<String>,
+    /// Directory that requests may work in, besides the current one; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) workspace: Vec<PathBuf>,
+    /// File with the token that requests must show [default: PROEM_TOKEN]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Name by which the server may be called, besides addresses; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreFlags {
+    /// The store: a file, or postgres://USER@HOST/DATABASE [default: PROEM_STORE, else the user's own file]
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Look for damage; exit code 1 if there is any
+    Check {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// Also remove texts that no epoch has any more
+        #[arg(long)]
+        prune: bool,
+    },
+    /// Write everything as JSON lines
+    Export {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// File to write; never overwritten [default: standard output]
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Read what `export` wrote; what is there already stays
+    Import {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// File to read; `-` is standard input
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Bring the tables to the newest version; every command that opens a store does it, too
+    Migrate {
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+}
+
+/// Which conversations, and how they are shown.
+#[derive(Debug, Args)]
+pub(crate) struct ConversationFlags {
+    #[command(flatten)]
+    pub(crate) store: StoreFlags,
+    /// Ask a server instead, for example http://127.0.0.1:7717
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    pub(crate) url: Option<String>,
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConversationCommand {
+    /// List conversations, the one with the newest epoch first
+    List {
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// A part of the name or of the working directory
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+    },
+    /// Print the frozen prompt: exactly its bytes
+    Show {
+        /// The conversation
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// List the epochs, and why each was opened
+    History {
+        /// The conversation
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// Open the epoch behind a compaction
+    Compact {
+        /// The conversation
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// Build the prompt anew from what is there now
+    Reload {
+        /// The conversation
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// Only say what would change
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Forget a conversation
+    Rm {
+        /// The conversation
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
 }
 
 #[derive(Debug, Args)]

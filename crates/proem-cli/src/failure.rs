@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     TwoReaders,
     /// Two flags ask for different things.
     Flags { flag: &'static str, other: &'static str, hint: &'static str },
+    /// A store, a conversation or a server did not do its work.
+    Server { message: String, hint: String },
     /// Standard output could not be written.
     Output(io::Error),
     /// A file could not be written.
@@ -60,6 +62,7 @@ impl Failure {
                 "cannot read two of request, template and messages from standard input".into()
             }
             Self::Flags { flag, other, .. } => format!("cannot use `{flag}` together with `{other}`"),
+            Self::Server { message, .. } => message.clone(),
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
             Self::Found => String::new(),
@@ -72,6 +75,7 @@ impl Failure {
             Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
             Self::TwoReaders => Some("put one of them into a file".into()),
             Self::Flags { hint, .. } => Some((*hint).into()),
+            Self::Server { hint, .. } => Some(hint.clone()),
             Self::Output(_) | Self::Write { .. } | Self::Found => None,
         }
     }
@@ -83,7 +87,7 @@ impl Failure {
                 Kind::Failed => 3,
             },
             Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } => 2,
-            Self::Output(_) | Self::Write { .. } => 3,
+            Self::Output(_) | Self::Write { .. } | Self::Server { .. } => 3,
             Self::Found => 1,
         }
     }
@@ -112,5 +116,20 @@ fn as_one_column(character: char) -> char {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Build(error)
+    }
+}
+
+impl From<proem_store::StoreError> for Failure {
+    fn from(error: proem_store::StoreError) -> Self {
+        Self::Server { message: error.to_string(), hint: error.hint().unwrap_or_default() }
+    }
+}
+
+impl From<proem_store::ConversationError> for Failure {
+    fn from(error: proem_store::ConversationError) -> Self {
+        match error {
+            proem_store::ConversationError::Build(error) => Self::Build(error),
+            error => Self::Server { message: error.to_string(), hint: error.hint().unwrap_or_default() },
+        }
     }
 }

@@ -8,6 +8,7 @@ mod failure;
 mod input;
 mod label;
 mod notes;
+mod remote;
 mod table;
 mod terminal;
 

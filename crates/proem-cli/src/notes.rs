@@ -44,6 +44,11 @@ pub(crate) fn shown(note: &Note) -> String {
     format!("{style}{word}{style:#}: {message}{DIM}{place}{DIM:#}\n{hint}")
 }
 
+/// Prints how far the work is.
+pub(crate) fn print_status(message: &str) {
+    write(&format!("{message}\n"));
+}
+
 /// Prints a doubt about the command line.
 pub(crate) fn print_warning(message: &str) {
     let style = AnsiColor::Yellow.on_default().bold();

@@ -15,10 +15,13 @@ use proem_store::{
 };
 use proem_testkit::PostgresServer;
 
+/// Opens one store, again and again.
+type Opener = Box<dyn Fn() -> Arc<dyn Store>>;
+
 /// Where stores come from: each is an empty one, and can be opened by another process or thread again.
 struct Maker {
     name: &'static str,
-    make: Box<dyn Fn() -> Box<dyn Fn() -> Arc<dyn Store>>>,
+    make: Box<dyn Fn() -> Opener>,
 }
 
 fn memory() -> Maker {
@@ -65,7 +68,7 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
             profile: "default".into(),
             engine: "0.1.0".into(),
             cwd: format!("/work/{conversation}"),
-            model: (number % 2 == 0).then(|| "claude-opus-5".to_owned()),
+            model: number.is_multiple_of(2).then(|| "claude-opus-5".to_owned()),
             has_turn: true,
             opened_at: 1_000 + i64::try_from(number).unwrap(),
         },
@@ -263,8 +266,7 @@ fn templates(open: &dyn Fn() -> Arc<dyn Store>) {
         .into_iter()
         .map(|store| thread::spawn(move || store.put_template("racing", None, Some(2)).is_ok()))
         .collect();
-    let won =
-        threads.into_iter().filter(|_| true).map(|thread| thread.join().unwrap()).filter(|won| *won).count();
+    let won = threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count();
     assert_eq!(won, 1, "of those who expect the same version one wins");
 }
 

@@ -2,14 +2,17 @@
 
 mod build;
 mod config;
+mod conversation;
 mod explain;
 mod init;
 mod pages;
 mod profile;
 mod request;
+mod serve;
 mod simulate;
 mod skills;
 mod stats;
+mod store;
 mod turn;
 mod vars;
 
@@ -24,6 +27,9 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Turn(arguments) => turn::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Skills(command) => skills::run(command),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Conversation(command) => conversation::run(command),
+        Command::Store(command) => store::run(command),
         Command::Vars(arguments) => vars::run(arguments),
         Command::Profile(command) => profile::run(command),
         Command::Config(arguments) => config::run(arguments),

@@ -52,7 +52,7 @@ CREATE TABLE proem_template (
 "];
 
 /// What two servers that start at once agree on to go one after the other.
-const LOCK: i64 = 0x7072_6F65_6D;
+const LOCK: i64 = 0x0070_726F_656D;
 
 /// Brings the tables to the newest version.
 pub(super) fn migrate(client: &mut Client) -> Result<(), Failure> {

@@ -1,0 +1,206 @@
+//! `proem conversation`: conversations of a store, or of a server.
+
+use proem::{Caller, Engine, Request};
+use proem_core::carrier::Carrier;
+use proem_store::{Conversations, Kept, Query, Rebuilt};
+use serde_json::{Value, json};
+
+use super::store::open;
+use crate::arguments::{ConversationCommand, ConversationFlags, Format};
+use crate::failure::Failure;
+use crate::remote::Remote;
+use crate::table::{Cell, layout};
+use crate::terminal::{print, print_json, print_raw, visible_line};
+
+pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
+    let flags = command.flags();
+    let desk = match &flags.url {
+        Some(url) => Desk::Remote(Remote::new(url)?),
+        None => Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), Engine::new()))),
+    };
+    let answer = desk.ask(command)?;
+    if flags.format == Format::Json {
+        return print_json(&answer);
+    }
+    show(command, &answer)
+}
+
+/// Where conversations are.
+enum Desk {
+    Store(Box<Conversations>),
+    Remote(Remote),
+}
+
+impl Desk {
+    fn ask(&self, command: &ConversationCommand) -> Result<Value, Failure> {
+        match self {
+            Self::Store(conversations) => of_store(conversations, command),
+            Self::Remote(remote) => of_server(remote, command),
+        }
+    }
+}
+
+fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Failure> {
+    match command {
+        ConversationCommand::List { search, .. } => {
+            let search =
+                search.as_ref().map_or_else(String::new, |text| format!("&search={}", encoded(text)));
+            remote.get(&format!("/conversations?limit=200{search}"))
+        }
+        ConversationCommand::Show { id, .. } | ConversationCommand::History { id, .. } => {
+            remote.get(&format!("/conversations/{}", encoded(id)))
+        }
+        ConversationCommand::Reload { id, plan, .. } => {
+            remote.post(&format!("/conversations/{}/reload?plan={plan}", encoded(id)))
+        }
+        ConversationCommand::Compact { id, .. } => {
+            remote.post(&format!("/conversations/{}/compaction?commit=true", encoded(id)))
+        }
+        ConversationCommand::Rm { id, .. } => {
+            remote.delete(&format!("/conversations/{}", encoded(id)))?;
+            Ok(json!({ "removed": id }))
+        }
+    }
+}
+
+/// A text inside of a URL.
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect::<Vec<_>>().concat()
+}
+
+fn of_store(conversations: &Conversations, command: &ConversationCommand) -> Result<Value, Failure> {
+    let store = conversations.store();
+    match command {
+        ConversationCommand::List { search, .. } => {
+            let page = store.conversations(&Query { search: search.clone(), after: None, most: 200 })?;
+            Ok(json!({ "conversations": page.items, "next": page.next }))
+        }
+        ConversationCommand::Show { id, .. } | ConversationCommand::History { id, .. } => {
+            let kept = known(conversations, id)?;
+            let carriers = Carrier::ALL.into_iter().filter_map(|carrier| {
+                Some((carrier.word().to_owned(), kept.frozen.body().text(carrier)?.into()))
+            });
+            let carriers: serde_json::Map<String, Value> = carriers.collect();
+            let epochs: Vec<Value> = store
+                .epochs(id)?
+                .iter()
+                .map(|head| {
+                    let mut head = json!(head);
+                    head["epoch"] = head["number"].take();
+                    head
+                })
+                .collect();
+            Ok(
+                json!({ "conversation": id, "epoch": kept.head.number, "carriers": carriers, "epochs": epochs }),
+            )
+        }
+        ConversationCommand::Reload { id, plan: true, .. } => {
+            let plan = conversations.plan_reload(id, None, Caller::User)?;
+            let sections: Vec<&str> =
+                plan.pending.sections.iter().map(|section| section.id.as_str()).collect();
+            let sections: Vec<Value> = sections.into_iter().map(|id| json!({ "id": id })).collect();
+            let lost = plan.cost().map(|change| change.lost_tokens());
+            Ok(json!({ "epoch": plan.kept.head.number, "opened": false, "plan": {
+                "allowed": plan.is_allowed, "changed": !plan.pending.is_empty(), "tools_changed": plan.pending.tools,
+                "sections": sections, "lost_tokens_estimate": lost,
+            }}))
+        }
+        ConversationCommand::Reload { id, .. } => {
+            let rebuilt = conversations.reload(id, None::<&Request>, Caller::User)?;
+            let opened = matches!(rebuilt, Rebuilt::Opened(_));
+            Ok(json!({ "epoch": rebuilt.kept().head.number, "opened": opened }))
+        }
+        ConversationCommand::Compact { id, .. } => {
+            let begun = conversations.begin_compaction(id, None, Caller::User)?;
+            let opened = conversations.commit_compaction(id, &begun.token, Caller::User)?;
+            Ok(json!({ "epoch": opened.head.number, "instructions": begun.instructions }))
+        }
+        ConversationCommand::Rm { id, .. } => {
+            known(conversations, id)?;
+            store.remove(id)?;
+            Ok(json!({ "removed": id }))
+        }
+    }
+}
+
+fn known(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<Kept>, Failure> {
+    let found = conversations.current(id)?;
+    found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
+}
+
+/// The answer for people.
+fn show(command: &ConversationCommand, answer: &Value) -> Result<(), Failure> {
+    match command {
+        ConversationCommand::List { .. } => print(&rows(
+            &answer["conversations"],
+            &["conversation", "epoch", "reason", "profile", "model", "cwd"],
+        )),
+        ConversationCommand::History { .. } => {
+            print(&rows(&answer["epochs"], &["epoch", "reason", "digest", "profile", "engine", "opened_at"]))
+        }
+        ConversationCommand::Show { .. } => {
+            print_raw(answer["carriers"]["system"].as_str().unwrap_or_default())
+        }
+        ConversationCommand::Reload { plan: true, .. } => print(&plan(&answer["plan"])),
+        ConversationCommand::Reload { .. } if answer["opened"] == json!(false) => {
+            print(&format!("unchanged: epoch {} stays in force\n", answer["epoch"]))
+        }
+        ConversationCommand::Reload { .. } | ConversationCommand::Compact { .. } => {
+            print(&format!("epoch {} is in force\n", answer["epoch"]))
+        }
+        ConversationCommand::Rm { id, .. } => print(&format!("removed {}\n", visible_line(id))),
+    }
+}
+
+fn plan(plan: &Value) -> String {
+    if plan["changed"] == json!(false) {
+        return "a reload would change nothing\n".into();
+    }
+    let sections: Vec<&str> = plan["sections"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|section| section["id"].as_str())
+        .collect();
+    let tools = if plan["tools_changed"] == json!(true) { ", and the tools" } else { "" };
+    let lost = plan["lost_tokens_estimate"].as_u64().unwrap_or(0);
+    let allowed = if plan["allowed"] == json!(true) { "" } else { "; the profile does not allow it" };
+    format!(
+        "a reload would change: {}{tools}; about {lost} tokens of the prefix are lost to the cache{allowed}\n",
+        sections.join(", ")
+    )
+}
+
+fn rows(list: &Value, columns: &[&str]) -> String {
+    let head = columns.iter().map(|column| Cell::new(*column, anstyle::Style::new().bold())).collect();
+    let cell = |item: &Value, column: &str| {
+        let text = match &item[column] {
+            Value::String(text) if column == "digest" => text.chars().take(12).collect(),
+            Value::String(text) => visible_line(text),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        Cell::plain(text)
+    };
+    let row = |item: &Value| columns.iter().map(|column| cell(item, column)).collect();
+    let rows: Vec<Vec<Cell>> =
+        std::iter::once(head).chain(list.as_array().into_iter().flatten().map(row)).collect();
+    layout(&rows)
+}
+
+impl ConversationCommand {
+    const fn flags(&self) -> &ConversationFlags {
+        match self {
+            Self::List { flags, .. }
+            | Self::Show { flags, .. }
+            | Self::History { flags, .. }
+            | Self::Compact { flags, .. }
+            | Self::Reload { flags, .. }
+            | Self::Rm { flags, .. } => flags,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `proem serve`: prompts over HTTP.
+
+use std::env;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proem::Engine;
+use proem_server::{App, Listening, Options, Token, serve};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::store::place;
+use crate::arguments::Serve;
+use crate::failure::Failure;
+use crate::input;
+use crate::notes::print_status;
+
+/// The port when nobody says another.
+const PORT: u16 = 7717;
+
+/// Largest file with a token.
+const TOKEN_BYTES_MAX: usize = 4096;
+
+pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
+    let addresses = addresses(arguments)?;
+    let token = token(arguments)?;
+    if token.is_none() && addresses.iter().any(|address| !address.ip().is_loopback()) {
+        return Err(Failure::Server {
+            message: "cannot listen beyond this machine without a token".into(),
+            hint: "give one with `--token-file FILE` or `PROEM_TOKEN`, or listen on 127.0.0.1".into(),
+        });
+    }
+    let options = Options {
+        workspaces: workspaces(arguments)?,
+        token,
+        hosts: arguments.host.clone(),
+        ..Options::default()
+    };
+    let store: Arc<dyn proem_store::Store> =
+        Arc::from(proem_store::open(&place(arguments.store.as_deref())?)?);
+    let described = store.describe();
+    let app = App::new(store, Engine::new(), options);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
+    runtime.block_on(async {
+        let listening = Listening::bind(&addresses).await.map_err(|error| failed("cannot listen", &error))?;
+        for address in listening.addresses().map_err(|error| failed("cannot listen", &error))? {
+            print_status(&format!("listening on http://{address}, store {described}"));
+        }
+        let mut terminate =
+            signal(SignalKind::terminate()).map_err(|error| failed("cannot listen", &error))?;
+        let end = async {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        serve(listening, app, end).await;
+        Ok(())
+    })
+}
+
+fn failed(what: &str, error: &std::io::Error) -> Failure {
+    Failure::Server {
+        message: format!("{what}: {}", input::reason(error)),
+        hint: "choose another address with `--listen ADDRESS:PORT`".into(),
+    }
+}
+
+/// The addresses to listen on: this machine's own, unless others are said.
+fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
+    if arguments.listen.is_empty() {
+        let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        // A machine without IPv6 has one of them alone.
+        let own = loopback.into_iter().map(|address| SocketAddr::new(address, PORT));
+        return Ok(own.filter(|address| std::net::TcpListener::bind((address.ip(), 0)).is_ok()).collect());
+    }
+    let parse = |text: &String| {
+        let text = text.replace("localhost", "127.0.0.1");
+        let address = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, PORT)));
+        address.map_err(|_: std::net::AddrParseError| Failure::Server {
+            message: format!("`{text}` is no address to listen on"),
+            hint: "write it like `127.0.0.1:7717` or `[::1]:7717`".into(),
+        })
+    };
+    arguments.listen.iter().map(parse).collect()
+}
+
+/// The token, from a file or the environment; never from the command line, which others can see.
+fn token(arguments: &Serve) -> Result<Option<Token>, Failure> {
+    let text = match &arguments.token_file {
+        Some(path) => Some(input::read(path, "token", TOKEN_BYTES_MAX)?),
+        None => env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty()),
+    };
+    let Some(text) = text else { return Ok(None) };
+    let token = Token::new(&text).ok_or_else(|| Failure::Server {
+        message: "the token is too short, or not one word".into(),
+        hint: "make one with `openssl rand -hex 32`".into(),
+    })?;
+    Ok(Some(token))
+}
+
+/// The directories that requests may work in: this one, and those that are said.
+fn workspaces(arguments: &Serve) -> Result<Vec<PathBuf>, Failure> {
+    let own = env::current_dir().map_err(|error| Failure::Server {
+        message: format!("cannot use the working directory: {}", input::reason(&error)),
+        hint: "start the server in a directory that exists".into(),
+    })?;
+    let mut workspaces = vec![own];
+    for path in &arguments.workspace {
+        let real = path.canonicalize().map_err(|error| Failure::Server {
+            message: format!("cannot use the workspace {}: {}", path.display(), input::reason(&error)),
+            hint: "name a directory that exists".into(),
+        })?;
+        workspaces.push(real);
+    }
+    Ok(workspaces)
+}

@@ -1,0 +1,115 @@
+//! What every request shares.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proem::{Caller, Engine, Request};
+use proem_store::{Conversations, Store};
+use tokio::sync::Semaphore;
+
+use crate::error::ApiError;
+use crate::guard::Token;
+use crate::metrics::Metrics;
+
+/// Most work that waits for its turn; what comes then is sent away.
+const WAITING_MAX: usize = 256;
+
+/// How a server is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The directories that requests may work in.
+    pub workspaces: Vec<PathBuf>,
+    /// What requests must show, if anything.
+    pub token: Option<Token>,
+    /// Names besides addresses of this machine by which it may be called.
+    pub hosts: Vec<String>,
+    /// Largest body, in bytes.
+    pub body_bytes_max: usize,
+    /// Longest that a request may take.
+    pub time_max: Duration,
+    /// How much is built or read at once.
+    pub work_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            workspaces: Vec::new(),
+            token: None,
+            hosts: Vec::new(),
+            body_bytes_max: 16 << 20,
+            time_max: Duration::from_secs(30),
+            work_max: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
+        }
+    }
+}
+
+/// What every request shares.
+pub struct App {
+    pub(crate) conversations: Conversations,
+    pub(crate) options: Options,
+    pub(crate) metrics: Metrics,
+    work: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl App {
+    /// An application on a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, engine: Engine, options: Options) -> Arc<Self> {
+        let work = Arc::new(Semaphore::new(options.work_max));
+        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
+        let conversations = Conversations::new(store, engine);
+        Arc::new(Self { conversations, options, metrics: Metrics::default(), work, waiting })
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        self.conversations.store()
+    }
+
+    /// Does work that blocks, such as building a prompt, on a thread of its own. There is room for only so much of
+    /// it, and for only so much that waits.
+    pub(crate) async fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
+            return Err(ApiError::busy());
+        };
+        let Ok(permit) = Arc::clone(&self.work).acquire_owned().await else { return Err(ApiError::busy()) };
+        drop(place);
+        let app = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&app);
+            drop(permit);
+            done
+        });
+        // A panic is ours: nothing of it goes out.
+        done.await.unwrap_or_else(|_| Err(ApiError::internal()))
+    }
+
+    /// Checks that a request works in a directory that this server serves, and sets it if it names none.
+    pub(crate) fn admit(&self, mut request: Request) -> Result<Request, ApiError> {
+        let Some(first) = self.options.workspaces.first() else {
+            return Err(ApiError::forbidden_cwd("this server has no workspace"));
+        };
+        let cwd = request.cwd.clone().unwrap_or_else(|| first.display().to_string());
+        let real = Path::new(&cwd).canonicalize().ok();
+        let is_inside = |root: &PathBuf| {
+            let root = root.canonicalize().unwrap_or_else(|_| root.clone());
+            real.as_ref().is_some_and(|real| real.starts_with(root))
+        };
+        // Whether a directory outside exists is nobody's business.
+        if !Path::new(&cwd).is_absolute() || !self.options.workspaces.iter().any(is_inside) {
+            return Err(ApiError::forbidden_cwd(
+                "the working directory lies in none of the server's workspaces",
+            ));
+        }
+        request.cwd = Some(cwd);
+        Ok(request)
+    }
+
+    /// Everybody at the other end of a connection is a stranger.
+    pub(crate) const CALLER: Caller = Caller::Remote;
+}

@@ -1,0 +1,121 @@
+//! Errors, all in one shape: `code`, `message`, `hint`.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use proem::Kind;
+use proem_store::{ConversationError, StoreError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Seconds after which trying again makes sense.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
+
+/// Why a request is not answered as asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(title = "Error")]
+pub(crate) struct ApiError {
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) status: u16,
+    /// What it is about, as a stable word.
+    pub(crate) code: &'static str,
+    /// What happened.
+    pub(crate) message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status: status.as_u16(), code, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    pub(crate) fn busy() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "the server has as much to do as it can")
+            .with_hint("try again after the time that `Retry-After` says")
+    }
+
+    pub(crate) fn internal() -> Self {
+        let id = crate::log::random_id();
+        crate::log::line("error", &[("event", "panic"), ("incident", &id)]);
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            format!("something went wrong: incident {id}"),
+        )
+        .with_hint("the server's log has the same number")
+    }
+
+    pub(crate) fn forbidden_cwd(message: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "cwd_not_allowed", message)
+            .with_hint("start the server with `--workspace DIR` for that directory")
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(&self)).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let (status, code) = match &error {
+            StoreError::Conflict { .. } => (StatusCode::CONFLICT, "conflict"),
+            StoreError::Damaged { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_damaged"),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+        };
+        // Where the store lies is the operator's business: their log has it.
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            crate::log::line("error", &[("event", "store"), ("why", &error.to_string())]);
+            return Self::new(status, code, "the store does not answer").with_hint("try again later");
+        }
+        Self { hint: error.hint(), ..Self::new(status, code, error.to_string()) }
+    }
+}
+
+impl From<ConversationError> for ApiError {
+    fn from(error: ConversationError) -> Self {
+        let hint = error.hint();
+        let message = error.to_string();
+        let (status, code) = match error {
+            ConversationError::Store(error) => return error.into(),
+            ConversationError::Build(error) if error.kind() == Kind::Usage => {
+                (StatusCode::BAD_REQUEST, "bad_request")
+            }
+            ConversationError::Build(_) => (StatusCode::UNPROCESSABLE_ENTITY, "build_failed"),
+            ConversationError::BadId => (StatusCode::BAD_REQUEST, "bad_id"),
+            ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),
+            ConversationError::NoCompaction => (StatusCode::NOT_FOUND, "no_compaction"),
+            ConversationError::NotAllowed { .. } => (StatusCode::CONFLICT, "rebuild_not_allowed"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        Self { hint, ..Self::new(status, code, message) }
+    }
+}
+
+impl From<proem::Error> for ApiError {
+    fn from(error: proem::Error) -> Self {
+        ConversationError::Build(error).into()
+    }
+}

@@ -1,0 +1,184 @@
+//! Who may ask: the right `Host`, no foreign web page, and the token where there is one.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// What requests must show. It is never printed.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a token; one that is too short to be random is refused.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_good = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_good.then(|| Self(text.to_owned()))
+    }
+
+    fn is(&self, shown: &str) -> bool {
+        self.0.as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+/// Lets a request pass, or says why not.
+pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match check(&app, &request) {
+        Ok(()) => with_headers(next.run(request).await),
+        Err(error) => with_headers(error.into_response()),
+    }
+}
+
+fn check(app: &App, request: &Request) -> Result<(), ApiError> {
+    check_host(&app.options.hosts, request.uri(), request.headers())?;
+    check_origin(request.headers(), request.method())?;
+    check_token(app.options.token.as_ref(), request.uri().path(), request.headers())?;
+    check_type(request.method(), request.headers())
+}
+
+/// A name that leads here by a stranger's choice is none of ours.
+fn check_host(own: &[String], uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let misdirected = || {
+        ApiError::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", "this server is not called by that name")
+            .with_hint("use its address, or start it with `--host NAME`")
+    };
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(misdirected()) };
+    let host = host.to_str().map_err(|_| misdirected())?;
+    let named = uri.host().map_or(host, |_| host);
+    let name = without_port(named).ok_or_else(misdirected)?;
+    let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+    let is_own = name == "localhost" || own.iter().any(|own| own.eq_ignore_ascii_case(name));
+    if is_address || is_own { Ok(()) } else { Err(misdirected()) }
+}
+
+/// The name in a `Host`; `None` when it is no such thing.
+fn without_port(host: &str) -> Option<&str> {
+    if host.starts_with('[') {
+        let end = host.find(']')?;
+        let (name, port) = host.split_at(end + 1);
+        return (port.is_empty() || is_port(port.strip_prefix(':')?)).then_some(name);
+    }
+    let (name, port) = match host.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (host, None),
+    };
+    let is_name = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    (is_name && port.is_none_or(is_port)).then_some(name)
+}
+
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok()
+}
+
+/// A page of another site must not get an answer, nor change anything.
+fn check_origin(headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
+    let foreign = || ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", "a page of another site asked");
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
+        return Err(foreign());
+    }
+    let origin = headers.get(header::ORIGIN).map(HeaderValue::to_str);
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match origin {
+        None => {}
+        Some(Ok(origin)) if origin == format!("http://{host}") || origin == format!("https://{host}") => {}
+        Some(_) => return Err(foreign()),
+    }
+    if method == Method::OPTIONS { Err(foreign()) } else { Ok(()) }
+}
+
+fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(token) = token.filter(|_| !matches!(path, "/healthz" | "/readyz")) else { return Ok(()) };
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
+    if shown.is_some_and(|shown| token.is(shown)) {
+        return Ok(());
+    }
+    let error =
+        ApiError::new(StatusCode::UNAUTHORIZED, "no_token", "the request shows no token, or a wrong one");
+    Err(error.with_hint("send `Authorization: Bearer TOKEN`"))
+}
+
+/// What a form of another site can send is no JSON.
+fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    if !matches!(*method, Method::POST | Method::PUT) {
+        return Ok(());
+    }
+    let has_body = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes() != b"0")
+        && (headers.contains_key(header::CONTENT_LENGTH) || headers.contains_key(header::TRANSFER_ENCODING));
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !has_body && kind.is_empty() || kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let error =
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body is not said to be JSON");
+    Err(error.with_hint("send `Content-Type: application/json`"))
+}
+
+/// What every answer says to browsers.
+fn with_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        if !headers.contains_key(name) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_names_or_addresses_with_a_port() {
+        for (host, name) in [
+            ("localhost", Some("localhost")),
+            ("localhost:8080", Some("localhost")),
+            ("[::1]:80", Some("[::1]")),
+            ("127.0.0.1:1", Some("127.0.0.1")),
+            ("localhost.", Some("localhost.")),
+            ("", None),
+            ("a b", None),
+            ("localhost:x", None),
+            ("localhost:99999", None),
+            ("[::1]x", None),
+            ("user@localhost", None),
+        ] {
+            assert_eq!(without_port(host), name, "{host}");
+        }
+    }
+
+    #[test]
+    fn short_tokens_are_refused() {
+        assert!(Token::new("short").is_none());
+        assert!(Token::new(" 0123456789abcdef\n").is_some());
+        assert!(Token::new("0123456789 abcdef").is_none());
+    }
+}

@@ -1,0 +1,17 @@
+//! Serves frozen prompts over HTTP: the first turn of a conversation builds and keeps its prompt, later ones get
+//! the same bytes, from whichever of several servers on one store they ask.
+
+mod app;
+mod error;
+mod guard;
+mod listen;
+mod log;
+mod metrics;
+mod openapi;
+mod routes;
+mod shapes;
+
+pub use app::{App, Options};
+pub use guard::Token;
+pub use listen::{Listening, serve};
+pub use openapi::document;

@@ -1,0 +1,90 @@
+//! The accept loop: with time limits for headers, and an end that answers what was accepted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::app::App;
+use crate::{log, routes};
+
+/// Most connections at once; further ones wait to be accepted.
+const CONNECTIONS_MAX: usize = 4096;
+
+/// How long a client may take for the headers of a request.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long accepted requests may still take when the server ends.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A server that has its addresses, and accepts once it is told to.
+#[derive(Debug)]
+pub struct Listening {
+    listeners: Vec<TcpListener>,
+}
+
+impl Listening {
+    /// Takes the addresses.
+    pub async fn bind(addresses: &[SocketAddr]) -> std::io::Result<Self> {
+        let mut listeners = Vec::new();
+        for address in addresses {
+            listeners.push(TcpListener::bind(address).await?);
+        }
+        Ok(Self { listeners })
+    }
+
+    /// The addresses, with the ports that the system chose.
+    pub fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
+        self.listeners.iter().map(TcpListener::local_addr).collect()
+    }
+}
+
+/// Serves until `end` comes: then nothing is accepted any more, and what was accepted is answered.
+pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output = ()>) {
+    let router = routes::router(&app);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(64 << 10);
+    tokio::pin!(end);
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listening.listeners) => accepted,
+            () = &mut end => break,
+        };
+        let Some(stream) = accepted else {
+            // Out of descriptors, most likely: others are about to end.
+            sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { break };
+        let service = TowerToHyperService::new(router.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            // A client that goes away, or is too slow, is its own business.
+            drop(connection.await);
+            drop(permit);
+        });
+    }
+    drop(listening);
+    if timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
+        log::line("warning", &[("event", "shutdown"), ("why", "some requests took too long")]);
+    }
+}
+
+/// The next connection on any of the addresses; `None` when it could not be taken.
+async fn accept(listeners: &[TcpListener]) -> Option<TcpStream> {
+    let accepts = listeners.iter().map(|listener| Box::pin(listener.accept()));
+    let (accepted, _, _) = futures_util::future::select_all(accepts).await;
+    let (stream, _) = accepted.ok()?;
+    stream.set_nodelay(true).ok()?;
+    Some(stream)
+}

@@ -1,0 +1,271 @@
+//! The description of the API, made from the shapes that the routes use.
+
+use proem::Request;
+use proem::wire::VERSION;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::shapes::{
+    ChangeAnswer, CompactionAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, PreviewAnswer,
+    TemplateAnswer, TemplateBody, TurnAnswer, VariablesAnswer, VersionsAnswer,
+};
+
+/// One operation.
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str, &'static str)],
+    body: Option<Value>,
+    /// The shape of the answer; none for an answer without a body.
+    answer: Option<Value>,
+    /// Statuses of errors besides those that every route has.
+    errors: &'static [u16],
+}
+
+/// The description as JSON, by OpenAPI 3.1.
+#[must_use]
+pub fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let error = reference::<ApiError>(&mut generator);
+    let operations = operations(&mut generator);
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in operations {
+        let entry = paths.entry(operation.path.to_owned()).or_insert_with(|| json!({}));
+        entry[operation.method] = describe(&operation, &error);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "proem",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": format!("Frozen system prompts for conversations. Shapes of version {VERSION}."),
+        },
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": [{}, { "token": [] }],
+    })
+}
+
+fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+/// A request with a provider beside it.
+fn turn_body(generator: &mut SchemaGenerator) -> Value {
+    let mut schema = Request::json_schema(generator).to_value();
+    schema["properties"]["provider"] = json!({
+        "description": "The provider whose request parts are wanted.",
+        "type": ["string", "null"],
+    });
+    schema
+}
+
+/// What the query of a route that can also plan may say.
+const PLAN: &[(&str, &str, &str)] = &[("plan", "boolean", "Only say what would change")];
+
+fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let mut operations = of_template(generator);
+    operations.extend(of_conversations(generator));
+    operations.extend(of_compaction(generator));
+    operations
+}
+
+/// An operation that takes and gives nothing.
+const fn of(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
+    Operation { method, path, summary, query: &[], body: None, answer: None, errors: &[] }
+}
+
+/// Probes, the template and previews.
+fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let any = json!({ "type": "object" });
+    let template = reference::<TemplateAnswer>(generator);
+    let request = reference::<Request>(generator);
+    vec![
+        Operation { answer: Some(any.clone()), ..of("get", "/healthz", "Whether the process lives") },
+        Operation {
+            answer: Some(any.clone()),
+            errors: &[503],
+            ..of("get", "/readyz", "Whether the store answers")
+        },
+        Operation { answer: Some(any), ..of("get", "/openapi.json", "This description") },
+        Operation { answer: Some(template.clone()), ..of("get", "/system-prompt", "The current template") },
+        Operation {
+            body: Some(reference::<TemplateBody>(generator)),
+            answer: Some(template.clone()),
+            errors: &[409, 413, 503],
+            ..of("put", "/system-prompt", "Store a new version of the template")
+        },
+        Operation {
+            answer: Some(reference::<VariablesAnswer>(generator)),
+            ..of("get", "/system-prompt/variables", "The variables that templates may name")
+        },
+        Operation {
+            answer: Some(reference::<VersionsAnswer>(generator)),
+            errors: &[503],
+            ..of("get", "/system-prompt/versions", "Versions of the template, the newest first")
+        },
+        Operation {
+            answer: Some(template),
+            errors: &[404, 503],
+            ..of(
+                "post",
+                "/system-prompt/versions/{version}/restore",
+                "Make an earlier version the current one",
+            )
+        },
+        Operation {
+            body: Some(request.clone()),
+            answer: Some(reference::<PreviewAnswer<'static>>(generator)),
+            errors: &[403, 413, 422, 503],
+            ..of("post", "/preview", "Build a prompt and store nothing")
+        },
+    ]
+}
+
+/// Conversations and their epochs.
+fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let change = reference::<ChangeAnswer>(generator);
+    let request = reference::<Request>(generator);
+    let tool = reference::<proem::Tool>(generator);
+    let tools = json!({
+        "type": "object",
+        "properties": { "tools": { "type": "array", "items": tool } },
+        "required": ["tools"],
+        "additionalProperties": false,
+    });
+    vec![
+        Operation {
+            query: &[
+                ("search", "string", "A part of the name or of the working directory"),
+                ("after", "string", "Behind this place, which a page before gave"),
+                ("limit", "integer", "At most so many"),
+            ],
+            answer: Some(reference::<ConversationsAnswer>(generator)),
+            errors: &[503],
+            ..of("get", "/conversations", "Conversations, the one with the newest epoch first")
+        },
+        Operation {
+            answer: Some(reference::<ConversationAnswer>(generator)),
+            errors: &[404, 503],
+            ..of("get", "/conversations/{id}", "A conversation: its frozen prompt and its epochs")
+        },
+        Operation { errors: &[404, 503], ..of("delete", "/conversations/{id}", "Forget a conversation") },
+        Operation {
+            body: Some(turn_body(generator)),
+            answer: Some(reference::<TurnAnswer>(generator)),
+            errors: &[403, 413, 422, 503],
+            ..of(
+                "post",
+                "/conversations/{id}/turn",
+                "What a turn needs; the first one builds and keeps the prompt",
+            )
+        },
+        Operation {
+            query: PLAN,
+            body: Some(request.clone()),
+            answer: Some(change.clone()),
+            errors: &[403, 404, 409, 413, 422, 503],
+            ..of("post", "/conversations/{id}/reload", "Build the prompt anew from what is there now")
+        },
+        Operation {
+            query: PLAN,
+            body: Some(tools),
+            answer: Some(change.clone()),
+            errors: &[404, 409, 413, 422, 503],
+            ..of("put", "/conversations/{id}/tools", "Give a conversation other tools")
+        },
+        Operation {
+            answer: Some(change.clone()),
+            errors: &[404, 422, 503],
+            ..of("get", "/conversations/{id}/drift", "The frozen prompt against what would be built now")
+        },
+        Operation {
+            query: &[("from", "integer", "The earlier epoch"), ("to", "integer", "The later epoch")],
+            answer: Some(reference::<DiffAnswer>(generator)),
+            errors: &[404, 503],
+            ..of("get", "/conversations/{id}/diff", "Two epochs against each other")
+        },
+    ]
+}
+
+/// Compaction in two steps.
+fn of_compaction(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let change = reference::<ChangeAnswer>(generator);
+    let request = reference::<Request>(generator);
+    vec![
+        Operation {
+            query: &[("commit", "boolean", "Also end it, in one call")],
+            body: Some(request),
+            answer: Some(reference::<CompactionAnswer>(generator)),
+            errors: &[403, 404, 409, 413, 422, 503],
+            ..of("post", "/conversations/{id}/compaction", "Begin a compaction")
+        },
+        Operation {
+            answer: Some(change),
+            errors: &[404, 409, 422, 503],
+            ..of(
+                "post",
+                "/conversations/{id}/compaction/{token}/commit",
+                "Open the epoch behind a compaction",
+            )
+        },
+        Operation {
+            errors: &[404, 503],
+            ..of("delete", "/conversations/{id}/compaction/{token}", "End a compaction without an epoch")
+        },
+    ]
+}
+
+fn describe(operation: &Operation, error: &Value) -> Value {
+    let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let mut parameters: Vec<Value> = in_path.map(path_parameter).collect();
+    for (name, kind, description) in operation.query {
+        let is_required = matches!(*name, "from" | "to");
+        let schema = match *kind {
+            "integer" => json!({ "type": "integer", "minimum": 0 }),
+            kind => json!({ "type": kind }),
+        };
+        parameters.push(json!({ "name": name, "in": "query", "required": is_required, "description": description, "schema": schema }));
+    }
+    let mut responses: Map<String, Value> = Map::new();
+    match &operation.answer {
+        Some(answer) => responses.insert(
+            "200".into(),
+            json!({ "description": "Done", "content": { "application/json": { "schema": answer } } }),
+        ),
+        None => responses.insert("204".into(), json!({ "description": "Done" })),
+    };
+    for status in [400, 401, 405, 408, 415, 421, 500].iter().chain(operation.errors) {
+        let content = json!({ "application/json": { "schema": error } });
+        responses.insert(status.to_string(), json!({ "description": "Not done", "content": content }));
+    }
+    let mut described = json!({ "summary": operation.summary, "responses": responses });
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
+    }
+    if let Some(body) = &operation.body {
+        let is_required = matches!(operation.method, "put");
+        described["requestBody"] =
+            json!({ "required": is_required, "content": { "application/json": { "schema": body } } });
+    }
+    described
+}
+
+fn path_parameter(name: &str) -> Value {
+    let schema = match name {
+        "id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$" }),
+        "version" => json!({ "type": "integer", "minimum": 1 }),
+        _ => json!({ "type": "string" }),
+    };
+    json!({ "name": name, "in": "path", "required": true, "schema": schema })
+}

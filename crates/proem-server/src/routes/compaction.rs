@@ -1,0 +1,84 @@
+//! Compaction in two steps.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use proem_core::carrier::Carrier;
+use proem_core::profile::Compaction;
+use proem_store::Begun;
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::Text;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::shapes::{ChangeAnswer, CompactionAnswer};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BeginQuery {
+    #[serde(default)]
+    commit: bool,
+}
+
+/// Begins a compaction; `?commit=true` also ends it.
+pub(super) async fn begin(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<BeginQuery>, QueryRejection>,
+    text: Text,
+) -> Result<Json<CompactionAnswer>, ApiError> {
+    let Query(BeginQuery { commit }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let request = text.optional_request()?.map(|request| app.admit(request)).transpose()?;
+    let answer = app
+        .work(move |app| {
+            let request = request.map(|request| app.with_template(request)).transpose()?;
+            let begun = app.conversations.begin_compaction(&id, request.as_ref(), App::CALLER)?;
+            let mut answer = answer(&begun);
+            if commit {
+                answer.epoch =
+                    app.conversations.commit_compaction(&id, &begun.token, App::CALLER)?.head.number;
+            }
+            Ok(answer)
+        })
+        .await?;
+    Ok(Json(answer))
+}
+
+fn answer(begun: &Begun) -> CompactionAnswer {
+    let carriers: BTreeMap<&'static str, String> =
+        Carrier::ALL.into_iter().filter_map(|carrier| Some((carrier.word(), begun.text(carrier)?))).collect();
+    CompactionAnswer {
+        token: begun.token.clone(),
+        policy: match begun.way {
+            Compaction::Append => "append",
+            Compaction::Aligned => "aligned",
+        },
+        carriers,
+        instructions: begun.instructions.clone(),
+        epoch: begun.from,
+    }
+}
+
+/// Opens the epoch behind a compaction.
+pub(super) async fn commit(
+    State(app): Shared,
+    Path((id, token)): Path<(String, String)>,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    let number = app
+        .work(move |app| Ok(app.conversations.commit_compaction(&id, &token, App::CALLER)?.head.number))
+        .await?;
+    Ok(Json(ChangeAnswer { epoch: number, opened: true, plan: None }))
+}
+
+/// Ends a compaction without an epoch.
+pub(super) async fn abort(
+    State(app): Shared,
+    Path((id, token)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    app.work(move |app| Ok(app.conversations.abort_compaction(&id, &token)?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

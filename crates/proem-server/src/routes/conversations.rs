@@ -1,0 +1,262 @@
+//! Conversations: turns, their epochs, and what would change.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query as UrlQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use proem::deliver::{Options, Provider, deliver};
+use proem::models::Models;
+use proem::{Request, Tool};
+use proem_store::{Answer, Kept, Query, Rebuilt};
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::Text;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::shapes::{
+    ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
+    OwnedNote, PlanShape, TurnAnswer, carriers, difference,
+};
+
+/// Most conversations on one page, and how many without a wish.
+const PAGE_MAX: usize = 200;
+const PAGE: usize = 50;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    search: Option<String>,
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlanQuery {
+    #[serde(default)]
+    plan: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiffQuery {
+    from: u64,
+    to: u64,
+}
+
+type Asked<T> = Result<UrlQuery<T>, QueryRejection>;
+
+fn asked<T>(query: Asked<T>) -> Result<T, ApiError> {
+    query.map(|UrlQuery(query)| query).map_err(|error| ApiError::bad_request(error.body_text()))
+}
+
+/// A list, the newest first.
+pub(super) async fn list(
+    State(app): Shared,
+    query: Asked<ListQuery>,
+) -> Result<Json<ConversationsAnswer>, ApiError> {
+    let ListQuery { search, after, limit } = asked(query)?;
+    let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
+    let page = app.work(move |app| Ok(app.store().conversations(&Query { search, after, most })?)).await?;
+    let conversations = page.items.into_iter().map(ConversationShape::from).collect();
+    Ok(Json(ConversationsAnswer { conversations, next: page.next }))
+}
+
+/// One conversation: the frozen prompt, and all epochs.
+pub(super) async fn show(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Json<ConversationAnswer>, ApiError> {
+    let (kept, epochs) = app
+        .work(move |app| {
+            let kept = app.known(&id)?;
+            let epochs = app.store().epochs(&id)?;
+            Ok((kept, epochs))
+        })
+        .await?;
+    Ok(Json(ConversationAnswer {
+        conversation: kept.head.conversation.clone(),
+        epoch: kept.head.number,
+        carriers: carriers(kept.frozen.body()),
+        epochs: epochs.into_iter().map(EpochShape::from).collect(),
+        notes: kept.frozen.notes().iter().map(OwnedNote::from).collect(),
+    }))
+}
+
+/// Forgets a conversation.
+pub(super) async fn remove(State(app): Shared, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+    app.work(move |app| {
+        app.known(&id)?;
+        Ok(app.store().remove(&id).map(drop)?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Everything that one turn needs.
+pub(super) async fn turn(
+    State(app): Shared,
+    Path(id): Path<String>,
+    text: Text,
+) -> Result<Response, ApiError> {
+    let (request, provider) = text.turn()?;
+    let mut request = app.admit(request)?;
+    if request.conversation.as_ref().is_some_and(|named| *named != id) {
+        return Err(ApiError::bad_request("`conversation` is not the one of the path"));
+    }
+    request.conversation = Some(id.clone());
+    let answer = app.work(move |app| app.turn(&id, request, provider)).await?;
+    let digest = format!("\"{}\"", answer.digest);
+    Ok(([(header::ETAG, digest)], Json(answer)).into_response())
+}
+
+impl App {
+    fn turn(&self, id: &str, request: Request, provider: Option<Provider>) -> Result<TurnAnswer, ApiError> {
+        let request = self.with_template(request)?;
+        let answer = self.conversations.turn(id, &request, Self::CALLER)?;
+        let counter = if answer.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut notes: Vec<OwnedNote> = answer.notes.iter().map(OwnedNote::from).collect();
+        let (mut payload, mut messages) = (None, None);
+        if let Some(provider) = provider {
+            let (build, request) = answer.delivery(&request);
+            let models = Models::load(&request, Self::CALLER)?;
+            let delivered = deliver(provider, &build, &request, &models, &Options::default())?;
+            notes.extend(delivered.notes.iter().map(OwnedNote::from));
+            payload = Some(delivered.payload);
+            messages = Some(delivered.history);
+        }
+        let Answer { kept, is_reused, .. } = &answer;
+        Ok(TurnAnswer {
+            epoch: kept.head.number,
+            reason: kept.head.reason.clone(),
+            reused: *is_reused,
+            digest: kept.head.digest.clone(),
+            fingerprint: kept.head.fingerprint.clone(),
+            carriers: carriers(answer.body()),
+            payload,
+            messages,
+            notes,
+        })
+    }
+
+    /// The request with the stored template for its base, unless it brings one.
+    pub(super) fn with_template(&self, mut request: Request) -> Result<Request, ApiError> {
+        let has_base =
+            request.system.is_some() || request.template.is_some() || request.instruction.is_some();
+        if !has_base && let Some(stored) = self.store().template()? {
+            request.template = Some(stored.text);
+        }
+        Ok(request)
+    }
+
+    fn known(&self, id: &str) -> Result<Arc<Kept>, ApiError> {
+        let found = self.conversations.current(id)?;
+        found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
+    }
+}
+
+fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
+    let opened = matches!(rebuilt, Rebuilt::Opened(_));
+    ChangeAnswer { epoch: rebuilt.kept().head.number, opened, plan: None }
+}
+
+/// Builds the prompt anew, or says what that would change.
+pub(super) async fn reload(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Asked<PlanQuery>,
+    text: Text,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    let is_plan = asked(query)?.plan;
+    let request = text.optional_request()?.map(|request| app.admit(request)).transpose()?;
+    let answer = app
+        .work(move |app| {
+            let request = request.map(|request| app.with_template(request)).transpose()?;
+            if !is_plan {
+                return Ok(change(&app.conversations.reload(&id, request.as_ref(), App::CALLER)?));
+            }
+            let plan = app.conversations.plan_reload(&id, request.as_ref(), App::CALLER)?;
+            Ok(ChangeAnswer {
+                epoch: plan.kept.head.number,
+                opened: false,
+                plan: Some(PlanShape::from(&plan)),
+            })
+        })
+        .await?;
+    Ok(Json(answer))
+}
+
+/// Gives a conversation other tools, or says what that would change.
+pub(super) async fn tools(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Asked<PlanQuery>,
+    text: Text,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        tools: Vec<Tool>,
+    }
+    let is_plan = asked(query)?.plan;
+    let Body { tools } = text.json()?;
+    let answer = app
+        .work(move |app| {
+            if !is_plan {
+                return Ok(change(&app.conversations.set_tools(&id, tools, App::CALLER)?));
+            }
+            let plan = app.conversations.plan_tools(&id, tools, App::CALLER)?;
+            Ok(ChangeAnswer {
+                epoch: plan.kept.head.number,
+                opened: false,
+                plan: Some(PlanShape::from(&plan)),
+            })
+        })
+        .await?;
+    Ok(Json(answer))
+}
+
+/// The frozen prompt against what would be built now.
+pub(super) async fn drift(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    let answer = app
+        .work(move |app| {
+            let plan = app.conversations.plan_reload(&id, None, App::CALLER)?;
+            Ok(ChangeAnswer {
+                epoch: plan.kept.head.number,
+                opened: false,
+                plan: Some(PlanShape::from(&plan)),
+            })
+        })
+        .await?;
+    Ok(Json(answer))
+}
+
+/// Two epochs of a conversation against each other.
+pub(super) async fn diff(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Asked<DiffQuery>,
+) -> Result<Json<DiffAnswer>, ApiError> {
+    let DiffQuery { from, to } = asked(query)?;
+    let answer = app
+        .work(move |app| {
+            app.known(&id)?;
+            let epoch = |number: u64| {
+                let found = app.conversations.epoch(&id, number)?;
+                found.ok_or_else(|| ApiError::not_found(format!("there is no epoch {number}")))
+            };
+            let (before, after) = (epoch(from)?, epoch(to)?);
+            Ok(DiffAnswer { from, to, carriers: difference(before.frozen.body(), after.frozen.body()) })
+        })
+        .await?;
+    Ok(Json(answer))
+}

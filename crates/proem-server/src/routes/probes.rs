@@ -1,0 +1,30 @@
+//! For those who watch the server.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::Shared;
+use crate::error::ApiError;
+
+/// The process lives.
+pub(super) async fn health() -> axum::Json<Value> {
+    axum::Json(json!({ "status": "ok" }))
+}
+
+/// The store answers.
+pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiError> {
+    app.work(|app| Ok(app.store().template_versions(None, 1).map(drop)?)).await?;
+    Ok(axum::Json(json!({ "status": "ok" })))
+}
+
+/// Numbers for Prometheus.
+pub(super) async fn metrics(State(app): Shared) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.text()).into_response()
+}
+
+/// The description of this API.
+pub(super) async fn openapi() -> axum::Json<Value> {
+    axum::Json(crate::openapi::document())
+}

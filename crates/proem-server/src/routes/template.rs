@@ -1,0 +1,94 @@
+//! The template that conversations begin with, and its versions.
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use proem_core::builtin;
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::variable;
+use proem_store::StoreError;
+
+use super::Shared;
+use super::body::Text;
+use crate::error::ApiError;
+use crate::shapes::{
+    TemplateAnswer, TemplateBody, VariableShape, VariablesAnswer, VersionShape, VersionsAnswer,
+};
+
+/// The built-in template.
+const BUILT_IN: &str = "default/base";
+
+/// Most versions in one answer.
+const VERSIONS_MAX: usize = 100;
+
+/// The current template. Without a store there is still the built-in one.
+pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiError> {
+    let stored = app.work(|app| Ok(app.store().template())).await?;
+    let answer = match stored {
+        Ok(Some(found)) => TemplateAnswer { template: found.text, version: Some(found.version) },
+        Ok(None) | Err(_) => TemplateAnswer {
+            template: builtin::asset(BUILT_IN).unwrap_or_default().to_owned(),
+            version: None,
+        },
+    };
+    Ok(Json(answer))
+}
+
+/// Stores a new version.
+pub(super) async fn put(State(app): Shared, text: Text) -> Result<Json<TemplateAnswer>, ApiError> {
+    let body: TemplateBody = text.json()?;
+    check(&body.template)?;
+    let TemplateBody { template, author, expected_version } = body;
+    let stored = app
+        .work(move |app| Ok(app.store().put_template(&template, author.as_deref(), expected_version)?))
+        .await?;
+    Ok(Json(TemplateAnswer { template: stored.text, version: Some(stored.version) }))
+}
+
+fn check(template: &str) -> Result<(), ApiError> {
+    if template.len() > TEMPLATE_BYTES_MAX {
+        let message =
+            format!("the template has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", template.len());
+        return Err(ApiError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+    }
+    if template.contains('\0') {
+        return Err(ApiError::bad_request("the template has a NUL"));
+    }
+    Ok(())
+}
+
+/// The variables that templates may name.
+pub(super) async fn variables() -> Json<VariablesAnswer> {
+    let shape = |variable: &variable::Variable| VariableShape {
+        kind: variable.kind,
+        name: variable.name,
+        description: variable.description,
+        dynamic: variable.dynamic,
+        stability: variable.stability.word(),
+    };
+    Json(VariablesAnswer { variables: variable::TABLE.iter().map(shape).collect() })
+}
+
+/// The versions, the newest first.
+pub(super) async fn versions(State(app): Shared) -> Result<Json<VersionsAnswer>, ApiError> {
+    let versions = app.work(|app| Ok(app.store().template_versions(None, VERSIONS_MAX)?)).await?;
+    Ok(Json(VersionsAnswer { versions: versions.into_iter().map(VersionShape::from).collect() }))
+}
+
+/// Makes an earlier version the current one, as a new version.
+pub(super) async fn restore(
+    State(app): Shared,
+    version: Result<Path<u64>, PathRejection>,
+) -> Result<Json<TemplateAnswer>, ApiError> {
+    let Ok(Path(version)) = version else { return Err(ApiError::bad_request("a version is a number")) };
+    let stored = app
+        .work(move |app| -> Result<_, ApiError> {
+            let found = app.store().template_version(version)?;
+            let found = found.ok_or_else(|| ApiError::not_found(format!("there is no version {version}")))?;
+            let stored: Result<_, StoreError> =
+                app.store().put_template(&found.text, found.author.as_deref(), None);
+            Ok(stored?)
+        })
+        .await?;
+    Ok(Json(TemplateAnswer { template: stored.text, version: Some(stored.version) }))
+}

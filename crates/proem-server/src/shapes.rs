@@ -1,0 +1,369 @@
+//! What requests and answers look like.
+
+use std::collections::BTreeMap;
+
+use proem::stats::Stats;
+use proem::wire::{NoteShape, SectionShape, SpanShape};
+use proem::{PendingKind, RawMessage};
+use proem_core::carrier::Carrier;
+use proem_core::frozen::Body;
+use proem_core::note::Note;
+use proem_store::{ConversationHead, EpochHead, Plan, TemplateVersion};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The template.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TemplateBody {
+    /// The text.
+    pub(crate) template: String,
+    /// Who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) author: Option<String>,
+    /// The version that it replaces; with another one as the current version it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expected_version: Option<u64>,
+}
+
+/// The template and its version.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TemplateAnswer {
+    /// The text.
+    pub(crate) template: String,
+    /// The version; missing for the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<u64>,
+}
+
+/// Versions of the template, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VersionsAnswer {
+    /// The versions.
+    pub(crate) versions: Vec<VersionShape>,
+}
+
+/// One version of the template.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VersionShape {
+    /// The version, from 1.
+    pub(crate) version: u64,
+    /// The text.
+    pub(crate) template: String,
+    /// Who wrote it, as they said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) author: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub(crate) written_at: i64,
+}
+
+impl From<TemplateVersion> for VersionShape {
+    fn from(version: TemplateVersion) -> Self {
+        let TemplateVersion { version, text, author, written_at } = version;
+        Self { version, template: text, author, written_at }
+    }
+}
+
+/// The variables that templates may name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VariablesAnswer {
+    /// The variables.
+    pub(crate) variables: Vec<VariableShape>,
+}
+
+/// A variable.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VariableShape {
+    /// The word before the colon.
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    /// What follows it.
+    pub(crate) name: &'static str,
+    /// What it is.
+    pub(crate) description: &'static str,
+    /// Whether any name is valid.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(crate) dynamic: bool,
+    /// How long its value stays the same.
+    pub(crate) stability: &'static str,
+}
+
+/// What a turn needs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TurnAnswer {
+    /// The number of the epoch in force, from 1.
+    pub(crate) epoch: u64,
+    /// Why it was opened.
+    pub(crate) reason: String,
+    /// Whether the prompt was there before.
+    pub(crate) reused: bool,
+    /// The SHA-256 of the prefix, in hexadecimal.
+    pub(crate) digest: String,
+    /// What a provider's cache is keyed by.
+    pub(crate) fingerprint: String,
+    /// The text of each carrier; a carrier without text is missing.
+    pub(crate) carriers: BTreeMap<&'static str, String>,
+    /// The parts of the request that the provider takes, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub(crate) payload: Option<Box<RawValue>>,
+    /// The messages to keep for the next turn, as they are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<Vec<RawMessage>>,
+    /// What a reader should know.
+    pub(crate) notes: Vec<OwnedNote>,
+}
+
+/// A note.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OwnedNote {
+    /// What it is about, as a stable word.
+    pub(crate) code: &'static str,
+    /// `info`, `warning` or `error`.
+    pub(crate) severity: &'static str,
+    /// What happened.
+    pub(crate) message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl From<&Note> for OwnedNote {
+    fn from(note: &Note) -> Self {
+        let NoteShape { code, severity, message, hint, .. } = NoteShape::of(note);
+        Self { code, severity, message: message.to_owned(), hint: hint.map(str::to_owned) }
+    }
+}
+
+/// The texts of all carriers.
+pub(crate) fn carriers(body: &Body) -> BTreeMap<&'static str, String> {
+    body.carriers().map(|(carrier, text)| (carrier.word(), text.to_owned())).collect()
+}
+
+/// An epoch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EpochShape {
+    /// The number, from 1.
+    pub(crate) epoch: u64,
+    /// Why it was opened.
+    pub(crate) reason: String,
+    /// The SHA-256 of the prefix, in hexadecimal.
+    pub(crate) digest: String,
+    /// What a provider's cache is keyed by.
+    pub(crate) fingerprint: String,
+    /// The profile.
+    pub(crate) profile: String,
+    /// The version of proem that built it.
+    pub(crate) engine: String,
+    /// The working directory.
+    pub(crate) cwd: String,
+    /// The model, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// When it was opened, in milliseconds since 1970.
+    pub(crate) opened_at: i64,
+}
+
+impl From<EpochHead> for EpochShape {
+    fn from(head: EpochHead) -> Self {
+        let EpochHead { number, reason, digest, fingerprint, profile, engine, cwd, model, opened_at, .. } =
+            head;
+        Self { epoch: number, reason, digest, fingerprint, profile, engine, cwd, model, opened_at }
+    }
+}
+
+/// A conversation: its frozen prompt, and its epochs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConversationAnswer {
+    /// The conversation.
+    pub(crate) conversation: String,
+    /// The number of the epoch in force.
+    pub(crate) epoch: u64,
+    /// The frozen text of each carrier.
+    pub(crate) carriers: BTreeMap<&'static str, String>,
+    /// All epochs, the first one first.
+    pub(crate) epochs: Vec<EpochShape>,
+    /// What a reader should know about the frozen prompt.
+    pub(crate) notes: Vec<OwnedNote>,
+}
+
+/// Conversations, the one with the newest epoch first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConversationsAnswer {
+    /// The conversations.
+    pub(crate) conversations: Vec<ConversationShape>,
+    /// Where the next page begins, for `after`; missing on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+/// A conversation in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConversationShape {
+    /// The conversation.
+    pub(crate) conversation: String,
+    /// The number of its current epoch.
+    pub(crate) epoch: u64,
+    /// Why that was opened.
+    pub(crate) reason: String,
+    /// The profile.
+    pub(crate) profile: String,
+    /// The working directory.
+    pub(crate) cwd: String,
+    /// The model, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// When the conversation began, in milliseconds since 1970.
+    pub(crate) began_at: i64,
+    /// When the current epoch was opened.
+    pub(crate) opened_at: i64,
+}
+
+impl From<ConversationHead> for ConversationShape {
+    fn from(head: ConversationHead) -> Self {
+        let ConversationHead { conversation, epoch, reason, profile, cwd, model, began_at, opened_at } = head;
+        Self { conversation, epoch, reason, profile, cwd, model, began_at, opened_at }
+    }
+}
+
+/// A prompt that is built and not stored.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PreviewAnswer<'b> {
+    /// The text of each carrier.
+    pub(crate) carriers: BTreeMap<&'static str, String>,
+    /// How many bytes of the system carrier must not change.
+    pub(crate) prefix_bytes: usize,
+    /// The SHA-256 of the prefix, in hexadecimal.
+    pub(crate) digest: String,
+    /// The sections, in order.
+    pub(crate) sections: Vec<SectionShape<'b>>,
+    /// Where every byte comes from.
+    pub(crate) spans: Vec<SpanShape<'b>>,
+    /// Tokens and money.
+    pub(crate) stats: Stats,
+    /// What a reader should know.
+    pub(crate) notes: Vec<OwnedNote>,
+}
+
+/// A compaction that was begun.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CompactionAnswer {
+    /// What names it, for its end.
+    pub(crate) token: String,
+    /// `append`: the instructions stand at the end of the system carrier. `aligned`: send them as the last message
+    /// of the user.
+    pub(crate) policy: &'static str,
+    /// The text of each carrier in the call that summarises.
+    pub(crate) carriers: BTreeMap<&'static str, String>,
+    /// What the model is told.
+    pub(crate) instructions: String,
+    /// The epoch that it starts from; the new one, if it was committed at once.
+    pub(crate) epoch: u64,
+}
+
+/// What building anew would change, or did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangeAnswer {
+    /// The epoch in force.
+    pub(crate) epoch: u64,
+    /// Whether it was opened by this request.
+    pub(crate) opened: bool,
+    /// What is different, or would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<PlanShape>,
+}
+
+/// What building anew would change.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PlanShape {
+    /// Whether the profile allows it.
+    pub(crate) allowed: bool,
+    /// Whether the prompt would be another one.
+    pub(crate) changed: bool,
+    /// Whether the tools are others.
+    pub(crate) tools_changed: bool,
+    /// The sections that would be different.
+    pub(crate) sections: Vec<PlanSection>,
+    /// The first byte of the prefix that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first_byte: Option<usize>,
+    /// About how many tokens of the prefix are lost to the cache: an estimate, at 2.7 bytes each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lost_tokens_estimate: Option<usize>,
+}
+
+/// A section that would be different.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PlanSection {
+    /// The section's name in the profile.
+    pub(crate) id: String,
+    /// The carrier.
+    pub(crate) carrier: &'static str,
+    /// `changed`, `added` or `removed`.
+    pub(crate) kind: &'static str,
+}
+
+impl From<&Plan> for PlanShape {
+    fn from(plan: &Plan) -> Self {
+        let kind = |kind: PendingKind| match kind {
+            PendingKind::Changed => "changed",
+            PendingKind::Added => "added",
+            PendingKind::Removed => "removed",
+        };
+        let sections = plan.pending.sections.iter().map(|section| PlanSection {
+            id: section.id.clone(),
+            carrier: section.carrier.word(),
+            kind: kind(section.kind),
+        });
+        Self {
+            allowed: plan.is_allowed,
+            changed: !plan.pending.is_empty(),
+            tools_changed: plan.pending.tools,
+            sections: sections.collect(),
+            first_byte: plan.cost().map(|change| change.first_byte),
+            lost_tokens_estimate: plan.cost().map(|change| change.lost_tokens()),
+        }
+    }
+}
+
+/// The difference between two epochs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DiffAnswer {
+    /// The earlier one.
+    pub(crate) from: u64,
+    /// The later one.
+    pub(crate) to: u64,
+    /// The carriers that differ.
+    pub(crate) carriers: Vec<CarrierDiff>,
+}
+
+/// A carrier that differs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CarrierDiff {
+    /// The carrier.
+    pub(crate) carrier: &'static str,
+    /// The first byte that differs.
+    pub(crate) first_byte: usize,
+    /// The earlier text.
+    pub(crate) before: String,
+    /// The later text.
+    pub(crate) after: String,
+}
+
+/// The carriers in which two prompts differ.
+pub(crate) fn difference(before: &Body, after: &Body) -> Vec<CarrierDiff> {
+    let differing = Carrier::ALL.into_iter().filter_map(|carrier| {
+        let (before, after) =
+            (before.text(carrier).unwrap_or_default(), after.text(carrier).unwrap_or_default());
+        (before != after).then(|| CarrierDiff {
+            carrier: carrier.word(),
+            first_byte: proem_core::change::between(before, after).first_byte,
+            before: before.to_owned(),
+            after: after.to_owned(),
+        })
+    });
+    differing.collect()
+}
