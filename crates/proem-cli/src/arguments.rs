@@ -139,16 +139,16 @@ pub(crate) enum Ttl {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Address to listen on; may be given several times [default: 127.0.0.1:7717 and [::1]:7717]
+    /// Address to listen on; may be given several times [default: `127.0.0.1:7717` and `[::1]:7717`]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<String>,
-    /// Where prompts are kept: a file, or postgres://USER@HOST/DATABASE [default: PROEM_STORE, else the user's own file]
+    /// Where prompts are kept: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     /// Directory that requests may work in, besides the current one; may be given several times
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: Vec<PathBuf>,
-    /// File with the token that requests must show [default: PROEM_TOKEN]
+    /// File with the token that requests must show [default: `PROEM_TOKEN`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
     /// Name by which the server may be called, besides addresses; may be given several times
@@ -159,7 +159,7 @@ pub(crate) struct Serve {
 /// Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreFlags {
-    /// The store: a file, or postgres://USER@HOST/DATABASE [default: PROEM_STORE, else the user's own file]
+    /// The store: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
 }
@@ -202,7 +202,7 @@ pub(crate) enum StoreCommand {
 pub(crate) struct ConversationFlags {
     #[command(flatten)]
     pub(crate) store: StoreFlags,
-    /// Ask a server instead, for example http://127.0.0.1:7717
+    /// Ask a server instead, for example `http://127.0.0.1:7717`
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     pub(crate) url: Option<String>,
     #[arg(long, value_enum, default_value = "text")]

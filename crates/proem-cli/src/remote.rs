@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::input::reason;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_mins(1);
 
 /// A server at an address.
 pub(crate) struct Remote {

@@ -224,7 +224,7 @@ fn sent(delivered: &Delivered) -> Result<Sent, Error> {
 /// Below the minimum nothing is cached, and no provider says so.
 fn below_minimum(stats: &Stats) -> Option<Note> {
     let (model, min_tokens) = stats.model.as_ref().zip(stats.min_tokens)?;
-    let is_read = stats.warm.is_some_and(|warm| warm.read > 0);
+    let is_read = stats.warm.is_none_or(|warm| warm.read > 0);
     if stats.prefix_tokens >= min_tokens || is_read {
         return None;
     }

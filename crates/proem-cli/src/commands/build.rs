@@ -49,16 +49,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Warns of flags that nothing follows from.
 fn warn_of_idle_flags(arguments: &Arguments) {
-    let DeliveryFlags { provider, messages, prompt_text, ttl, cached_content } = &arguments.delivery;
+    let DeliveryFlags { provider, ttl, cached_content, .. } = &arguments.delivery;
     if provider.is_some() || arguments.stats {
         return;
     }
-    let given = [
-        ("--messages", messages.is_some()),
-        ("--prompt-text", prompt_text.is_some()),
-        ("--ttl", ttl.is_some()),
-        ("--cached-content", cached_content.is_some()),
-    ];
+    let given = [("--ttl", ttl.is_some()), ("--cached-content", cached_content.is_some())];
     for (flag, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
         print_warning(&format!("`{flag}` has no effect without `--for` or `--stats`"));
     }

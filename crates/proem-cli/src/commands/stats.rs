@@ -74,7 +74,8 @@ fn turns(stats: &Stats) -> String {
     rows.push(figures_row("cold", cold));
     rows.push(figures_row("warm", warm));
     let provider = stats.provider.unwrap_or_default();
-    let prices = format!("{DIM}rules and prices of {} as of {}{DIM:#}", provider, stats.as_of);
+    let what = if cold.usd.is_some() { "rules and prices" } else { "rules" };
+    let prices = format!("{DIM}{what} of {provider} as of {}{DIM:#}", stats.as_of);
     format!("\n{}{prices}\n", layout(&rows))
 }
 

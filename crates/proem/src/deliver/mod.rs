@@ -281,6 +281,7 @@ pub fn deliver(
     let conversation = Conversation::of(provider, shape, &messages, &texts)?;
     notes.extend(notes_of_texts(&texts, &conversation, &messages));
     notes.extend(options_notes(provider, options, known));
+    notes.extend(images_note(request));
     let history = conversation.history();
     let unsent = |error: serde_json::Error| Error::Message {
         index: messages.len().saturating_sub(1),
@@ -383,6 +384,19 @@ fn notes_of_texts(texts: &Texts<'_>, conversation: &Conversation, messages: &[Ra
         );
     }
     notes
+}
+
+/// Notes images that have no words to ride with.
+fn images_note(request: &Request) -> Option<Note> {
+    let images = request.images.as_deref().unwrap_or_default();
+    (request.prompt.is_none() && !images.is_empty()).then(|| {
+        Note::new(
+            Code::UnusedField,
+            Severity::Warning,
+            "the request's `images` are left out: it has no `prompt`",
+        )
+        .with_hint("put them into the newest of `messages`")
+    })
 }
 
 /// Notes options that a provider has no use for.

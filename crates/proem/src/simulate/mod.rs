@@ -50,7 +50,8 @@ impl Payload {
 
     /// The model that it names.
     fn model(&self) -> Option<String> {
-        field(&self.fields().ok()?, "model").and_then(Json::text)
+        let fields = self.fields().ok()?;
+        field(&fields, "model").or_else(|| field(&fields, "modelId")).and_then(Json::text)
     }
 }
 
@@ -89,7 +90,9 @@ impl Sent {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
         let (mut sent, mut places) = (Vec::new(), Places::new(text));
         loop {
-            let line = places.at(values.byte_offset()).line;
+            // White space before a value is not the value.
+            let rest = text.get(values.byte_offset()..).unwrap_or_default();
+            let line = places.at(text.len() - rest.trim_start().len()).line;
             let Some(value) = values.next() else { return Ok(sent) };
             let request = value.map_err(|error| error.to_string()).and_then(Self::of_value);
             sent.push(request.map_err(|why| bad_request(sent.len(), line, &why))?);
@@ -112,7 +115,11 @@ impl Sent {
 
 fn bad_request(index: usize, line: usize, why: &str) -> Error {
     Error::usage(
-        format!("cannot read request {}, from line {line} on: {why}", index + 1),
+        format!(
+            "cannot read request {}, from line {line} on: {}",
+            index + 1,
+            why.split(" at line ").next().unwrap_or(why)
+        ),
         "write payloads as `proem build --for` prints them, or {\"payload\": …, \"at\": SECONDS}",
     )
 }
@@ -298,8 +305,8 @@ fn counted(sent: &[Sent], rules: &CacheRules, tokenizer: Tokenizer) -> String {
 
 fn bad_turn(index: usize, why: &str) -> Error {
     Error::usage(
-        format!("request {} would be refused: {why}", index + 1),
-        "send what `proem build --for` prints",
+        format!("request {} cannot be simulated: {why}", index + 1),
+        "take what `proem build --for` prints, in the order in which it is sent",
     )
 }
 
