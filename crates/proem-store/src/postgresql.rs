@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls, Row, Transaction};
 use proem::stored::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::memory::page;
 use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
@@ -71,8 +73,26 @@ impl PostgresStore {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match waiting {
             Some(client) if !client.is_closed() => Ok(client),
-            _ => self.config.connect(NoTls).map_err(|error| self.fail(&error)),
+            _ => self.new_client(),
         }
+    }
+
+    /// A new connection: encrypted where the URL wants that, or where the server is another machine and offers it.
+    fn new_client(&self) -> Result<Client, StoreError> {
+        let is_plain = match self.config.get_ssl_mode() {
+            SslMode::Disable => true,
+            SslMode::Require => false,
+            _ => is_of_this_machine(&self.config),
+        };
+        if is_plain {
+            return self.config.connect(NoTls).map_err(|error| self.fail(&error));
+        }
+        let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(|_| StoreError::Unusable {
+            place: self.place.clone(),
+            why: "the system has no certificates to check the server's with".into(),
+            hint: "install the package `ca-certificates`, or add `sslmode=disable` to the URL".into(),
+        })?;
+        self.config.connect(tls).map_err(|error| self.fail(&error))
     }
 
     fn give_back(&self, client: Client) {
@@ -148,6 +168,17 @@ fn chain(error: &postgres::Error) -> String {
 fn is_lasting(code: &SqlState) -> bool {
     // Wrong password or database, missing tables or rights, a value that does not fit.
     ["28", "3D", "42", "22", "23"].iter().any(|class| code.code().starts_with(class))
+}
+
+/// Tells whether the server runs on this very machine, where nobody can listen in.
+fn is_of_this_machine(config: &Config) -> bool {
+    config.get_hosts().iter().all(|host| match host {
+        postgres::config::Host::Tcp(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        #[cfg(unix)]
+        postgres::config::Host::Unix(_) => true,
+    })
 }
 
 /// The server's address without a password.

@@ -128,6 +128,9 @@ impl Search<'_> {
                     self.taken.push(name.clone());
                     self.take(document);
                 }
+                Err(why @ Absence::OutsideRoots) if self.policy.check_as_written(&path).is_err() => {
+                    self.trail.out_of_reach(&shown, &why);
+                }
                 Err(why) => self.trail.unread(&shown, &why),
             }
         }

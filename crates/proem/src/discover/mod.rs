@@ -58,8 +58,17 @@ impl Trail {
         self.considered.push(Considered { path: path.to_owned(), outcome, why });
     }
 
+    /// Notes a place that this caller may not look at at all: there is nothing wrong with the file.
+    fn out_of_reach(&mut self, path: &str, why: &Absence) {
+        self.note(path, why, true);
+    }
+
     /// Notes a file that could not be read; one that does not exist is only listed.
     fn unread(&mut self, path: &str, why: &Absence) {
+        self.note(path, why, false);
+    }
+
+    fn note(&mut self, path: &str, why: &Absence, is_by_rule: bool) {
         self.consider(path, Outcome::of(why), Some(why.to_string()));
         if *why == Absence::NoSuchFile {
             return;
@@ -67,7 +76,8 @@ impl Trail {
         self.unread.push((path.to_owned(), why.clone()));
         // `absent` speaks of variables.
         let code = if why.code() == Code::Absent { Code::Unreadable } else { why.code() };
-        let note = Note::new(code, Severity::Warning, format!("{path} is left out: {why}"));
+        let severity = if is_by_rule { Severity::Info } else { Severity::Warning };
+        let note = Note::new(code, severity, format!("{path} is left out: {why}"));
         let note = note.with_source(file(path));
         self.notes.push(why.hint().into_iter().fold(note, Note::with_hint));
     }

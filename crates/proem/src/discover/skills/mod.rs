@@ -236,6 +236,14 @@ impl Search<'_> {
         self.push(Candidate { skill: Some(skill), location, outcome, why, problems });
     }
 
+    /// A place that this caller may not look at at all.
+    fn out_of_reach(&mut self, path: &Path, why: &Absence) {
+        let mut trail = Trail::default();
+        trail.out_of_reach(&crate::file::shown(path), why);
+        self.found.notes.extend(trail.notes);
+        self.found.considered.extend(trail.considered);
+    }
+
     fn unread(&mut self, path: &Path, why: &Absence) {
         let mut trail = Trail::default();
         trail.unread(&crate::file::shown(path), why);

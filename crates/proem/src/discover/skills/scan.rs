@@ -28,7 +28,7 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
     if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) =
         search.policy.check_as_written(&root.path)
     {
-        return search.unread(&root.path, &why);
+        return search.out_of_reach(&root.path, &why);
     }
     let Some(folder) = open_allowed(&root.path, search) else { return };
     let mut walk = Walk {
