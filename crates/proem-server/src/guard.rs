@@ -1,7 +1,7 @@
 //! Who may ask: the right `Host`, no foreign web page, and the token where there is one.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -41,8 +41,8 @@ impl fmt::Debug for Token {
 /// Lets a request pass, or says why not.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match check(&app, &request) {
-        Ok(()) => with_headers(next.run(request).await),
-        Err(error) => with_headers(error.into_response()),
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
     }
 }
 
@@ -62,10 +62,17 @@ fn check_host(own: &[String], uri: &Uri, headers: &HeaderMap) -> Result<(), ApiE
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(misdirected()) };
     let host = host.to_str().map_err(|_| misdirected())?;
-    let named = uri.host().map_or(host, |_| host);
-    let name = without_port(named).ok_or_else(misdirected)?;
-    let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
-    let is_own = name == "localhost" || own.iter().any(|own| own.eq_ignore_ascii_case(name));
+    // A target may name its server itself, and then that one counts: both must say the same.
+    if uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
+        return Err(misdirected());
+    }
+    let name = without_port(host).ok_or_else(misdirected)?;
+    let is_address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(name) => name.parse::<Ipv6Addr>().is_ok(),
+        None => name.parse::<Ipv4Addr>().is_ok(),
+    };
+    let is_own =
+        name.eq_ignore_ascii_case("localhost") || own.iter().any(|own| own.eq_ignore_ascii_case(name));
     if is_address || is_own { Ok(()) } else { Err(misdirected()) }
 }
 
@@ -86,24 +93,21 @@ fn without_port(host: &str) -> Option<&str> {
 }
 
 fn is_port(text: &str) -> bool {
-    text.parse::<u16>().is_ok()
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
 /// A page of another site must not get an answer, nor change anything.
 fn check_origin(headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
     let foreign = || ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", "a page of another site asked");
-    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
-        return Err(foreign());
-    }
-    let origin = headers.get(header::ORIGIN).map(HeaderValue::to_str);
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    match origin {
-        None => {}
-        Some(Ok(origin)) if origin == format!("http://{host}") || origin == format!("https://{host}") => {}
-        Some(_) => return Err(foreign()),
-    }
-    if method == Method::OPTIONS { Err(foreign()) } else { Ok(()) }
+    let own = [format!("http://{host}"), format!("https://{host}")];
+    // Said twice, each of them counts.
+    let is_own_site = |site: &HeaderValue| site == "same-origin" || site == "none";
+    let is_own = |origin: &HeaderValue| own.iter().any(|own| origin == own);
+    let is_allowed = headers.get_all("sec-fetch-site").iter().all(is_own_site)
+        && headers.get_all(header::ORIGIN).iter().all(is_own)
+        && method != Method::OPTIONS;
+    if is_allowed { Ok(()) } else { Err(foreign()) }
 }
 
 fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -136,7 +140,7 @@ fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// What every answer says to browsers.
-fn with_headers(mut response: Response) -> Response {
+pub(crate) fn with_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         ("x-content-type-options", "nosniff"),

@@ -21,6 +21,8 @@ struct Operation {
     body: Option<Value>,
     /// The shape of the answer; none for an answer without a body.
     answer: Option<Value>,
+    /// What the answer is written in.
+    media: &'static str,
     /// Statuses of errors besides those that every route has.
     errors: &'static [u16],
 }
@@ -82,7 +84,16 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
 
 /// An operation that takes and gives nothing.
 const fn of(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
-    Operation { method, path, summary, query: &[], body: None, answer: None, errors: &[] }
+    Operation {
+        method,
+        path,
+        summary,
+        query: &[],
+        body: None,
+        answer: None,
+        media: "application/json",
+        errors: &[],
+    }
 }
 
 /// Probes, the template and previews.
@@ -97,8 +108,17 @@ fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
             errors: &[503],
             ..of("get", "/readyz", "Whether the store answers")
         },
+        Operation {
+            answer: Some(json!({ "type": "string" })),
+            media: "text/plain",
+            ..of("get", "/metrics", "Numbers for Prometheus")
+        },
         Operation { answer: Some(any), ..of("get", "/openapi.json", "This description") },
-        Operation { answer: Some(template.clone()), ..of("get", "/system-prompt", "The current template") },
+        Operation {
+            answer: Some(template.clone()),
+            errors: &[503],
+            ..of("get", "/system-prompt", "The current template")
+        },
         Operation {
             body: Some(reference::<TemplateBody>(generator)),
             answer: Some(template.clone()),
@@ -237,19 +257,7 @@ fn describe(operation: &Operation, error: &Value) -> Value {
         };
         parameters.push(json!({ "name": name, "in": "query", "required": is_required, "description": description, "schema": schema }));
     }
-    let mut responses: Map<String, Value> = Map::new();
-    match &operation.answer {
-        Some(answer) => responses.insert(
-            "200".into(),
-            json!({ "description": "Done", "content": { "application/json": { "schema": answer } } }),
-        ),
-        None => responses.insert("204".into(), json!({ "description": "Done" })),
-    };
-    for status in [400, 401, 405, 408, 415, 421, 500].iter().chain(operation.errors) {
-        let content = json!({ "application/json": { "schema": error } });
-        responses.insert(status.to_string(), json!({ "description": "Not done", "content": content }));
-    }
-    let mut described = json!({ "summary": operation.summary, "responses": responses });
+    let mut described = json!({ "summary": operation.summary, "responses": responses(operation, error) });
     if !parameters.is_empty() {
         described["parameters"] = parameters.into();
     }
@@ -259,6 +267,34 @@ fn describe(operation: &Operation, error: &Value) -> Value {
             json!({ "required": is_required, "content": { "application/json": { "schema": body } } });
     }
     described
+}
+
+/// What may come back: the answer, the errors of every route, and those of this one.
+fn responses(operation: &Operation, error: &Value) -> Map<String, Value> {
+    let mut responses: Map<String, Value> = Map::new();
+    match &operation.answer {
+        Some(answer) => responses.insert(
+            "200".into(),
+            json!({ "description": "Done", "content": { operation.media: { "schema": answer } } }),
+        ),
+        None => responses.insert("204".into(), json!({ "description": "Done" })),
+    };
+    if operation.path.ends_with("/turn") {
+        let digest = json!({ "type": "string", "pattern": "^\"[0-9a-f]{64}\"$" });
+        responses["200"]["headers"] =
+            json!({ "ETag": { "description": "The digest", "required": true, "schema": digest } });
+    }
+    for status in [400, 401, 403, 405, 408, 415, 421, 500].iter().chain(operation.errors) {
+        let content = json!({ "application/json": { "schema": error } });
+        let mut response = json!({ "description": "Not done", "content": content });
+        if *status == 503 {
+            let seconds = json!({ "type": "integer", "minimum": 0 });
+            response["headers"] =
+                json!({ "Retry-After": { "description": "Seconds", "required": true, "schema": seconds } });
+        }
+        responses.insert(status.to_string(), response);
+    }
+    responses
 }
 
 fn path_parameter(name: &str) -> Value {

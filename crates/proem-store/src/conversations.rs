@@ -43,14 +43,16 @@ pub struct Kept {
 }
 
 impl Kept {
-    fn of(epoch: Epoch) -> Result<Self, StoreError> {
+    pub(crate) fn of(epoch: Epoch) -> Result<Self, StoreError> {
         let name = format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation);
         let damaged = |why: String| StoreError::Damaged { what: name.clone(), why };
         let frozen = epoch.prompt.frozen().map_err(|error| damaged(error.to_string()))?;
         if frozen.digest().hex() != epoch.head.digest {
             return Err(damaged("its prompt is not that of its digest".into()));
         }
-        let request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
+        let mut request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
+        // Kept without it, so that conversations with the same request share one text.
+        request.conversation = Some(epoch.head.conversation.clone());
         Ok(Self { head: epoch.head, frozen, request })
     }
 
@@ -77,14 +79,11 @@ impl Conversations {
     /// The current epoch of a conversation, as it is stored.
     pub fn current(&self, id: &str) -> Result<Option<Arc<Kept>>, ConversationError> {
         check_id(id)?;
-        let number = self.store.current_number(id)?;
-        if number == 0 {
-            return Ok(None);
-        }
-        if let Some(known) = self.recent.get(id, number) {
+        let Some(head) = self.store.current_head(id)? else { return Ok(None) };
+        if let Some(known) = self.recent.get(&head) {
             return Ok(Some(known));
         }
-        let Some(epoch) = self.store.current(id)? else { return Ok(None) };
+        let Some(epoch) = self.store.epoch(id, head.number)? else { return Ok(None) };
         self.remember(epoch).map(Some)
     }
 
@@ -108,10 +107,11 @@ impl Conversations {
     /// Everything that one turn needs. The first turn builds and keeps the prompt, later ones get it as it was
     /// kept; a change that the request names opens a new epoch if the profile allows that.
     pub fn turn(&self, id: &str, request: &Request, caller: Caller) -> Result<Answer, ConversationError> {
+        let request = &Request { conversation: Some(id.to_owned()), ..request.clone() };
         let (kept, is_reused, mut notes) = if let Some(kept) = self.current(id)? {
             self.follow(kept, request, caller)?
         } else {
-            let build = self.engine.build(request, caller)?;
+            let build = self.build(request, caller)?;
             let opening = Opening { id, number: 1, reason: STARTUP, request, caller };
             let (kept, is_own) = self.open(&opening, &build)?;
             let notes = if is_own { build.frozen.notes().to_vec() } else { Vec::new() };
@@ -133,6 +133,17 @@ impl Conversations {
         }
         let whole = kept.head.has_turn.then(|| suffix.behind(&kept.frozen));
         Ok(Answer { kept, is_reused, suffix, whole, notes })
+    }
+
+    /// Builds a prompt. Where the request names no base, the current template of the store is it; that is not kept with
+    /// the request, so that the next prompt is built from the template that is current then.
+    fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
+        let has_base =
+            request.system.is_some() || request.template.is_some() || request.instruction.is_some();
+        let stored = if has_base { None } else { self.store.template()? };
+        let Some(stored) = stored else { return Ok(self.engine.build(request, caller)?) };
+        let request = Request { template: Some(stored.text), ..request.clone() };
+        Ok(self.engine.build(&request, caller)?)
     }
 
     /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
@@ -172,13 +183,23 @@ impl Opening<'_> {
             has_turn: policy.has_turn,
             opened_at: now(),
         };
-        Ok(Epoch { head, prompt, request: without_turn(self.request).to_json()? })
+        // What the request left to the configuration and to the process is part of what was frozen.
+        let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
+        let request = Request { profile, cwd, ..without_turn(self.request) };
+        Ok(Epoch { head, prompt, request: request.to_json()? })
     }
 }
 
 /// The request without what belongs to one turn: it is kept to build the next prompt from.
 fn without_turn(request: &Request) -> Request {
-    Request { messages: None, prompt: None, images: None, recalled: None, ..request.clone() }
+    Request {
+        messages: None,
+        prompt: None,
+        images: None,
+        recalled: None,
+        conversation: None,
+        ..request.clone()
+    }
 }
 
 fn check_id(id: &str) -> Result<(), ConversationError> {

@@ -33,6 +33,9 @@ pub trait Store: Send + Sync {
     /// The current epoch of a conversation.
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError>;
 
+    /// What is known about the current epoch without its texts.
+    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError>;
+
     /// The number of the current epoch; 0 when there is none.
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError>;
 

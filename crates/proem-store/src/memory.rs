@@ -37,6 +37,10 @@ impl Store for MemoryStore {
         Ok(self.kept().conversations.get(conversation).and_then(|epochs| epochs.last()).cloned())
     }
 
+    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
+        Ok(self.current(conversation)?.map(|epoch| epoch.head))
+    }
+
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
         let kept = self.kept();
         Ok(kept

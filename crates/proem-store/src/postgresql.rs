@@ -386,6 +386,25 @@ impl Store for PostgresStore {
         self.run(|transaction| whole(transaction, condition, &[(&conversation, Type::TEXT)]))
     }
 
+    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
+        let sql = format!(
+            "SELECT {HEAD}, c.epoch FROM proem_conversation c \
+             LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch WHERE c.id = $1"
+        )
+        .replace("cwd, model", "e.cwd, model")
+        .replace("opened_at, c.epoch", "e.opened_at, c.epoch");
+        self.run(|transaction| {
+            let Some(row) = transaction.query_typed_opt(&sql, &[(&conversation, Type::TEXT)])? else {
+                return Ok(None);
+            };
+            if row.get::<_, Option<i64>>(1).is_some() {
+                return Ok(Some(head(&row)));
+            }
+            let what = format!("epoch {} of `{conversation}`", row.get::<_, i64>(11));
+            Err(StoreError::Damaged { what, why: "it is gone".into() }.into())
+        })
+    }
+
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
         self.run(|transaction| number(transaction, conversation))
     }

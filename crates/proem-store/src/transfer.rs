@@ -9,7 +9,7 @@ use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Epoch, EpochHead, Query, TemplateVersion};
-use crate::{Store, StoreError};
+use crate::{Kept, Store, StoreError, is_conversation_id};
 
 /// How many conversations are asked for at a time.
 const PAGE: usize = 500;
@@ -152,6 +152,11 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                     description: find(&description)?,
                 };
                 let epoch = Epoch { head: *head, prompt, request: find(&request)? };
+                if !is_conversation_id(&epoch.head.conversation) {
+                    return Err(bad("that is no name of a conversation".into()));
+                }
+                // What could not be read afterwards must not be acknowledged.
+                Kept::of(epoch.clone()).map_err(|error| bad(error.to_string()))?;
                 if store.open(&epoch)? != epoch {
                     let EpochHead { conversation, number, .. } = &epoch.head;
                     return Err(bad(format!("the store has another epoch {number} of `{conversation}`")));

@@ -1,14 +1,14 @@
 //! What every store promises, on memory, SQLite and a real PostgreSQL server.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::BufReader;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use proem::stored::StoredPrompt;
+use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
-use proem_core::digest::Digest;
 use proem_store::{
     Compaction, Epoch, EpochHead, MemoryStore, PostgresStore, Query, SqliteStore, Store, StoreError, export,
     import,
@@ -57,23 +57,24 @@ fn postgres(server: PostgresServer) -> Maker {
 }
 
 fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
-    let description = format!("{{\"of\": \"{conversation}\"}}");
+    let request = serde_json::json!({ "profile": "template", "system": text, "cwd": "/" }).to_string();
+    let build = proem::build(&Request::from_json(&request).unwrap(), Caller::User).unwrap();
     Epoch {
         head: EpochHead {
             conversation: conversation.to_owned(),
             number,
             reason: if number == 1 { "startup".into() } else { "reload".into() },
-            digest: Digest::of(text.as_bytes()).hex(),
-            fingerprint: Digest::of(b"x").hex(),
-            profile: "default".into(),
+            digest: build.frozen.digest().hex(),
+            fingerprint: build.fingerprint.whole.hex(),
+            profile: "template".into(),
             engine: "0.1.0".into(),
             cwd: format!("/work/{conversation}"),
             model: number.is_multiple_of(2).then(|| "claude-opus-5".to_owned()),
             has_turn: true,
             opened_at: 1_000 + i64::try_from(number).unwrap(),
         },
-        prompt: StoredPrompt { texts: BTreeMap::from([(Carrier::System, text.to_owned())]), description },
-        request: "{}".into(),
+        prompt: StoredPrompt::of(&build.frozen).unwrap(),
+        request,
     }
 }
 

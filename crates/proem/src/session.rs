@@ -10,7 +10,7 @@ use proem_core::profile::Reason;
 
 use crate::engine::{self, Build, Caller, Memory, Parts};
 use crate::error::Error;
-use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths};
+use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths, Resources};
 use crate::host::Host;
 use crate::pending::Pending;
 use crate::request::{Request, Tool};
@@ -52,7 +52,9 @@ impl Engine {
 
     /// Observes what belongs to one turn alone, and nothing else: no file that is frozen is read again.
     pub fn observe(&self, request: &Request, caller: Caller) -> Result<Observed, Error> {
-        let build = engine::build_parts(request, caller, &self.hooks, &mut Memory::default(), Parts::Turn)?;
+        // What hooks bring is for what is frozen: they were asked then.
+        let mut memory = Memory { resources: Some(Resources::default()), ..Memory::default() };
+        let build = engine::build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
         let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
         Ok(Observed { notes: notes.cloned().collect(), suffix: build.suffix })
     }

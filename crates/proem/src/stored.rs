@@ -39,6 +39,11 @@ impl std::fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
+#[derive(Deserialize)]
+struct Form {
+    version: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Description {
     version: u32,
@@ -123,12 +128,14 @@ impl StoredPrompt {
 
     /// The frozen prompt that was kept.
     pub fn frozen(mut self) -> Result<Frozen, Damaged> {
+        // The version alone first: the rest of a later form may be of any shape.
+        let Form { version } =
+            serde_json::from_str(&self.description).map_err(|error| Damaged(error.to_string()))?;
+        if version > VERSION {
+            return Err(Damaged(format!("it was written by a later proem, in form {version}")));
+        }
         let description: Description =
             serde_json::from_str(&self.description).map_err(|error| Damaged(error.to_string()))?;
-        if description.version > VERSION {
-            let message = format!("it was written by a later proem, in form {}", description.version);
-            return Err(Damaged(message));
-        }
         let mut carriers = BTreeMap::new();
         for (carrier, spans) in description.spans {
             let text = self.texts.remove(&carrier).unwrap_or_default();

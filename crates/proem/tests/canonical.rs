@@ -10,8 +10,11 @@ fn value() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        any::<f64>().prop_filter("JSON has no such number", |number| number.is_finite()).prop_map(Value::from),
-        prop_oneof![Just(0.0), Just(-0.0), Just(5e-324), Just(1e21), Just(1e-7), Just(f64::MAX)].prop_map(Value::from),
+        any::<f64>()
+            .prop_filter("JSON has no such number", |number| number.is_finite())
+            .prop_map(Value::from),
+        prop_oneof![Just(0.0), Just(-0.0), Just(5e-324), Just(1e21), Just(1e-7), Just(f64::MAX)]
+            .prop_map(Value::from),
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -38,7 +41,8 @@ fn respelt(value: &Value) -> String {
         Value::String(string) => text(string),
         Value::Array(items) => format!("[ {} ]", items.iter().map(respelt).collect::<Vec<_>>().join(" ,\n")),
         Value::Object(fields) => {
-            let pairs = fields.iter().rev().map(|(key, value)| format!("{} :\t{}", text(key), respelt(value)));
+            let pairs =
+                fields.iter().rev().map(|(key, value)| format!("{} :\t{}", text(key), respelt(value)));
             format!("{{ {} }}", pairs.collect::<Vec<_>>().join(" , "))
         }
         other => other.to_string(),

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request as HttpRequest};
+use axum::body::HttpBody;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request as HttpRequest};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proem::Request;
 use proem::deliver::Provider;
-use serde::de::DeserializeOwned;
+use proem_store::ConversationError;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::app::App;
@@ -22,13 +26,18 @@ impl FromRequest<Arc<App>> for Text {
 
     async fn from_request(request: HttpRequest, app: &Arc<App>) -> Result<Self, ApiError> {
         let most = app.options.body_bytes_max;
-        let body = Limited::new(request.into_body(), most).collect().await.map_err(|error| {
+        let too_large = || {
+            let message = format!("the body has more than {most} bytes");
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        };
+        let body = request.into_body();
+        // A length that is said need not be awaited.
+        if body.size_hint().lower() > u64::try_from(most).unwrap_or(u64::MAX) {
+            return Err(too_large());
+        }
+        let body = Limited::new(body, most).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                ApiError::new(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "too_large",
-                    format!("the body has more than {most} bytes"),
-                )
+                too_large()
             } else {
                 ApiError::bad_request("the body did not come to its end")
             }
@@ -41,6 +50,10 @@ impl FromRequest<Arc<App>> for Text {
 impl Text {
     /// The body as a value of a known shape.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        // A list would be read as the fields in their order.
+        if !self.0.trim_start().starts_with('{') {
+            return Err(ApiError::bad_request("the body is not an object"));
+        }
         serde_json::from_str(&self.0)
             .map_err(|error| ApiError::bad_request(format!("the body is not what is expected: {error}")))
     }
@@ -63,7 +76,7 @@ impl Text {
         if self.0.trim().is_empty() {
             return Ok((Request::default(), None));
         }
-        let Ok(mut fields) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&self.0) else {
+        let Ok(Fields(mut fields)) = serde_json::from_str(&self.0) else {
             // The request's own reader says it better.
             return Ok((self.request()?, None));
         };
@@ -74,6 +87,45 @@ impl Text {
         let rest =
             serde_json::to_string(&fields).map_err(|error| ApiError::bad_request(error.to_string()))?;
         Ok((Request::from_json(&rest)?, provider))
+    }
+}
+
+/// The fields of an object, each said once.
+struct Fields(BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Once;
+        impl<'de> Visitor<'de> for Once {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, _>()? {
+                    if fields.insert(name, value).is_some() {
+                        return Err(serde::de::Error::custom("a field is said twice"));
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Once)
+    }
+}
+
+/// What stands in the path. What is not UTF-8 names nothing.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Named<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let named = Path::from_request_parts(parts, app).await;
+        named.map(|Path(named)| Self(named)).map_err(|_| ConversationError::BadId.into())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction;
@@ -12,7 +12,7 @@ use proem_store::Begun;
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::Text;
+use super::body::{Named, Text};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{ChangeAnswer, CompactionAnswer};
@@ -27,15 +27,15 @@ pub(super) struct BeginQuery {
 /// Begins a compaction; `?commit=true` also ends it.
 pub(super) async fn begin(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     query: Result<Query<BeginQuery>, QueryRejection>,
     text: Text,
 ) -> Result<Json<CompactionAnswer>, ApiError> {
     let Query(BeginQuery { commit }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
-    let request = text.optional_request()?.map(|request| app.admit(request)).transpose()?;
+    let request = text.optional_request()?;
     let answer = app
         .work(move |app| {
-            let request = request.map(|request| app.with_template(request)).transpose()?;
+            let request = app.next(&id, request)?;
             let begun = app.conversations.begin_compaction(&id, request.as_ref(), App::CALLER)?;
             let mut answer = answer(&begun);
             if commit {
@@ -66,7 +66,7 @@ fn answer(begun: &Begun) -> CompactionAnswer {
 /// Opens the epoch behind a compaction.
 pub(super) async fn commit(
     State(app): Shared,
-    Path((id, token)): Path<(String, String)>,
+    Named((id, token)): Named<(String, String)>,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let number = app
         .work(move |app| Ok(app.conversations.commit_compaction(&id, &token, App::CALLER)?.head.number))
@@ -77,7 +77,7 @@ pub(super) async fn commit(
 /// Ends a compaction without an epoch.
 pub(super) async fn abort(
     State(app): Shared,
-    Path((id, token)): Path<(String, String)>,
+    Named((id, token)): Named<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     app.work(move |app| Ok(app.conversations.abort_compaction(&id, &token)?)).await?;
     Ok(StatusCode::NO_CONTENT)

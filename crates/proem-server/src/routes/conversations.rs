@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query as UrlQuery, State};
+use axum::extract::{Query as UrlQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proem::deliver::{Options, Provider, deliver};
@@ -15,7 +15,7 @@ use proem_store::{Answer, Kept, Query, Rebuilt};
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::Text;
+use super::body::{Named, Text};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -70,7 +70,7 @@ pub(super) async fn list(
 /// One conversation: the frozen prompt, and all epochs.
 pub(super) async fn show(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
 ) -> Result<Json<ConversationAnswer>, ApiError> {
     let (kept, epochs) = app
         .work(move |app| {
@@ -89,7 +89,7 @@ pub(super) async fn show(
 }
 
 /// Forgets a conversation.
-pub(super) async fn remove(State(app): Shared, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+pub(super) async fn remove(State(app): Shared, Named(id): Named<String>) -> Result<StatusCode, ApiError> {
     app.work(move |app| {
         app.known(&id)?;
         Ok(app.store().remove(&id).map(drop)?)
@@ -101,11 +101,10 @@ pub(super) async fn remove(State(app): Shared, Path(id): Path<String>) -> Result
 /// Everything that one turn needs.
 pub(super) async fn turn(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     text: Text,
 ) -> Result<Response, ApiError> {
-    let (request, provider) = text.turn()?;
-    let mut request = app.admit(request)?;
+    let (mut request, provider) = text.turn()?;
     if request.conversation.as_ref().is_some_and(|named| *named != id) {
         return Err(ApiError::bad_request("`conversation` is not the one of the path"));
     }
@@ -116,8 +115,19 @@ pub(super) async fn turn(
 }
 
 impl App {
-    fn turn(&self, id: &str, request: Request, provider: Option<Provider>) -> Result<TurnAnswer, ApiError> {
-        let request = self.with_template(request)?;
+    fn turn(
+        &self,
+        id: &str,
+        mut request: Request,
+        provider: Option<Provider>,
+    ) -> Result<TurnAnswer, ApiError> {
+        // What a turn does not mention stays.
+        if request.cwd.is_none()
+            && let Some(kept) = self.conversations.current(id)?
+        {
+            request.cwd.clone_from(&kept.request.cwd);
+        }
+        let request = self.admit(request)?;
         let answer = self.conversations.turn(id, &request, Self::CALLER)?;
         let counter = if answer.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -155,6 +165,18 @@ impl App {
         Ok(request)
     }
 
+    /// The request for the next prompt of a conversation, if one is given. That one, or else the kept one, must
+    /// lie in a workspace now, whatever was so when the conversation began.
+    pub(super) fn next(&self, id: &str, given: Option<Request>) -> Result<Option<Request>, ApiError> {
+        let kept = self.known(id)?;
+        let Some(mut given) = given else {
+            self.admit(kept.request.clone())?;
+            return Ok(None);
+        };
+        given.cwd = given.cwd.or_else(|| kept.request.cwd.clone());
+        self.admit(given).map(Some)
+    }
+
     fn known(&self, id: &str) -> Result<Arc<Kept>, ApiError> {
         let found = self.conversations.current(id)?;
         found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
@@ -169,15 +191,15 @@ fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
 /// Builds the prompt anew, or says what that would change.
 pub(super) async fn reload(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     query: Asked<PlanQuery>,
     text: Text,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let is_plan = asked(query)?.plan;
-    let request = text.optional_request()?.map(|request| app.admit(request)).transpose()?;
+    let request = text.optional_request()?;
     let answer = app
         .work(move |app| {
-            let request = request.map(|request| app.with_template(request)).transpose()?;
+            let request = app.next(&id, request)?;
             if !is_plan {
                 return Ok(change(&app.conversations.reload(&id, request.as_ref(), App::CALLER)?));
             }
@@ -195,7 +217,7 @@ pub(super) async fn reload(
 /// Gives a conversation other tools, or says what that would change.
 pub(super) async fn tools(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     query: Asked<PlanQuery>,
     text: Text,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
@@ -208,10 +230,11 @@ pub(super) async fn tools(
     let Body { tools } = text.json()?;
     let answer = app
         .work(move |app| {
+            app.next(&id, None)?;
             if !is_plan {
-                return Ok(change(&app.conversations.set_tools(&id, tools, App::CALLER)?));
+                return Ok(change(&app.conversations.set_tools(&id, &tools, App::CALLER)?));
             }
-            let plan = app.conversations.plan_tools(&id, tools, App::CALLER)?;
+            let plan = app.conversations.plan_tools(&id, &tools, App::CALLER)?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,
                 opened: false,
@@ -225,10 +248,11 @@ pub(super) async fn tools(
 /// The frozen prompt against what would be built now.
 pub(super) async fn drift(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let answer = app
         .work(move |app| {
+            app.next(&id, None)?;
             let plan = app.conversations.plan_reload(&id, None, App::CALLER)?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,
@@ -243,7 +267,7 @@ pub(super) async fn drift(
 /// Two epochs of a conversation against each other.
 pub(super) async fn diff(
     State(app): Shared,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     query: Asked<DiffQuery>,
 ) -> Result<Json<DiffAnswer>, ApiError> {
     let DiffQuery { from, to } = asked(query)?;

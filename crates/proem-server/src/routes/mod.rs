@@ -82,6 +82,7 @@ async fn watch(State(app): Shared, request: Request, next: Next) -> Response {
         Err(_) => ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request took too long")
             .into_response(),
     };
+    response = guard::with_headers(response);
     let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     let status = response.status().as_u16();
     app.metrics.answered(status, micros);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use proem::{Build, Caller, Pending, Policy, Request, Tool};
+use proem::{Build, Caller, HostPins, Pending, Policy, Request, Tool};
 use proem_core::change::Change;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
 use super::{ConversationError, Conversations, Kept, Opening};
+use crate::StoreError;
 
 /// What became of a wish to build anew.
 #[derive(Debug)]
@@ -62,15 +63,19 @@ impl Conversations {
         request: &Request,
         caller: Caller,
     ) -> Result<(Arc<Kept>, bool, Vec<Note>), ConversationError> {
-        let Some((reason, next)) = change(&kept, request) else { return Ok((kept, true, Vec::new())) };
-        let policy = Policy::of(&kept.request, caller)?;
-        if !policy.rebuild.contains(&reason) {
-            let note = waiting(word(reason), &kept.head.profile);
-            return Ok((kept, true, vec![note]));
+        let changes = changes(&kept, request);
+        if changes.is_empty() {
+            return Ok((kept, true, Vec::new()));
         }
+        let policy = Policy::of(&kept.request, caller)?;
+        let (followed, waits): (Vec<Reason>, Vec<Reason>) =
+            changes.into_iter().partition(|reason| policy.rebuild.contains(reason));
+        let notes = waits.iter().map(|reason| waiting(word(*reason), &kept.head.profile)).collect();
+        let Some(&reason) = followed.first() else { return Ok((kept, true, notes)) };
+        let next = next(&kept.request, request, &waits);
         let rebuilt = self.rebuild(&kept, &next, reason, caller)?;
         let is_reused = matches!(rebuilt, Rebuilt::Unchanged(_));
-        Ok((Arc::clone(rebuilt.kept()), is_reused, Vec::new()))
+        Ok((Arc::clone(rebuilt.kept()), is_reused, notes))
     }
 
     /// Builds the prompt anew from the files as they are now. A request, if given, takes the place of the stored
@@ -87,18 +92,18 @@ impl Conversations {
     }
 
     /// Gives a conversation other tools.
-    pub fn set_tools(
-        &self,
-        id: &str,
-        tools: Vec<Tool>,
-        caller: Caller,
-    ) -> Result<Rebuilt, ConversationError> {
+    pub fn set_tools(&self, id: &str, tools: &[Tool], caller: Caller) -> Result<Rebuilt, ConversationError> {
         let kept = self.known(id)?;
-        if has_same_tools(&kept.request, &tools) {
+        if has_same_tools(&kept.request, tools) {
             return Ok(Rebuilt::Unchanged(kept));
         }
-        let next = Request { tools: Some(tools), ..kept.request.clone() };
-        self.rebuild(&kept, &next, Reason::Tools, caller)
+        let next = Request { tools: Some(tools.to_vec()), ..kept.request.clone() };
+        let rebuilt = self.rebuild(&kept, &next, Reason::Tools, caller)?;
+        // Somebody may have opened an epoch for another reason meanwhile.
+        if !has_same_tools(&rebuilt.kept().request, tools) {
+            return Err(StoreError::Conflict { current: rebuilt.kept().head.number }.into());
+        }
+        Ok(rebuilt)
     }
 
     /// What a reload would change. Nothing is stored.
@@ -114,9 +119,9 @@ impl Conversations {
     }
 
     /// What other tools would change. Nothing is stored.
-    pub fn plan_tools(&self, id: &str, tools: Vec<Tool>, caller: Caller) -> Result<Plan, ConversationError> {
+    pub fn plan_tools(&self, id: &str, tools: &[Tool], caller: Caller) -> Result<Plan, ConversationError> {
         let kept = self.known(id)?;
-        let next = Request { tools: Some(tools), ..kept.request.clone() };
+        let next = Request { tools: Some(tools.to_vec()), ..kept.request.clone() };
         self.plan(kept, &next, Reason::Tools, caller)
     }
 
@@ -127,7 +132,7 @@ impl Conversations {
         reason: Reason,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
-        let build = self.engine.build(next, caller)?;
+        let build = self.build(next, caller)?;
         let pending = pending(&kept, &build);
         let is_allowed = Policy::of(&kept.request, caller)?.rebuild.contains(&reason);
         Ok(Plan { kept, pending, is_allowed })
@@ -144,7 +149,7 @@ impl Conversations {
         if !policy.rebuild.contains(&reason) {
             return Err(ConversationError::NotAllowed { reason: word(reason), profile: policy.profile });
         }
-        let build = self.engine.build(next, caller)?;
+        let build = self.build(next, caller)?;
         let is_same = pending(kept, &build).is_empty() && kept.head.profile == build.frozen.profile();
         if is_same && reason != Reason::Compaction {
             return Ok(Rebuilt::Unchanged(Arc::clone(kept)));
@@ -169,31 +174,59 @@ impl Plan {
     }
 }
 
-/// The first change that a request names, and the request for the prompt that follows it. What it does not
-/// mention stays.
-fn change(kept: &Kept, request: &Request) -> Option<(Reason, Request)> {
-    let base = super::without_turn(request);
-    let tools = base.tools.clone().or_else(|| kept.request.tools.clone());
-    let profile = base.profile.clone().or_else(|| kept.request.profile.clone());
-    let cwd = base.cwd.clone().or_else(|| kept.request.cwd.clone());
-    let next = Request { tools, profile, cwd, ..base };
-    if request.profile.as_ref().is_some_and(|profile| *profile != kept.head.profile) {
-        return Some((Reason::Profile, next));
+/// The changes that a request names.
+fn changes(kept: &Kept, request: &Request) -> Vec<Reason> {
+    let Request { profile, cwd, tools, .. } = request;
+    let own = &kept.request;
+    let is_other_cwd = |cwd: &String| Some(cwd) != own.cwd.as_ref() && *cwd != kept.head.cwd;
+    let named = [
+        (Reason::Profile, profile.as_ref().is_some_and(|profile| *profile != kept.head.profile)),
+        (Reason::Cwd, cwd.as_ref().is_some_and(is_other_cwd)),
+        (Reason::Tools, tools.as_ref().is_some_and(|tools| !has_same_tools(own, tools))),
+    ];
+    named.into_iter().filter(|(_, is_changed)| *is_changed).map(|(reason, _)| reason).collect()
+}
+
+/// The request for the prompt that follows. What the new one does not mention stays, and so does what waits.
+fn next(kept: &Request, request: &Request, waits: &[Reason]) -> Request {
+    let (kept, new) = (kept.clone(), super::without_turn(request));
+    // These three say the same thing: who mentions one of them has mentioned all.
+    let has_base = new.system.is_some() || new.template.is_some() || new.instruction.is_some();
+    let base = if has_base { new.clone() } else { kept.clone() };
+    let unless = |reason: Reason| !waits.contains(&reason);
+    Request {
+        profile: new.profile.filter(|_| unless(Reason::Profile)).or(kept.profile),
+        cwd: new.cwd.filter(|_| unless(Reason::Cwd)).or(kept.cwd),
+        tools: new.tools.filter(|_| unless(Reason::Tools)).or(kept.tools),
+        conversation: new.conversation.or(kept.conversation),
+        workspace_id: new.workspace_id.or(kept.workspace_id),
+        model: new.model.or(kept.model),
+        language: new.language.or(kept.language),
+        scope: new.scope.or(kept.scope),
+        packs: new.packs.or(kept.packs),
+        backend: new.backend.or(kept.backend),
+        mcp_servers: new.mcp_servers.or(kept.mcp_servers),
+        append: new.append.or(kept.append),
+        system: base.system,
+        template: base.template,
+        template_path: base.template_path,
+        instruction: base.instruction,
+        residents: new.residents.or(kept.residents),
+        project: new.project.or(kept.project),
+        first_user_text: new.first_user_text.or(kept.first_user_text),
+        variables: if new.variables.is_empty() { kept.variables } else { new.variables },
+        host: if new.host == HostPins::default() { kept.host } else { new.host },
+        recalled: None,
+        prompt: None,
+        images: None,
+        messages: None,
     }
-    if request.cwd.as_ref().is_some_and(|cwd| Some(cwd) != kept.request.cwd.as_ref() && *cwd != kept.head.cwd)
-    {
-        return Some((Reason::Cwd, next));
-    }
-    if request.tools.as_ref().is_some_and(|tools| !has_same_tools(&kept.request, tools)) {
-        return Some((Reason::Tools, next));
-    }
-    None
 }
 
 /// Tells whether a request has these tools, in whatever order.
 fn has_same_tools(request: &Request, tools: &[Tool]) -> bool {
     let own = request.tools.as_deref().unwrap_or_default();
-    own.len() == tools.len() && tools.iter().all(|tool| own.contains(tool))
+    tools.iter().all(|tool| own.contains(tool)) && own.iter().all(|tool| tools.contains(tool))
 }
 
 fn waiting(reason: &str, profile: &str) -> Note {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proem::{Caller, Engine, Policy, Request, compaction_instructions};
+use proem::{Caller, Policy, Request, compaction_instructions};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
 use proem_core::profile::{Compaction as Way, Reason};
@@ -63,7 +63,7 @@ impl Conversations {
         let (rebuilt, body) = match policy.compaction {
             Way::Aligned => (None, kept.frozen.body().clone()),
             Way::Append => {
-                let build = self.engine().build(&next, caller)?;
+                let build = self.build(&next, caller)?;
                 let number = kept.head.number + 1;
                 let opening = Opening { id, number, reason: "compaction", request: &next, caller };
                 let rebuilt = opening.epoch(&build)?;
@@ -82,7 +82,8 @@ impl Conversations {
         Ok(Begun { token, way: policy.compaction, from: kept.head.number, body, instructions })
     }
 
-    /// Opens the epoch behind a compaction. Asked again, it answers with the epoch that was opened.
+    /// Opens the epoch behind a compaction. Of two that were begun from one epoch the first opens it, and the
+    /// other gets that one. A compaction that was committed has ended: asked again, there is none.
     pub fn commit_compaction(
         &self,
         id: &str,
@@ -97,7 +98,7 @@ impl Conversations {
         self.store.end_compaction(token)?;
         // Somebody may have opened an epoch for another reason meanwhile.
         if opened.head.reason != "compaction" {
-            return Err(StoreError::Conflict { current: opened.head.number }.into());
+            return Err(StoreError::Conflict { current: self.store.current_number(id)? }.into());
         }
         Ok(opened)
     }
@@ -111,8 +112,10 @@ impl Conversations {
     ) -> Result<Arc<Kept>, ConversationError> {
         let request = Request::from_json(request)?;
         let kept = self.known(id)?;
+        // The epoch behind this one tells who was first, not the one that is current now.
         if kept.head.number != from {
-            return Ok(kept);
+            let behind = self.store.epoch(id, from + 1)?.ok_or(ConversationError::NoCompaction)?;
+            return Ok(Arc::new(Kept::of(behind)?));
         }
         let policy = Policy::of(&kept.request, caller)?;
         // A profile that keeps its prompt through compactions goes on with the very same bytes.
@@ -142,10 +145,6 @@ impl Conversations {
         let found = self.store.compaction(token)?;
         let is_open = |begun: &Compaction| begun.conversation == id && begun.expires_at >= now();
         found.filter(is_open).ok_or(ConversationError::NoCompaction)
-    }
-
-    const fn engine(&self) -> &Engine {
-        &self.engine
     }
 }
 

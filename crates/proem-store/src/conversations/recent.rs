@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use super::Kept;
+use crate::record::EpochHead;
 
 /// About how many bytes of prompts are held.
 const BYTES_MAX: usize = 64 << 20;
@@ -32,9 +33,10 @@ struct Entry {
 }
 
 impl Recent {
-    pub(super) fn get(&self, id: &str, number: u64) -> Option<Arc<Kept>> {
+    /// The epoch, if it is this one: a conversation that was removed and begun again has the same numbers.
+    pub(super) fn get(&self, wanted: &EpochHead) -> Option<Arc<Kept>> {
         let held = self.held.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let entry = held.epochs.get(id).filter(|entry| entry.kept.head.number == number)?;
+        let entry = held.epochs.get(&wanted.conversation).filter(|entry| entry.kept.head == *wanted)?;
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Some(Arc::clone(&entry.kept))
     }

@@ -73,6 +73,8 @@ impl SqliteStore {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| self.fail(&error))?;
         connection.busy_timeout(BUSY_TIME_MAX).map_err(|error| self.fail(&error))?;
+        // Before anything is written: setting the journal's mode already alters the file.
+        schema::check_owner(&connection, &self.path)?;
         connection
             .execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
@@ -96,6 +98,7 @@ impl SqliteStore {
 
     /// Reads with this thread's connection.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.check_file()?;
         let connection = self.connection()?;
         work(&connection).map_err(|failure| self.explain(failure))
     }
@@ -127,13 +130,14 @@ impl SqliteStore {
     }
 
     /// Makes sure that the file is still the one that was opened: what is written to a file that was removed or
-    /// replaced is lost.
+    /// replaced is lost, and what is read from it is not what others have written since.
     fn check_file(&self) -> Result<(), StoreError> {
-        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+        let is_same = |found: &fs::Metadata| (found.dev(), found.ino()) == self.identity && found.len() > 0;
+        if fs::metadata(&self.path).is_ok_and(|found| is_same(&found)) {
             return Ok(());
         }
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
-        let why = "its file was removed or replaced".to_owned();
+        let why = "its file was removed, emptied or replaced".to_owned();
         Err(unusable(&self.path, why, "put the file back, or start again with another one"))
     }
 }
@@ -312,8 +316,28 @@ fn number(connection: &Connection, conversation: &str) -> Result<u64, Failure> {
 
 impl Store for SqliteStore {
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        let condition = "conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)";
-        self.read(|connection| whole(connection, condition, &[&conversation]))
+        let Some(head) = self.current_head(conversation)? else { return Ok(None) };
+        self.epoch(conversation, head.number)
+    }
+
+    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
+        self.read(|connection| {
+            let sql = format!(
+                "SELECT {HEAD}, current FROM (SELECT id, epoch AS current FROM conversation WHERE id = ?1) \
+                 LEFT JOIN epoch ON conversation = id AND number = current"
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let found = statement.query_row([conversation], |row| {
+                let is_there = row.get::<_, Option<u64>>(1)?.is_some();
+                Ok((is_there.then(|| head(row)).transpose()?, row.get(11)?))
+            });
+            let Some((head, number)): Option<(Option<EpochHead>, u64)> = found.optional()? else {
+                return Ok(None);
+            };
+            // The conversation says that there is such an epoch: that it is not there is no "no prompt".
+            let what = format!("epoch {number} of `{conversation}`");
+            head.map(Some).ok_or_else(|| StoreError::Damaged { what, why: "it is gone".into() }.into())
+        })
     }
 
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
@@ -492,6 +516,8 @@ impl Store for SqliteStore {
             found.retain(|line| line != "ok");
             found.extend(damaged_blobs(connection)?);
             found.extend(missing_blobs(connection)?);
+            found.extend(missing_epochs(connection)?);
+            found.extend(damaged_epochs(connection)?);
             Ok(found)
         })
     }
@@ -528,7 +554,7 @@ fn insert_template(transaction: &Transaction<'_>, template: &TemplateVersion) ->
 
 /// The digests that epochs refer to.
 const USED: &str = "SELECT description FROM epoch UNION SELECT request FROM epoch \
-    UNION SELECT value FROM epoch, json_each(epoch.texts)";
+    UNION SELECT value FROM epoch, json_each(CASE WHEN json_valid(epoch.texts) THEN epoch.texts ELSE '{}' END)";
 
 /// Texts whose bytes are not those of their digest.
 fn damaged_blobs(connection: &Connection) -> Result<Vec<String>, Failure> {
@@ -550,6 +576,35 @@ fn missing_blobs(connection: &Connection) -> Result<Vec<String>, Failure> {
         .prepare(&format!("SELECT digest FROM (SELECT description AS digest FROM ({USED})) WHERE digest NOT IN (SELECT digest FROM blob)"))?;
     let missing: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(missing.into_iter().map(|digest| format!("the text {digest}: it is gone")).collect())
+}
+
+/// Epochs that a conversation must have and has not, and conversations that have lost their head.
+fn missing_epochs(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let mut statement = connection.prepare(
+        "SELECT 'epoch ' || c.epoch || ' of `' || c.id || '`: it is gone' FROM conversation c \
+         WHERE NOT EXISTS (SELECT 1 FROM epoch e WHERE e.conversation = c.id AND e.number = c.epoch) \
+         UNION ALL SELECT DISTINCT 'conversation `' || e.conversation || '`: it is gone, and its epochs are not' \
+         FROM epoch e WHERE e.conversation NOT IN (SELECT id FROM conversation)",
+    )?;
+    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// Epochs whose texts are whole and still make no prompt.
+fn damaged_epochs(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let mut statement =
+        connection.prepare("SELECT conversation, number FROM epoch ORDER BY conversation, number")?;
+    let all: Vec<(String, u64)> =
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    let mut found = Vec::new();
+    for (conversation, number) in all {
+        let epoch = match whole(connection, "conversation = ?1 AND number = ?2", &[&conversation, &number]) {
+            Ok(epoch) => epoch.map(crate::Kept::of).transpose().map(drop),
+            Err(Failure::Store(error)) => Err(error),
+            Err(failure) => return Err(failure),
+        };
+        found.extend(epoch.err().map(|error| format!("epoch {number} of `{conversation}`: {error}")));
+    }
+    Ok(found)
 }
 
 impl Drop for SqliteStore {

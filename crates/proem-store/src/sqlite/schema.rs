@@ -69,6 +69,21 @@ fn newest() -> i32 {
     i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
 }
 
+/// Refuses a database of something else: it is not even to be touched.
+pub(super) fn check_owner(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let look = || -> rusqlite::Result<(i32, i32, i64)> {
+        let (application, version) = version(connection)?;
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((application, version, tables))
+    };
+    match look().map_err(|error| reason_of(path, &error))? {
+        (APPLICATION_ID, ..) => check_version(connection, path),
+        (0, 0, 0) => Ok(()),
+        (0, 0, _) => Err(unusable(path, "it is a database of something else".into(), "name another file")),
+        _ => Err(unusable(path, "it is no store of proem's".into(), "name another file")),
+    }
+}
+
 /// Refuses a file that is not proem's, or that a later proem wrote.
 pub(super) fn check_version(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let (application, version) = version(connection).map_err(|error| reason_of(path, &error))?;

@@ -1,0 +1,81 @@
+//! A store that does something else before it does its work.
+
+use proem_store::{
+    Compaction, ConversationHead, Epoch, EpochHead, MemoryStore, Page, Query, Store, StoreError,
+    TemplateVersion,
+};
+
+type Kept<T> = Result<T, StoreError>;
+
+/// A store in memory; reading the template goes through `before`.
+pub(crate) struct Gate {
+    pub(crate) store: MemoryStore,
+    pub(crate) before: Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>,
+}
+
+impl Gate {
+    pub(crate) fn new(before: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static) -> Self {
+        Self { store: MemoryStore::default(), before: Box::new(before) }
+    }
+}
+
+impl Store for Gate {
+    fn current(&self, conversation: &str) -> Kept<Option<Epoch>> {
+        self.store.current(conversation)
+    }
+    fn current_number(&self, conversation: &str) -> Kept<u64> {
+        self.store.current_number(conversation)
+    }
+    fn current_head(&self, conversation: &str) -> Kept<Option<EpochHead>> {
+        self.store.current_head(conversation)
+    }
+    fn epoch(&self, conversation: &str, number: u64) -> Kept<Option<Epoch>> {
+        self.store.epoch(conversation, number)
+    }
+    fn epochs(&self, conversation: &str) -> Kept<Vec<EpochHead>> {
+        self.store.epochs(conversation)
+    }
+    fn open(&self, epoch: &Epoch) -> Kept<Epoch> {
+        self.store.open(epoch)
+    }
+    fn conversations(&self, query: &Query) -> Kept<Page<ConversationHead>> {
+        self.store.conversations(query)
+    }
+    fn remove(&self, conversation: &str) -> Kept<bool> {
+        self.store.remove(conversation)
+    }
+    fn begin_compaction(&self, compaction: &Compaction) -> Kept<()> {
+        self.store.begin_compaction(compaction)
+    }
+    fn compaction(&self, token: &str) -> Kept<Option<Compaction>> {
+        self.store.compaction(token)
+    }
+    fn end_compaction(&self, token: &str) -> Kept<bool> {
+        self.store.end_compaction(token)
+    }
+    fn template(&self) -> Kept<Option<TemplateVersion>> {
+        (self.before)()?;
+        self.store.template()
+    }
+    fn template_version(&self, version: u64) -> Kept<Option<TemplateVersion>> {
+        self.store.template_version(version)
+    }
+    fn template_versions(&self, below: Option<u64>, most: usize) -> Kept<Vec<TemplateVersion>> {
+        self.store.template_versions(below, most)
+    }
+    fn put_template(&self, text: &str, author: Option<&str>, expected: Option<u64>) -> Kept<TemplateVersion> {
+        self.store.put_template(text, author, expected)
+    }
+    fn restore_template(&self, template: &TemplateVersion) -> Kept<()> {
+        self.store.restore_template(template)
+    }
+    fn check(&self) -> Kept<Vec<String>> {
+        self.store.check()
+    }
+    fn prune(&self) -> Kept<u64> {
+        self.store.prune()
+    }
+    fn describe(&self) -> String {
+        self.store.describe()
+    }
+}

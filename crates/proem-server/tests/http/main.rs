@@ -1,0 +1,19 @@
+//! The server over real sockets: what it answers, to whom, and what it never says.
+//!
+//! Requests are written byte by byte, so that also those can be sent that no client library would.
+
+#![expect(clippy::unwrap_used, reason = "a server that cannot be set up must stop the test")]
+
+mod client;
+mod description;
+mod files;
+mod gate;
+mod guarded;
+mod ids;
+mod routes;
+mod secrets;
+mod server;
+mod stores;
+mod turns;
+mod wire;
+mod wrong;

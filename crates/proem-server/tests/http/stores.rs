@@ -1,0 +1,212 @@
+//! Stores that fail, are shared, or take their time.
+
+use std::net::TcpStream;
+use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
+
+use proem_core::builtin;
+use proem_server::Options;
+use proem_store::StoreError;
+use serde_json::{Value, json};
+
+use crate::client::{Call, Line};
+use crate::gate::Gate;
+use crate::routes::{done, turn};
+use crate::server::{Server, Site, check_decent};
+
+/// The server still says what needs no store, and refuses the rest.
+fn check_without_store(server: &Server) {
+    let template = json!({ "template": builtin::asset("default/base").unwrap() });
+    assert_eq!(done(server, &Call::get("/system-prompt")), template);
+    assert!(done(server, &Call::get("/system-prompt/variables"))["variables"][0].is_object());
+    for call in [
+        Call::get("/readyz"),
+        turn("new", "x"),
+        turn("old", "x"),
+        Call::get("/conversations/old"),
+        Call::get("/conversations"),
+        Call::get("/system-prompt/versions"),
+        Call::json("PUT", "/system-prompt", &json!({ "template": "x" })),
+        Call::new("DELETE", "/conversations/old"),
+        Call::new("POST", "/conversations/old/compaction"),
+    ] {
+        let answer = server.ask(&call);
+        assert_eq!(answer.status, 503, "{call:?} {answer:?}");
+        assert!(!answer.body.contains("store/"), "{answer:?}");
+    }
+    assert!(server.is_well());
+}
+
+#[test]
+fn a_removed_store_is_unavailable_and_does_not_come_back_empty() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &turn("old", "x"));
+    std::fs::remove_dir_all(site.path("store")).unwrap();
+    check_without_store(&server);
+    assert!(!site.path("store").exists());
+}
+
+#[test]
+fn a_replaced_store_is_unavailable() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &turn("old", "x"));
+    std::fs::remove_dir_all(site.path("store")).unwrap();
+    site.write("store/proem.db", "no database at all");
+    check_without_store(&server);
+}
+
+#[test]
+fn where_the_store_lies_is_not_told() {
+    let unavailable = || Err(StoreError::Unavailable { place: "CANARY".into(), why: "CANARY".into() });
+    let site = Site::new();
+    let server = Server::start(Arc::new(Gate::new(unavailable)), site.options());
+    let call = Call::json("POST", "/conversations/c/turn", &json!({ "profile": "template" }));
+    let answer = server.ask(&call);
+    assert_eq!((answer.status, answer.code()), (503, "store_unavailable".into()));
+    assert!(!answer.body.contains("CANARY"), "{answer:?}");
+    assert_eq!(server.ask(&Call::get("/system-prompt")).status, 200);
+}
+
+#[test]
+fn a_panic_is_an_incident_and_nothing_more() {
+    fn fail() -> Result<(), StoreError> {
+        panic!("CANARY")
+    }
+    let site = Site::new();
+    let server = Server::start(Arc::new(Gate::new(fail)), Options { work_max: 1, ..site.options() });
+    for _ in 0..4 {
+        let answer = server.ask(&Call::get("/system-prompt"));
+        assert_eq!((answer.status, answer.code()), (500, "internal".into()));
+        assert!(!answer.body.contains("CANARY"), "{answer:?}");
+    }
+    assert!(server.is_well());
+    assert_eq!(server.ask(&turn("c", "x")).status, 200, "the place of the one that failed is free again");
+}
+
+/// Something to wait at until it is opened.
+#[derive(Default)]
+struct Bar {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Bar {
+    fn wait(&self) {
+        let is_open = self.is_open.lock().unwrap();
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open).unwrap());
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// A store at whose door requests wait, the door, and who has come to it.
+fn barred() -> (Arc<Gate>, Arc<Bar>, mpsc::Receiver<()>) {
+    let bar = Arc::new(Bar::default());
+    let (tell, told) = mpsc::channel();
+    let door = Arc::clone(&bar);
+    let gate = Gate::new(move || {
+        tell.send(()).unwrap_or_default();
+        door.wait();
+        Ok(())
+    });
+    (Arc::new(gate), bar, told)
+}
+
+#[test]
+fn the_end_waits_for_what_was_accepted() {
+    let (gate, bar, came) = barred();
+    let mut server = Server::start(gate, Options::default());
+    let mut line = Line::open(server.address);
+    line.send(&Call::get("/system-prompt").bytes(server.address, "keep-alive"));
+    came.recv().unwrap();
+    server.end();
+    while TcpStream::connect(server.address).is_ok() {
+        std::thread::yield_now();
+    }
+    bar.open();
+    let answer = line.answer(false).unwrap();
+    check_decent(&answer, false);
+    assert_eq!(answer.status, 200);
+    assert!(line.is_closed());
+}
+
+#[test]
+fn what_is_too_much_is_sent_away_and_the_rest_answered() {
+    let (gate, bar, came) = barred();
+    let server = Server::start(gate, Options { work_max: 1, ..Options::default() });
+    let ask = || {
+        let mut line = Line::open(server.address);
+        line.send(&Call::get("/system-prompt").bytes(server.address, "close"));
+        line
+    };
+    let first = ask();
+    came.recv().unwrap();
+    // One works and 256 wait.
+    let mut lines: Vec<Line> = std::iter::once(first).chain((0..299).map(|_| ask())).collect();
+    let refused = "proem_requests_total{status=\"5xx\"} 43\n";
+    while !server.ask(&Call::get("/metrics")).body.contains(refused) {
+        std::thread::yield_now();
+    }
+    bar.open();
+    let answers = lines.iter_mut().map(|line| line.answer(false).unwrap());
+    let (done, busy): (Vec<_>, Vec<_>) = answers.partition(|answer| answer.status == 200);
+    assert_eq!((done.len(), busy.len()), (257, 43));
+    for answer in busy {
+        check_decent(&answer, false);
+        assert_eq!((answer.status, answer.code()), (503, "busy".into()));
+    }
+}
+
+/// The two servers of one file.
+fn pair(site: &Site) -> [Server; 2] {
+    [site.serve(), site.serve()]
+}
+
+#[test]
+fn two_first_turns_at_once_get_the_same_bytes() {
+    let site = Site::new();
+    let servers = pair(&site);
+    for round in 0..20 {
+        let barrier = Barrier::new(8);
+        let ask = |index: usize| {
+            barrier.wait();
+            servers[index % 2].ask(&turn(&format!("c{round}"), &format!("by {index}"))).json()
+        };
+        let answers: Vec<Value> = std::thread::scope(|scope| {
+            let ask = &ask;
+            let asking: Vec<_> = (0..8).map(|index| scope.spawn(move || ask(index))).collect();
+            asking.into_iter().map(|asked| asked.join().unwrap()).collect()
+        });
+        assert!(answers.iter().all(|answer| answer["carriers"] == answers[0]["carriers"]), "{answers:?}");
+        assert_eq!(answers.iter().filter(|answer| answer["reused"] == false).count(), 1, "{answers:?}");
+    }
+}
+
+#[test]
+fn what_one_server_changes_the_other_one_knows() {
+    let site = Site::new();
+    let [one, two] = pair(&site);
+    done(&one, &turn("c", "T"));
+    assert_eq!(two.ask(&turn("c", "U")).system(), "T");
+    done(&one, &Call::new("POST", "/conversations/c/compaction?commit=true"));
+    assert_eq!(done(&two, &turn("c", "U"))["epoch"], 2);
+    done(&one, &Call::json("PUT", "/system-prompt", &json!({ "template": "stored" })));
+    assert_eq!(done(&two, &Call::get("/system-prompt"))["template"], "stored");
+}
+
+#[test]
+fn a_conversation_begun_anew_is_the_same_for_both_servers() {
+    let site = Site::new();
+    let [one, two] = pair(&site);
+    for server in [&one, &two] {
+        assert_eq!(server.ask(&turn("c", "old")).system(), "old");
+    }
+    assert_eq!(one.ask(&Call::new("DELETE", "/conversations/c")).status, 204);
+    assert_eq!(one.ask(&turn("c", "new")).system(), "new");
+    assert_eq!(two.ask(&turn("c", "new")).system(), "new");
+    assert_eq!(two.ask(&Call::get("/conversations/c")).system(), "new");
+}

@@ -1,0 +1,217 @@
+//! Turns, epochs and compactions.
+
+use serde_json::{Value, json};
+
+use crate::client::Call;
+use crate::routes::{done, turn};
+use crate::server::{Server, Site};
+
+fn store_template(server: &Server, text: &str) {
+    done(server, &Call::json("PUT", "/system-prompt", &json!({ "template": text })));
+}
+
+#[test]
+fn later_turns_get_the_bytes_of_the_first_one() {
+    let site = Site::new();
+    site.write("work/AGENTS.md", "old");
+    let server = site.serve();
+    let call = turn("c", "<[file:AGENTS.md]>");
+    let first = server.ask(&call);
+    site.write("work/AGENTS.md", "new");
+    store_template(&server, "another");
+    let later = server.ask(&Call::json("POST", "/conversations/c/turn", &json!({ "profile": "template" })));
+    assert_eq!((first.system(), later.system()), ("<old>".into(), "<old>".into()));
+    assert_eq!((&first.json()["reused"], &later.json()["reused"]), (&json!(false), &json!(true)));
+    let digest = proem_core::digest::Digest::of(b"<old>").hex();
+    for answer in [&first, &later] {
+        assert_eq!(answer.json()["digest"], digest);
+        assert_eq!(answer.header("etag"), Some(format!("\"{digest}\"").as_str()));
+        assert_eq!((&answer.json()["epoch"], &answer.json()["reason"]), (&json!(1), &json!("startup")));
+    }
+}
+
+#[test]
+fn a_provider_gets_its_parts() {
+    let site = Site::new();
+    let server = site.serve();
+    let body = json!({ "profile": "template", "template": "T", "provider": "anthropic", "prompt": "hello", "model": "claude-sonnet-4-5" });
+    let answer = done(&server, &Call::json("POST", "/conversations/c/turn", &body));
+    assert!(answer["payload"].is_object() && answer["messages"].is_array(), "{answer}");
+}
+
+#[test]
+fn what_a_turn_does_not_mention_stays() {
+    let site = Site::new();
+    let server = site.serve();
+    let first = json!({ "cwd": site.text("work/sub"), "tools": [{ "name": "t" }] });
+    let first = done(&server, &Call::json("POST", "/conversations/c/turn", &first));
+    let later = done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    assert_eq!(
+        (&later["epoch"], &later["reused"], &later["digest"]),
+        (&json!(1), &json!(true), &first["digest"])
+    );
+}
+
+#[test]
+fn a_reload_takes_the_template_that_is_stored_now() {
+    let site = Site::new();
+    let server = site.serve();
+    store_template(&server, "old words");
+    done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    store_template(&server, "new words");
+    let drift = done(&server, &Call::get("/conversations/c/drift"));
+    assert_eq!(drift["plan"]["changed"], true, "{drift}");
+    let plan = done(&server, &Call::new("POST", "/conversations/c/reload?plan=true"));
+    assert_eq!((&plan["opened"], &plan["plan"]["changed"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        done(&server, &Call::new("POST", "/conversations/c/reload")),
+        json!({ "epoch": 2, "opened": true })
+    );
+    let diff = done(&server, &Call::get("/conversations/c/diff?from=1&to=2"));
+    assert_eq!(diff["carriers"][0]["first_byte"], 0, "{diff}");
+}
+
+#[test]
+fn a_reload_reads_the_files_as_they_are_now() {
+    let site = Site::new();
+    site.write("work/AGENTS.md", "old rules");
+    let server = site.serve();
+    done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    assert_eq!(
+        done(&server, &Call::new("POST", "/conversations/c/reload")),
+        json!({ "epoch": 1, "opened": false })
+    );
+    site.write("work/AGENTS.md", "new rules");
+    assert_eq!(done(&server, &Call::get("/conversations/c/drift"))["plan"]["changed"], true);
+    assert_eq!(done(&server, &Call::get("/conversations/c"))["epoch"], 1);
+    assert_eq!(
+        done(&server, &Call::new("POST", "/conversations/c/reload")),
+        json!({ "epoch": 2, "opened": true })
+    );
+    let shown = server.ask(&Call::get("/conversations/c"));
+    assert!(shown.system().contains("new rules"), "{shown:?}");
+    assert_eq!(shown.json()["epochs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn tools_are_changed_or_only_planned() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    let tools = json!({ "tools": [{ "name": "look", "snippet": "Looks" }] });
+    let plan = done(&server, &Call::json("PUT", "/conversations/c/tools?plan=true", &tools));
+    assert_eq!(
+        (&plan["epoch"], &plan["opened"], &plan["plan"]["tools_changed"]),
+        (&json!(1), &json!(false), &json!(true))
+    );
+    assert_eq!(
+        done(&server, &Call::json("PUT", "/conversations/c/tools", &tools)),
+        json!({ "epoch": 2, "opened": true })
+    );
+    assert_eq!(
+        done(&server, &Call::json("PUT", "/conversations/c/tools", &tools)),
+        json!({ "epoch": 2, "opened": false })
+    );
+}
+
+#[test]
+fn a_profile_that_does_not_rebuild_says_so() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &turn("c", "x"));
+    let answer = server.ask(&Call::new("POST", "/conversations/c/reload"));
+    assert_eq!((answer.status, answer.code()), (409, "rebuild_not_allowed".into()));
+}
+
+fn begin(server: &Server, id: &str) -> Value {
+    done(server, &Call::new("POST", &format!("/conversations/{id}/compaction")))
+}
+
+#[test]
+fn a_compaction_has_two_steps() {
+    let site = Site::new();
+    let server = site.serve();
+    for (id, body, policy) in
+        [("c", json!({}), "aligned"), ("d", json!({ "profile": "template", "template": "T" }), "append")]
+    {
+        done(&server, &Call::json("POST", &format!("/conversations/{id}/turn"), &body));
+        let begun = begin(&server, id);
+        assert_eq!((&begun["policy"], &begun["epoch"]), (&json!(policy), &json!(1)));
+        assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 1);
+        let token = begun["token"].as_str().unwrap();
+        let commit = Call::new("POST", &format!("/conversations/{id}/compaction/{token}/commit"));
+        assert_eq!(done(&server, &commit), json!({ "epoch": 2, "opened": true }));
+        // It has ended: asked again, there is none, and no further epoch.
+        assert_eq!(server.ask(&commit).code(), "no_compaction", "{id}");
+        assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 2);
+    }
+}
+
+#[test]
+fn an_appended_compaction_ends_with_its_instructions() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &turn("c", "T"));
+    let begun = begin(&server, "c");
+    let whole = format!("T\n\n{}", begun["instructions"].as_str().unwrap());
+    assert_eq!(begun["carriers"]["system"], whole);
+    let at_once = done(&server, &Call::new("POST", "/conversations/c/compaction?commit=true"));
+    assert_eq!(at_once["epoch"], 2);
+    assert_eq!(server.ask(&Call::get("/conversations/c")).system(), "T");
+}
+
+#[test]
+fn a_compaction_that_is_ended_changes_nothing() {
+    let site = Site::new();
+    let server = site.serve();
+    for id in ["c", "d"] {
+        done(&server, &turn(id, "T"));
+    }
+    let token = begin(&server, "c")["token"].as_str().unwrap().to_owned();
+    let ask = |method: &str, id: &str, end: &str| {
+        server.ask(&Call::new(method, &format!("/conversations/{id}/compaction/{token}{end}"))).status
+    };
+    assert_eq!(
+        (ask("POST", "d", "/commit"), ask("DELETE", "d", "")),
+        (404, 404),
+        "it is another conversation's"
+    );
+    assert_eq!(ask("DELETE", "c", ""), 204);
+    assert_eq!((ask("DELETE", "c", ""), ask("POST", "c", "/commit")), (404, 404));
+    assert_eq!(done(&server, &Call::get("/conversations/c"))["epoch"], 1);
+}
+
+#[test]
+fn a_conversation_that_is_forgotten_is_gone() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &turn("c", "old"));
+    let token = begin(&server, "c")["token"].as_str().unwrap().to_owned();
+    assert_eq!(server.ask(&Call::new("DELETE", "/conversations/c")).status, 204);
+    assert_eq!(server.ask(&Call::new("DELETE", "/conversations/c")).status, 404);
+    assert_eq!(server.ask(&turn("c", "new")).system(), "new");
+    let commit = Call::new("POST", &format!("/conversations/c/compaction/{token}/commit"));
+    assert_eq!(server.ask(&commit).status, 404);
+}
+
+#[test]
+fn no_conversation_shows_the_text_of_another() {
+    let site = Site::new();
+    let server = site.serve();
+    for id in ["a", "b"] {
+        done(&server, &turn(id, &format!("SECRET-OF-{id}")));
+    }
+    for path in ["", "/drift", "/diff?from=1&to=1"] {
+        assert!(
+            !server.ask(&Call::get(&format!("/conversations/b{path}"))).body.contains("SECRET-OF-a"),
+            "{path}"
+        );
+    }
+    for path in ["turn", "reload", "reload?plan=true", "compaction", "compaction?commit=true"] {
+        let answer = server.ask(&Call::new("POST", &format!("/conversations/b/{path}")));
+        assert!(!answer.body.contains("SECRET-OF-a"), "{path}");
+    }
+    for path in ["/conversations", "/conversations?search=SECRET", "/metrics", "/system-prompt/versions"] {
+        assert!(!server.ask(&Call::get(path)).body.contains("SECRET-OF"), "{path}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Another process: this very program, which then runs nothing but the one test below.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use proem::{Caller, Engine, Request};
+use proem_store::{ConversationError, Conversations};
+use serde_json::{Value, json};
+
+use crate::site::system;
+
+const TASK: &str = "PROEM_TEST_TASK";
+
+/// What a child says when it waits for its parent.
+const READY: &str = "ready to go";
+
+/// A program with arguments that does a task, perhaps started by another program.
+pub(crate) fn command(starter: &[&str], task: &Value) -> Command {
+    let own = std::env::current_exe().unwrap();
+    let mut command = match starter {
+        [] => Command::new(own),
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(own);
+            command
+        }
+    };
+    command.args(["--exact", "child::a_child_does_its_task", "--nocapture"]).env(TASK, task.to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// Starts all children, lets them go when all are ready, and waits for them.
+pub(crate) fn run_together(commands: Vec<Command>) {
+    let mut children: Vec<Child> = commands.into_iter().map(|mut command| command.spawn().unwrap()).collect();
+    let mut outputs: Vec<_> =
+        children.iter_mut().map(|child| BufReader::new(child.stdout.take().unwrap()).lines()).collect();
+    for output in &mut outputs {
+        assert!(output.any(|line| line.unwrap().ends_with(READY)), "a child ended early");
+    }
+    for child in &mut children {
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    }
+    // A child that writes must be read.
+    for output in outputs {
+        output.for_each(drop);
+    }
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// What a child wrote down.
+pub(crate) fn answer(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_child_does_its_task() {
+    let Ok(task) = std::env::var(TASK) else { return };
+    let task: Value = serde_json::from_str(&task).unwrap();
+    let text = |key: &str| task[key].as_str().unwrap();
+    let request = Request::from_json(&task["request"].to_string()).unwrap();
+    println!("\n{READY}");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    let answer = match text("task") {
+        "turn" => take_turn(text("store"), &request),
+        "fill" => fill(text("store"), &request),
+        other => panic!("there is no task {other}"),
+    };
+    fs::write(text("answer"), answer.to_string()).unwrap();
+}
+
+fn take_turn(store: &str, request: &Request) -> Value {
+    let turn = || -> Result<Value, ConversationError> {
+        let own = Conversations::new(proem_store::open(store)?.into(), Engine::new());
+        let answer = own.turn("c", request, Caller::User)?;
+        Ok(json!({"system": system(&answer.kept), "epoch": answer.kept.head.number}))
+    };
+    turn().unwrap_or_else(|error| failed(&error))
+}
+
+/// Begins conversations until the store takes no more.
+fn fill(store: &str, request: &Request) -> Value {
+    let own = Conversations::new(proem_store::open(store).unwrap().into(), Engine::new());
+    let mut done: Vec<String> = Vec::new();
+    for index in 0..10_000 {
+        let request = Request { system: Some(format!("{index} ").repeat(2000)), ..request.clone() };
+        let id = format!("c{index}");
+        match own.turn(&id, &request, Caller::User) {
+            Ok(_) => done.push(id),
+            Err(error) => {
+                let again =
+                    own.turn("c0", &request, Caller::User).map(|answer| system(&answer.kept).to_owned());
+                return json!({"done": done, "failed": failed(&error), "again": again.ok()});
+            }
+        }
+    }
+    panic!("the store took everything");
+}
+
+fn failed(error: &ConversationError) -> Value {
+    json!({"error": error.to_string(), "hint": error.hint()})
+}

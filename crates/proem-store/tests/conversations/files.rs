@@ -1,0 +1,248 @@
+//! The file of a store: who may read it, and what happens when it is not what it was.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use proem::Caller;
+use proem_store::{ConversationError, SqliteStore, Store, StoreError};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::site::{Site, conversations, epochs, history, shown, summary, system, turn};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// A site whose store holds the conversation `c`.
+fn laid() -> (Site, Arc<dyn Store>) {
+    let site = Site::new();
+    let store = site.sqlite();
+    turn(&conversations(&store), &site.request(json!({"profile": "template", "template": "kept"})));
+    (site, store)
+}
+
+/// An error of a store as people see it.
+fn said(site: &Site, error: StoreError) -> String {
+    shown(site, &ConversationError::Store(error))
+}
+
+/// What is said when the store of a site cannot be opened.
+fn refusal(site: &Site) -> String {
+    said(site, SqliteStore::open(&site.database()).unwrap_err())
+}
+
+#[test]
+fn only_the_user_may_read_what_is_kept() {
+    let site = Site::new();
+    let place = site.path("new/folder/proem.db");
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place).unwrap());
+    turn(&conversations(&store), &site.request(json!({})));
+    let names = fs::read_dir(place.parent().unwrap()).unwrap();
+    let mut files: Vec<(String, u32)> = names
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), mode(&entry.path())))
+        .collect();
+    files.sort();
+    let expected = ["proem.db", "proem.db-shm", "proem.db-wal"].map(|name| (name.to_owned(), 0o600));
+    assert_eq!(files, expected);
+    assert_eq!((mode(&site.path("new")), mode(&site.path("new/folder"))), (0o700, 0o700));
+}
+
+#[test]
+fn what_is_kept_is_there_when_it_is_opened_again() {
+    let (site, store) = laid();
+    let before = store.current("c").unwrap();
+    drop(store);
+    assert_eq!(site.sqlite().current("c").unwrap(), before);
+}
+
+const GONE: &str = "cannot use the store {root}/data/proem.db: its file was removed, emptied or replaced\n\
+                    hint: put the file back, or start again with another one";
+
+/// Asks for a conversation that is known and for one that is not.
+fn asked(site: &Site, store: &Arc<dyn Store>) -> [String; 2] {
+    let request = site.request(json!({"profile": "template", "template": "new"}));
+    ["c", "new"].map(|id| match conversations(store).turn(id, &request, Caller::User) {
+        Ok(answer) => format!("answered: {}", system(&answer.kept)),
+        Err(error) => shown(site, &error),
+    })
+}
+
+#[test]
+fn a_file_that_was_taken_away_is_an_error_and_nothing_is_lost() {
+    let (site, store) = laid();
+    let before = store.current("c").unwrap();
+    fs::rename(site.database(), site.path("away.db")).unwrap();
+    assert_eq!(asked(&site, &store)[1], GONE);
+    assert!(!site.database().exists(), "no empty one took its place");
+    fs::rename(site.path("away.db"), site.database()).unwrap();
+    assert_eq!(asked(&site, &store), ["answered: kept", "answered: new"]);
+    assert_eq!(store.current("c").unwrap(), before);
+}
+
+/// Who reads from a file that is no longer there does not see what others write.
+#[test]
+fn a_file_that_was_taken_away_is_not_read() {
+    let (site, store) = laid();
+    fs::rename(site.database(), site.path("away.db")).unwrap();
+    assert_eq!(asked(&site, &store), [GONE, GONE]);
+}
+
+/// Another store in the same place, in which `c` has other bytes.
+fn replace(site: &Site) {
+    let other = site.path("other.db");
+    {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&other).unwrap());
+        turn(&conversations(&store), &site.request(json!({"profile": "template", "template": "of another"})));
+    }
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(site.path(format!("data/proem.db{end}")));
+    }
+    fs::rename(other, site.database()).unwrap();
+}
+
+#[test]
+fn a_file_that_was_replaced_is_not_written_to() {
+    let (site, store) = laid();
+    replace(&site);
+    assert_eq!(asked(&site, &store)[1], GONE);
+}
+
+/// Every thread has a connection of its own: they must not see different files.
+#[test]
+fn a_file_that_was_replaced_is_not_read_by_any_thread() {
+    let (site, store) = laid();
+    replace(&site);
+    let same = asked(&site, &store);
+    let (site, other) = thread::spawn(move || {
+        let other = asked(&site, &store);
+        (site, other)
+    })
+    .join()
+    .unwrap();
+    drop(site);
+    assert_eq!([same, other], [[GONE, GONE], [GONE, GONE]]);
+}
+
+/// A database that is not proem's is left as it is, to the byte.
+#[test]
+fn a_database_of_something_else_is_refused_and_left_alone() {
+    let else_ = "cannot use the store {root}/data/proem.db: it is a database of something else\nhint: name another file";
+    let not_ours =
+        "cannot use the store {root}/data/proem.db: it is no store of proem's\nhint: name another file";
+    let cases = [
+        ("CREATE TABLE note (text TEXT);", else_),
+        ("CREATE TABLE note (text TEXT); PRAGMA user_version = 1;", not_ours),
+        ("CREATE TABLE note (text TEXT); PRAGMA application_id = 7;", not_ours),
+        ("CREATE TABLE note (text TEXT); PRAGMA application_id = 7; PRAGMA user_version = 1;", not_ours),
+    ];
+    let mut touched = Vec::new();
+    for (sql, expected) in cases {
+        let site = Site::new();
+        fs::create_dir(site.path("data")).unwrap();
+        Connection::open(site.database()).unwrap().execute_batch(sql).unwrap();
+        let before = fs::read(site.database()).unwrap();
+        assert_eq!(refusal(&site), expected, "{sql}");
+        if fs::read(site.database()).unwrap() != before {
+            touched.push(sql);
+        }
+    }
+    assert_eq!(touched, Vec::<&str>::new());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let site = Site::new();
+    let text = "# Notes\n\nMilk, eggs.\n".repeat(100);
+    site.write("data/proem.db", &text);
+    let error = SqliteStore::open(&site.database()).unwrap_err();
+    assert!(error.to_string().contains(site.database().to_str().unwrap()), "{error}");
+    assert_eq!(fs::read_to_string(site.database()).unwrap(), text);
+}
+
+#[test]
+fn tables_of_a_later_proem_are_refused_and_left_alone() {
+    let (site, store) = laid();
+    let before = store.current("c").unwrap();
+    drop(store);
+    let version = |version: u32| {
+        let connection = Connection::open(site.database()).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+    };
+    version(99);
+    let expected = "cannot use the store {root}/data/proem.db: its tables are those of a later proem (version 99, \
+                    this one knows 1)\nhint: use the later proem, or restore a backup";
+    assert_eq!(refusal(&site), expected);
+    version(1);
+    assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_an_error() {
+    for part in [1, 2, 3] {
+        let (site, store) = laid();
+        drop(store);
+        let file = OpenOptions::new().write(true).open(site.database()).unwrap();
+        file.set_len(file.metadata().unwrap().len() * part / 4).unwrap();
+        let opened = SqliteStore::open(&site.database());
+        let answer = opened.map_err(ConversationError::from).and_then(|store| {
+            let request = site.request(json!({"profile": "template"}));
+            conversations(&(Arc::new(store) as Arc<dyn Store>)).turn("c", &request, Caller::User)
+        });
+        let error = answer.unwrap_err();
+        assert!(matches!(error, ConversationError::Store(StoreError::Damaged { .. })), "{error}");
+        let said = shown(&site, &error);
+        assert!(said.starts_with("the store {root}/data/proem.db is damaged: "), "{said}");
+        assert!(said.ends_with("\nhint: run `proem store check`, and restore a backup"), "{said}");
+    }
+}
+
+/// A store that is open is not taken for a new one when its file has become empty.
+#[test]
+fn a_file_that_was_emptied_is_an_error() {
+    let (site, store) = laid();
+    for end in ["", "-wal"] {
+        OpenOptions::new()
+            .write(true)
+            .open(site.path(format!("data/proem.db{end}")))
+            .unwrap()
+            .set_len(0)
+            .unwrap();
+    }
+    let [known, new] = asked(&site, &store);
+    // What is in memory already is right, and may be given.
+    assert_ne!(known, "answered: new", "it is not begun again");
+    assert!(new.contains("{root}/data/proem.db") && new.contains("\nhint: "), "{new}");
+}
+
+#[test]
+fn a_place_where_no_file_can_be_is_an_error() {
+    let site = Site::new();
+    site.write("data", "a file");
+    let expected = "cannot use the store {root}/data/proem.db: not a directory\nhint: name a place that can be written to";
+    assert_eq!(refusal(&site), expected);
+    let error = SqliteStore::open(&site.path("work")).unwrap_err();
+    let expected = "cannot use the store {root}/work: unable to open database file";
+    let said = said(&site, error);
+    assert!(said.starts_with(expected), "{said}");
+    assert!(
+        said.ends_with("\nhint: see whether the file and its folder are there and can be written to"),
+        "{said}"
+    );
+}
+
+#[test]
+fn epochs_of_a_conversation_survive_everything_else() {
+    let (site, store) = laid();
+    let own = conversations(&store);
+    own.turn("other", &site.request(json!({})), Caller::User).unwrap();
+    store.remove("other").unwrap();
+    store.prune().unwrap();
+    assert_eq!(history(&store), epochs(&["startup"]));
+    let fresh = conversations(&site.sqlite()).current("c").unwrap().unwrap();
+    assert_eq!(summary(&fresh), (1, "startup", "kept"));
+}

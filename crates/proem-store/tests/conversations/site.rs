@@ -1,0 +1,188 @@
+//! A folder with a home, a configuration, a workspace and a store, in which conversations are held.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proem::hooks::{HookError, ResourcePaths, ResourcesDiscover};
+use proem::{Caller, Engine, Hook, Request, Tool};
+use proem_core::carrier::Carrier;
+use proem_core::note::{Code, Note};
+use proem_store::{Answer, ConversationError, Conversations, Kept, MemoryStore, SqliteStore, Store};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Long enough for any machine.
+pub(crate) const PATIENT: Duration = Duration::from_mins(5);
+
+pub(crate) struct Site {
+    root: TempDir,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("proem-conversations-").tempdir().unwrap();
+        for folder in ["home", "config", "work", "other"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        let site = Self { root };
+        // Words of our own: those that are built in may change.
+        site.write("config/prompts.toml", "[prompt]\ncompaction = \"Summarise it.\"\n");
+        site
+    }
+
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let place = self.path(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, text).unwrap();
+    }
+
+    /// Defines a profile of the user's that differs from another in its policy.
+    pub(crate) fn profile(&self, name: &str, extends: &str, rebuild: &str) {
+        let text = format!("name = \"{name}\"\nextends = \"{extends}\"\nrebuild = {rebuild}\n");
+        self.write(&format!("config/profiles/{name}.toml"), &text);
+    }
+
+    /// A request with everything pinned. `more` is laid over it, key by key.
+    pub(crate) fn request(&self, more: Value) -> Request {
+        let mut request = json!({
+            "profile": "default", "cwd": self.path("work"), "tools": [{"name": "read"}, {"name": "bash"}],
+            "host": self.host("2026-03-07T14:55:05Z"),
+        });
+        let (Value::Object(fields), Value::Object(more)) = (&mut request, more) else { unreachable!() };
+        fields.extend(more);
+        Request::from_json(&request.to_string()).unwrap()
+    }
+
+    /// The machine at a moment.
+    pub(crate) fn host(&self, now: &str) -> Value {
+        json!({
+            "now": now, "timezone": "America/Chicago", "env": {}, "os": "linux", "os_name": "Linux",
+            "home": self.path("home"), "config_dir": self.path("config"),
+        })
+    }
+
+    /// A text without the site's own path.
+    pub(crate) fn said(&self, text: &str) -> String {
+        text.replace(self.root.path().to_str().unwrap(), "{root}")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path("data/proem.db")
+    }
+
+    pub(crate) fn sqlite(&self) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::open(&self.database()).unwrap())
+    }
+}
+
+/// Runs a check on a fresh site with each kind of store that needs no server.
+pub(crate) fn on_each_store(check: impl Fn(&Site, &Arc<dyn Store>)) {
+    let site = Site::new();
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    check(&site, &memory);
+    let site = Site::new();
+    check(&site, &site.sqlite());
+}
+
+/// Conversations without hooks.
+pub(crate) fn conversations(store: &Arc<dyn Store>) -> Conversations {
+    Conversations::new(Arc::clone(store), Engine::new())
+}
+
+pub(crate) fn turn(conversations: &Conversations, request: &Request) -> Answer {
+    conversations.turn("c", request, Caller::User).unwrap()
+}
+
+/// The system prompt of an epoch.
+pub(crate) fn system(kept: &Kept) -> &str {
+    kept.frozen.body().text(Carrier::System).unwrap()
+}
+
+/// The epoch's number, its reason and its system prompt.
+pub(crate) fn summary(kept: &Kept) -> (u64, &str, &str) {
+    (kept.head.number, &kept.head.reason, system(kept))
+}
+
+/// Numbers and reasons of all epochs of the conversation `c`.
+pub(crate) fn history(store: &Arc<dyn Store>) -> Vec<(u64, String)> {
+    store.epochs("c").unwrap().into_iter().map(|head| (head.number, head.reason)).collect()
+}
+
+/// What [`history`] should be.
+pub(crate) fn epochs(reasons: &[&str]) -> Vec<(u64, String)> {
+    (1..).zip(reasons.iter().map(|reason| (*reason).to_owned())).collect()
+}
+
+pub(crate) fn tool(name: &str) -> Tool {
+    Tool { name: name.into(), ..Tool::default() }
+}
+
+/// The messages of the notes of one kind.
+pub(crate) fn noted(notes: &[Note], code: Code) -> Vec<&str> {
+    notes.iter().filter(|note| note.code == code).map(|note| note.message.as_str()).collect()
+}
+
+/// An error as people see it: the message, and the hint behind it.
+pub(crate) fn shown(site: &Site, error: &ConversationError) -> String {
+    site.said(&format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
+}
+
+/// A hook that lets something happen while a prompt is built, once.
+pub(crate) struct Meanwhile(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Meanwhile {
+    pub(crate) fn new(what: impl FnOnce() + Send + 'static) -> Self {
+        Self(Mutex::new(Some(Box::new(what))))
+    }
+}
+
+impl Hook for Meanwhile {
+    fn name(&self) -> &'static str {
+        "meanwhile"
+    }
+
+    fn time_max(&self) -> Duration {
+        PATIENT
+    }
+
+    fn resources_discover(&self, _: &ResourcesDiscover) -> Result<Option<ResourcePaths>, HookError> {
+        let what = self.0.lock().unwrap().take();
+        if let Some(what) = what {
+            what();
+        }
+        Ok(None)
+    }
+}
+
+/// Conversations in which something happens while the next prompt is built.
+pub(crate) fn interrupted(store: &Arc<dyn Store>, what: impl FnOnce() + Send + 'static) -> Conversations {
+    Conversations::new(Arc::clone(store), Engine::new().with_hook(Meanwhile::new(what)))
+}
+
+/// A hook that counts how often files are looked for.
+#[derive(Clone, Default)]
+pub(crate) struct Counter(Arc<AtomicUsize>);
+
+impl Counter {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Hook for Counter {
+    fn name(&self) -> &'static str {
+        "counter"
+    }
+
+    fn resources_discover(&self, _: &ResourcesDiscover) -> Result<Option<ResourcePaths>, HookError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(None)
+    }
+}

@@ -1,0 +1,130 @@
+//! From one kind of store to another and back: every byte of every epoch.
+
+use std::io::BufReader;
+use std::sync::Arc;
+
+use proem::Caller;
+use proem_store::{MemoryStore, PostgresStore, Query, SqliteStore, Store, export, import};
+use proem_testkit::PostgresServer;
+use serde_json::{Value, json};
+
+use crate::site::{Site, conversations, epochs, history, system, turn};
+
+fn exported(store: &Arc<dyn Store>) -> String {
+    let mut out = Vec::new();
+    export(&**store, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn imported(store: &Arc<dyn Store>, text: &str) -> Result<(u64, u64), String> {
+    let done = import(&**store, &mut BufReader::new(text.as_bytes())).map_err(|error| error.to_string())?;
+    Ok((done.epochs, done.templates))
+}
+
+/// A store with real conversations: one with three epochs, and one of another profile.
+fn filled(site: &Site) -> Arc<dyn Store> {
+    let store = site.sqlite();
+    // First, because a conversation that is built anew takes the template of then.
+    store.put_template("one", Some("me"), None).unwrap();
+    store.put_template("two\n", None, None).unwrap();
+    let own = conversations(&store);
+    site.write("work/AGENTS.md", "old \u{1F980}\r\n");
+    turn(&own, &site.request(json!({})));
+    site.write("work/AGENTS.md", "new\n");
+    own.reload("c", None, Caller::User).unwrap();
+    let begun = own.begin_compaction("c", None, Caller::User).unwrap();
+    own.commit_compaction("c", &begun.token, Caller::User).unwrap();
+    own.turn("other", &site.request(json!({"profile": "layers"})), Caller::User).unwrap();
+    store
+}
+
+/// Tells whether two stores give the same answers.
+fn assert_same(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {
+    assert_eq!(exported(one), exported(other));
+    let query = Query { most: 9, ..Query::default() };
+    assert_eq!(one.conversations(&query).unwrap(), other.conversations(&query).unwrap());
+    assert_eq!(history(other), epochs(&["startup", "reload", "compaction"]));
+    for number in 1..=3 {
+        let kept = |store| conversations(store).epoch("c", number).unwrap().unwrap();
+        assert_eq!((kept(one).head, kept(one).frozen), (kept(other).head, kept(other).frozen));
+    }
+    assert_eq!(one.template_versions(None, 9).unwrap(), other.template_versions(None, 9).unwrap());
+    assert_eq!(other.check().unwrap(), Vec::<String>::new());
+}
+
+fn there_and_back(site: &Site, store: &Arc<dyn Store>, between: &Arc<dyn Store>) {
+    assert_eq!(imported(between, &exported(store)), Ok((4, 2)));
+    assert_same(store, between);
+    let back: Arc<dyn Store> = Arc::new(SqliteStore::open(&site.path("back/proem.db")).unwrap());
+    for _ in 0..2 {
+        assert_eq!(imported(&back, &exported(between)), Ok((4, 2)), "the second time changes nothing");
+    }
+    assert_same(store, &back);
+    let request = site.request(json!({}));
+    let (one, other) = (turn(&conversations(store), &request), turn(&conversations(&back), &request));
+    assert_eq!((one.is_reused, system(&one.kept)), (other.is_reused, system(&other.kept)));
+    let rebuilt = conversations(&back).reload("c", None, Caller::User).unwrap();
+    assert_eq!(rebuilt.kept().head.number, 3, "its request came with it: nothing has changed");
+}
+
+#[test]
+fn conversations_go_from_sqlite_to_memory_and_back() {
+    let site = Site::new();
+    let between: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    there_and_back(&site, &filled(&site), &between);
+}
+
+#[test]
+fn conversations_go_from_sqlite_to_postgresql_and_back() {
+    let Some(server) = PostgresServer::start() else { return };
+    let site = Site::new();
+    let between: Arc<dyn Store> = Arc::new(PostgresStore::connect(&server.database("between")).unwrap());
+    there_and_back(&site, &filled(&site), &between);
+}
+
+#[test]
+fn nothing_is_replaced_by_an_import() {
+    let site = Site::new();
+    let text = exported(&filled(&site));
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&site.path("own/proem.db")).unwrap());
+    let own = turn(&conversations(&store), &site.request(json!({"profile": "template", "template": "own"})));
+    let error = imported(&store, &text).unwrap_err();
+    assert!(error.ends_with(": the store has another epoch 1 of `c`"), "{error}");
+    assert_eq!(system(&conversations(&store).current("c").unwrap().unwrap()), system(&own.kept));
+    assert_eq!(history(&store), epochs(&["startup"]));
+}
+
+/// The export with one field of the first epoch of `c` changed.
+fn altered(text: &str, field: &str, value: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        if record["conversation"] == "c" && record["number"] == 1 {
+            record[field] = json!(value);
+        }
+        record.to_string() + "\n"
+    });
+    lines.collect()
+}
+
+/// What could not be read afterwards is not taken.
+#[test]
+fn an_epoch_that_could_not_be_read_is_not_imported() {
+    let site = Site::new();
+    let text = exported(&filled(&site));
+    let altered = [
+        ("digest", altered(&text, "digest", "00")),
+        ("conversation", altered(&text, "conversation", "no name")),
+        ("form", text.replacen("\\\"version\\\":1", "\\\"version\\\":2", 1)),
+        ("truncated", text.chars().take(text.chars().count() - 20).collect()),
+        ("header", text.replacen("\"version\":1", "\"version\":2", 1)),
+    ];
+    let mut taken = Vec::new();
+    for (name, text) in altered {
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&site.path(format!("{name}/proem.db"))).unwrap());
+        if imported(&store, &text).is_ok() {
+            taken.push(name);
+        }
+    }
+    assert_eq!(taken, Vec::<&str>::new());
+}
