@@ -64,21 +64,11 @@ pub fn export(store: &dyn Store, out: &mut dyn Write) -> Result<Transferred, Tra
         writer.line(&Record::Template(template))?;
         writer.done.templates += 1;
     }
-    let mut query = Query { most: PAGE, ..Query::default() };
-    loop {
-        let page = store.conversations(&query)?;
-        for conversation in page.items {
-            for head in store.epochs(&conversation.conversation)? {
-                if let Some(epoch) = store.epoch(&head.conversation, head.number)? {
-                    writer.epoch(epoch)?;
-                }
-            }
-        }
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return Ok(writer.done),
-        }
-    }
+    // A conversation that gets an epoch meanwhile moves to the beginning of the list, past what was read: the list is
+    // read again until it has nothing new.
+    let mut written = BTreeSet::new();
+    while writer.conversations(store, &mut written)? {}
+    Ok(writer.done)
 }
 
 struct Writer<'w> {
@@ -92,6 +82,32 @@ impl Writer<'_> {
         let line =
             serde_json::to_string(record).map_err(|error| TransferError::Line(0, error.to_string()))?;
         writeln!(self.out, "{line}").map_err(|error| TransferError::Write(error.to_string()))
+    }
+
+    /// Writes the conversations that were not written yet; tells whether there were any.
+    fn conversations(
+        &mut self,
+        store: &dyn Store,
+        written: &mut BTreeSet<String>,
+    ) -> Result<bool, TransferError> {
+        let (mut query, before) = (Query { most: PAGE, ..Query::default() }, written.len());
+        loop {
+            let page = store.conversations(&query)?;
+            for conversation in page.items {
+                if !written.insert(conversation.conversation.clone()) {
+                    continue;
+                }
+                for head in store.epochs(&conversation.conversation)? {
+                    if let Some(epoch) = store.epoch(&head.conversation, head.number)? {
+                        self.epoch(epoch)?;
+                    }
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(written.len() > before),
+            }
+        }
     }
 
     fn text(&mut self, text: String) -> Result<String, TransferError> {
