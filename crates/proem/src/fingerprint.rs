@@ -4,7 +4,7 @@ use proem_core::digest::Digest;
 use serde_json::{Value, json};
 
 use crate::canonical::canonical_json;
-use crate::request::Tool;
+use crate::request::{Tool, distinct_tools};
 
 /// The digests of a prompt's cached part and of its tools, and of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,13 +34,7 @@ pub(crate) fn canonical_tools(tools: &[Tool]) -> String {
     if tools.is_empty() {
         return String::new();
     }
-    let mut sorted: Vec<&Tool> = Vec::new();
-    // Of two with one name the first is sent.
-    for tool in tools {
-        if !sorted.iter().any(|known| known.name == tool.name) {
-            sorted.push(tool);
-        }
-    }
+    let mut sorted = distinct_tools(tools);
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     canonical_json(&Value::Array(sorted.into_iter().map(definition).collect()))
 }

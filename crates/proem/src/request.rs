@@ -178,6 +178,17 @@ pub struct Tool {
     pub input_schema: Option<Value>,
 }
 
+/// The first tool of each name: of two with one name only that one counts.
+pub(crate) fn distinct_tools(tools: &[Tool]) -> Vec<&Tool> {
+    let mut distinct: Vec<&Tool> = Vec::new();
+    for tool in tools {
+        if !distinct.iter().any(|known| known.name == tool.name) {
+            distinct.push(tool);
+        }
+    }
+    distinct
+}
+
 /// What the agent may read and write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths, Resources};
 use crate::host::Host;
 use crate::pending::Pending;
-use crate::request::{Request, Tool};
+use crate::request::{Request, Tool, distinct_tools};
 use crate::setup::Setup;
 use crate::turn::{self, Prompt, Scene, Turn};
 use crate::workspace::Workspace;
@@ -384,7 +384,7 @@ impl Session {
     }
 
     fn take_tools(&mut self, tools: Vec<Tool>, trigger: Trigger) -> Result<Rebuild, Error> {
-        let active = distinct(self.active());
+        let active = distinct_tools(self.active());
         let is_same = tools.len() == active.len() && tools.iter().all(|tool| active.contains(&tool));
         if is_same {
             (self.pending_tools, self.pending_registry) = (None, None);
@@ -425,15 +425,4 @@ impl Session {
 fn not_observed(error: &Error) -> Note {
     let message = format!("the facts of this turn are those of an earlier one: {error}");
     Note::new(Code::Absent, Severity::Warning, message)
-}
-
-/// The first of each name, as the prompt takes them.
-fn distinct(tools: &[Tool]) -> Vec<&Tool> {
-    let mut distinct: Vec<&Tool> = Vec::new();
-    for tool in tools {
-        if !distinct.iter().any(|known| known.name == tool.name) {
-            distinct.push(tool);
-        }
-    }
-    distinct
 }

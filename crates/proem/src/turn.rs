@@ -7,7 +7,7 @@ use proem_core::note::Note;
 use serde_json::{Value, json};
 
 use crate::hooks::{self, BeforeAgentStart, Handler, Message, Start};
-use crate::request::{Request, Tool};
+use crate::request::{Request, Tool, distinct_tools};
 
 /// What the user says in this turn.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -96,12 +96,7 @@ pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
     let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd);
     notes.extend(more);
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
-    let mut tools: Vec<ToolDefinition> = Vec::new();
-    for tool in scene.tools {
-        if !tools.iter().any(|known| known.name == tool.name) {
-            tools.push(definition(tool));
-        }
-    }
+    let tools = distinct_tools(scene.tools).into_iter().map(definition).collect();
     Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
 }
 

@@ -7,16 +7,11 @@ use serde_json::{Value, json};
 
 use super::Provider;
 use super::json::Json;
-use crate::request::Tool;
+use crate::request::{Tool, distinct_tools};
 
 /// The tools by name; of two with one name the first counts.
 pub(super) fn sorted(tools: &[Tool]) -> Vec<&Tool> {
-    let mut sorted: Vec<&Tool> = Vec::new();
-    for tool in tools {
-        if !sorted.iter().any(|known| known.name == tool.name) {
-            sorted.push(tool);
-        }
-    }
+    let mut sorted = distinct_tools(tools);
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     sorted
 }
