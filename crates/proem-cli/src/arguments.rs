@@ -154,6 +154,9 @@ pub(crate) struct Serve {
     /// Name by which the server may be called, besides addresses; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+    /// Folder with the built editor, for those who work on it [default: the one in the binary]
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) web: Option<PathBuf>,
 }
 
 /// Which store.

@@ -61,6 +61,23 @@ pub struct Placed {
 }
 
 impl Body {
+    /// The values that change more often than a frozen prompt should: the first of each source.
+    pub fn volatile(&self) -> impl Iterator<Item = (Carrier, &Span)> {
+        self.carriers.iter().flat_map(|(carrier, rendered)| {
+            let mut seen: Vec<Source> = Vec::new();
+            let spans = rendered.spans().iter();
+            let first = spans
+                .filter(|span| span.stability > Stability::Session.max(self.accepted(*carrier, span)))
+                .filter(move |span| {
+                    let source = span.source.without_place();
+                    let is_first = !seen.contains(&source);
+                    seen.extend(is_first.then_some(source));
+                    is_first
+                });
+            first.map(|span| (*carrier, span))
+        })
+    }
+
     fn add(&mut self, section: Section) {
         let is_empty = section.rendered.is_empty();
         let text = self.carriers.entry(section.carrier).or_default();
@@ -254,27 +271,12 @@ pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
             Part::Suffix => suffix.sections.push(section),
         }
     }
-    notes.extend(volatile(&body));
+    notes.extend(
+        body.volatile()
+            .map(|(carrier, span)| volatile_note(carrier, span, body.text(carrier).map_or(0, str::len))),
+    );
     let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
     (Frozen { profile, body, digest, notes, considered }, suffix)
-}
-
-/// Notes the values that change more often than a frozen prompt should: the first of each source.
-fn volatile(body: &Body) -> Vec<Note> {
-    let mut notes: Vec<Note> = Vec::new();
-    for (carrier, rendered) in &body.carriers {
-        let mut seen: Vec<Source> = Vec::new();
-        let too_volatile =
-            |span: &&Span| span.stability > Stability::Session.max(body.accepted(*carrier, span));
-        for span in rendered.spans().iter().filter(too_volatile) {
-            let source = span.source.without_place();
-            if !seen.contains(&source) {
-                seen.push(source);
-                notes.push(volatile_note(*carrier, span, rendered.len()));
-            }
-        }
-    }
-    notes
 }
 
 fn volatile_note(carrier: Carrier, span: &Span, carrier_bytes: usize) -> Note {

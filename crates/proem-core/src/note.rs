@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use core::fmt;
+use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -213,13 +214,24 @@ pub struct Note {
     pub hint: Option<String>,
     /// Where it happened.
     pub source: Option<Source>,
+    /// A change of the text at fault that would mend it, where there is one that is surely meant.
+    pub fix: Option<Fix>,
+}
+
+/// A change of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// What is taken out, in bytes of the text.
+    pub bytes: Range<usize>,
+    /// What is put in its place.
+    pub text: String,
 }
 
 impl Note {
     /// Makes a note without hint and source.
     #[must_use]
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
-        Self { code, severity, message: message.into(), hint: None, source: None }
+        Self { code, severity, message: message.into(), hint: None, source: None, fix: None }
     }
 
     /// Adds what to do about it.
@@ -233,6 +245,13 @@ impl Note {
     #[must_use]
     pub fn with_source(mut self, source: Source) -> Self {
         self.source = Some(source);
+        self
+    }
+
+    /// Adds a change that would mend it.
+    #[must_use]
+    pub fn with_fix(mut self, bytes: Range<usize>, text: impl Into<String>) -> Self {
+        self.fix = Some(Fix { bytes, text: text.into() });
         self
     }
 }

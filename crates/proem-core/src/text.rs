@@ -102,9 +102,61 @@ impl<'t> Places<'t> {
     }
 }
 
+/// Finds the bytes of places in a text, fastest in the order of the text.
+#[derive(Debug, Clone)]
+pub struct Offsets<'t> {
+    text: &'t str,
+    offset: usize,
+    place: Place,
+}
+
+impl<'t> Offsets<'t> {
+    /// Starts at the first character of `text`.
+    #[must_use]
+    pub const fn new(text: &'t str) -> Self {
+        Self { text, offset: 0, place: Place { line: 1, column: 1 } }
+    }
+
+    /// Returns the byte at a place; `None` when the text has no such place.
+    pub fn of(&mut self, place: Place) -> Option<usize> {
+        if (place.line, place.column) < (self.place.line, self.place.column) {
+            *self = Self::new(self.text);
+        }
+        let mut offset = self.offset;
+        let mut column = self.place.column;
+        for _ in self.place.line..place.line {
+            offset += memchr::memchr(b'\n', slice(self.text, offset, self.text.len()).as_bytes())? + 1;
+            column = 1;
+        }
+        let line = slice(self.text, offset, self.text.len());
+        let end = memchr::memchr(b'\n', line.as_bytes()).unwrap_or(line.len());
+        let characters = place.column.checked_sub(column)?;
+        // The place behind the last character is one too.
+        let mut starts = slice(line, 0, end).char_indices().map(|(at, _)| at).chain(core::iter::once(end));
+        offset += starts.nth(characters)?;
+        (self.offset, self.place) = (offset, place);
+        Some(offset)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offsets_undo_places() {
+        let text = "a🦀\nécd\n\nx";
+        let starts: std::vec::Vec<usize> =
+            text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        let mut offsets = Offsets::new(text);
+        for at in starts.iter().chain(starts.iter().rev()) {
+            let place = Places::new(text).at(*at);
+            assert_eq!(offsets.of(place), Some(*at), "{place:?}");
+        }
+        for (line, column) in [(1, 4), (3, 2), (5, 1), (4, 3)] {
+            assert_eq!(offsets.of(Place { line, column }), None, "{line}:{column}");
+        }
+    }
 
     #[test]
     fn clip_never_splits_a_character() {

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use crate::error::ApiError;
 use crate::guard::Token;
 use crate::metrics::Metrics;
+use crate::telemetry::Telemetry;
 
 /// Most work that waits for its turn; what comes then is sent away.
 const WAITING_MAX: usize = 256;
@@ -30,6 +31,10 @@ pub struct Options {
     pub time_max: Duration,
     /// How much is built or read at once.
     pub work_max: usize,
+    /// Where spans go, if anywhere.
+    pub telemetry: Option<Telemetry>,
+    /// Where the editor's files are read from, while it is being worked on; else they are those of the binary.
+    pub web: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -38,6 +43,8 @@ impl Default for Options {
             workspaces: Vec::new(),
             token: None,
             hosts: Vec::new(),
+            web: None,
+            telemetry: None,
             body_bytes_max: 16 << 20,
             time_max: Duration::from_secs(30),
             work_max: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
@@ -50,6 +57,8 @@ pub struct App {
     pub(crate) conversations: Conversations,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
+    /// The workspaces as they really lie, links resolved.
+    roots: Vec<PathBuf>,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
@@ -61,7 +70,9 @@ impl App {
         let work = Arc::new(Semaphore::new(options.work_max));
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
         let conversations = Conversations::new(store, engine);
-        Arc::new(Self { conversations, options, metrics: Metrics::default(), work, waiting })
+        let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
+        let roots = options.workspaces.iter().map(real).collect();
+        Arc::new(Self { conversations, options, metrics: Metrics::default(), roots, work, waiting })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -95,19 +106,23 @@ impl App {
             return Err(ApiError::forbidden_cwd("this server has no workspace"));
         };
         let cwd = request.cwd.clone().unwrap_or_else(|| first.display().to_string());
-        let real = Path::new(&cwd).canonicalize().ok();
-        let is_inside = |root: &PathBuf| {
-            let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-            real.as_ref().is_some_and(|real| real.starts_with(root))
-        };
+        self.check_cwd(Some(&cwd))?;
+        request.cwd = Some(cwd);
+        Ok(request)
+    }
+
+    /// Checks that a directory is one that this server serves.
+    pub(crate) fn check_cwd(&self, cwd: Option<&str>) -> Result<(), ApiError> {
+        let real = cwd.and_then(|cwd| Path::new(cwd).canonicalize().ok());
+        let is_inside = |root: &PathBuf| real.as_ref().is_some_and(|real| real.starts_with(root));
         // Whether a directory outside exists is nobody's business.
-        if !Path::new(&cwd).is_absolute() || !self.options.workspaces.iter().any(is_inside) {
+        let is_absolute = cwd.is_some_and(|cwd| Path::new(cwd).is_absolute());
+        if !is_absolute || !self.roots.iter().any(is_inside) {
             return Err(ApiError::forbidden_cwd(
                 "the working directory lies in none of the server's workspaces",
             ));
         }
-        request.cwd = Some(cwd);
-        Ok(request)
+        Ok(())
     }
 
     /// Everybody at the other end of a connection is a stranger.

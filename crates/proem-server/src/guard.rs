@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::session;
 
 /// What requests must show. It is never printed.
 #[derive(Clone)]
@@ -25,6 +26,10 @@ impl Token {
         let text = text.trim();
         let is_good = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
         is_good.then(|| Self(text.to_owned()))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 
     fn is(&self, shown: &str) -> bool {
@@ -111,10 +116,18 @@ fn check_origin(headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
 }
 
 fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(token) = token.filter(|_| !matches!(path, "/healthz" | "/readyz")) else { return Ok(()) };
+    // The editor's files are the same for everybody: they ask for the token.
+    let is_open =
+        matches!(path, "/" | "/healthz" | "/readyz" | "/favicon.ico") || path.starts_with("/assets/");
+    let Some(token) = token.filter(|_| !is_open) else { return Ok(()) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-    if shown.is_some_and(|shown| token.is(shown)) {
+    let mut cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let is_shown = match shown {
+        Some(shown) => token.is(shown),
+        None => cookies.any(|cookies| session::is_session(token, cookies)),
+    };
+    if is_shown {
         return Ok(());
     }
     let error =

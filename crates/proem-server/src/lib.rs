@@ -9,9 +9,12 @@ mod log;
 mod metrics;
 mod openapi;
 mod routes;
+mod session;
 mod shapes;
+mod telemetry;
 
 pub use app::{App, Options};
 pub use guard::Token;
 pub use listen::{Listening, serve};
 pub use openapi::document;
+pub use telemetry::{Telemetry, TelemetryError};

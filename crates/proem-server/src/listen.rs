@@ -11,6 +11,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 
 use crate::app::App;
 use crate::{log, routes};
@@ -19,7 +20,10 @@ use crate::{log, routes};
 const CONNECTIONS_MAX: usize = 4096;
 
 /// How long a client may take for the headers of a request.
-const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
+const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long a client may take no byte of its answer.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long accepted requests may still take when the server ends.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -55,8 +59,12 @@ pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output 
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(64 << 10);
     tokio::pin!(end);
     loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listening.listeners) => accepted,
+        // A full house must not keep the server from ending.
+        let (permit, accepted) = tokio::select! {
+            both = async {
+                let permit = Arc::clone(&room).acquire_owned().await;
+                (permit, accept(&listening.listeners).await)
+            } => both,
             () = &mut end => break,
         };
         let Some(stream) = accepted else {
@@ -64,8 +72,9 @@ pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output 
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { break };
         let service = TowerToHyperService::new(router.clone());
+        let mut stream = Box::pin(TimeoutStream::new(stream));
+        stream.as_mut().set_write_timeout_pinned(Some(WRITE_TIME_MAX));
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {

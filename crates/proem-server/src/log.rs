@@ -12,7 +12,20 @@ pub(crate) fn line(level: &str, fields: &[(&str, &str)]) {
     for (key, value) in fields {
         entry.insert((*key).into(), Value::from(*value));
     }
-    let _ = writeln!(std::io::stderr().lock(), "{}", Value::Object(entry));
+    // In one go: standard error is not buffered, and other processes may write to it, too.
+    let line = format!("{}\n", Value::Object(entry));
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// A path without what gives power over a compaction.
+pub(crate) fn path(path: &str) -> String {
+    match path.split_once("/compaction/") {
+        Some((before, token)) => {
+            let behind = token.split_once('/').map_or(String::new(), |(_, behind)| format!("/{behind}"));
+            format!("{before}/compaction/…{behind}")
+        }
+        None => path.to_owned(),
+    }
 }
 
 /// 64 random bits, in hexadecimal.

@@ -30,7 +30,7 @@ impl Metrics {
     }
 
     /// The text.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self, spans_dropped: u64) -> String {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let mut text = String::from(
             "# HELP proem_requests_total Answered requests.\n# TYPE proem_requests_total counter\n",
@@ -53,6 +53,8 @@ impl Metrics {
         text.push_str("# HELP proem_turns_total Turns of conversations.\n# TYPE proem_turns_total counter\n");
         line(&mut text, &format!("proem_turns_total{{prompt=\"built\"}} {}", read(&self.turns_built)));
         line(&mut text, &format!("proem_turns_total{{prompt=\"reused\"}} {}", read(&self.turns_reused)));
+        text.push_str("# HELP proem_spans_dropped_total Spans that no collector got.\n# TYPE proem_spans_dropped_total counter\n");
+        line(&mut text, &format!("proem_spans_dropped_total {spans_dropped}"));
         text
     }
 }

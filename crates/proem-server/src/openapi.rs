@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::shapes::{
-    ChangeAnswer, CompactionAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, PreviewAnswer,
-    TemplateAnswer, TemplateBody, TurnAnswer, VariablesAnswer, VersionsAnswer,
+    ChangeAnswer, CompactionAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
+    EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, TurnAnswer, ValuesAnswer,
+    VariablesAnswer, VersionShape, VersionsAnswer,
 };
 
 /// One operation.
@@ -76,7 +77,9 @@ fn turn_body(generator: &mut SchemaGenerator) -> Value {
 const PLAN: &[(&str, &str, &str)] = &[("plan", "boolean", "Only say what would change")];
 
 fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
-    let mut operations = of_template(generator);
+    let mut operations = of_probes();
+    operations.extend(of_template(generator));
+    operations.extend(of_editor(generator));
     operations.extend(of_conversations(generator));
     operations.extend(of_compaction(generator));
     operations
@@ -96,11 +99,9 @@ const fn of(method: &'static str, path: &'static str, summary: &'static str) -> 
     }
 }
 
-/// Probes, the template and previews.
-fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
+/// For those who watch the server, and sessions of browsers.
+fn of_probes() -> Vec<Operation> {
     let any = json!({ "type": "object" });
-    let template = reference::<TemplateAnswer>(generator);
-    let request = reference::<Request>(generator);
     vec![
         Operation { answer: Some(any.clone()), ..of("get", "/healthz", "Whether the process lives") },
         Operation {
@@ -114,6 +115,46 @@ fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
             ..of("get", "/metrics", "Numbers for Prometheus")
         },
         Operation { answer: Some(any), ..of("get", "/openapi.json", "This description") },
+        of("post", "/session", "Give a browser a cookie for the token that it shows"),
+        of("delete", "/session", "Take that cookie back"),
+    ]
+}
+
+/// What an editor asks.
+fn of_editor(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let request = reference::<Request>(generator);
+    vec![
+        Operation {
+            query: &[("cwd", "string", "The working directory")],
+            answer: Some(reference::<EditorAnswer>(generator)),
+            errors: &[422, 503],
+            ..of("get", "/editor", "What there is to choose from")
+        },
+        Operation {
+            query: &[("dir", "string", "A directory of a workspace")],
+            answer: Some(reference::<FilesAnswer>(generator)),
+            errors: &[503],
+            ..of("get", "/files", "What lies in a directory of a workspace")
+        },
+        Operation {
+            body: Some(request.clone()),
+            answer: Some(reference::<PreviewAnswer<'static>>(generator)),
+            errors: &[413, 422, 503],
+            ..of("post", "/preview", "Build a prompt and store nothing")
+        },
+        Operation {
+            body: Some(request),
+            answer: Some(reference::<ValuesAnswer>(generator)),
+            errors: &[413, 422, 503],
+            ..of("post", "/preview/variables", "Every variable with its value, where a request works")
+        },
+    ]
+}
+
+/// The template and its versions.
+fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let template = reference::<TemplateAnswer>(generator);
+    vec![
         Operation {
             answer: Some(template.clone()),
             errors: &[503],
@@ -130,6 +171,11 @@ fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
             ..of("get", "/system-prompt/variables", "The variables that templates may name")
         },
         Operation {
+            query: &[
+                ("before", "integer", "Only versions below this one"),
+                ("limit", "integer", "At most so many"),
+                ("text", "boolean", "Whether with their texts"),
+            ],
             answer: Some(reference::<VersionsAnswer>(generator)),
             errors: &[503],
             ..of("get", "/system-prompt/versions", "Versions of the template, the newest first")
@@ -144,10 +190,9 @@ fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
-            body: Some(request.clone()),
-            answer: Some(reference::<PreviewAnswer<'static>>(generator)),
-            errors: &[403, 413, 422, 503],
-            ..of("post", "/preview", "Build a prompt and store nothing")
+            answer: Some(reference::<VersionShape>(generator)),
+            errors: &[404, 503],
+            ..of("get", "/system-prompt/versions/{version}", "One version of the template")
         },
     ]
 }
@@ -210,6 +255,12 @@ fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             ..of("get", "/conversations/{id}/drift", "The frozen prompt against what would be built now")
         },
         Operation {
+            query: &[("provider", "string", "The provider whose request parts are wanted")],
+            answer: Some(reference::<EpochAnswer<'static>>(generator)),
+            errors: &[404, 422, 503],
+            ..of("get", "/conversations/{id}/epochs/{number}", "One epoch, with the origin of every byte")
+        },
+        Operation {
             query: &[("from", "integer", "The earlier epoch"), ("to", "integer", "The later epoch")],
             answer: Some(reference::<DiffAnswer>(generator)),
             errors: &[404, 503],
@@ -250,7 +301,7 @@ fn describe(operation: &Operation, error: &Value) -> Value {
     let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> = in_path.map(path_parameter).collect();
     for (name, kind, description) in operation.query {
-        let is_required = matches!(*name, "from" | "to");
+        let is_required = matches!(*name, "from" | "to" | "dir");
         let schema = match *kind {
             "integer" => json!({ "type": "integer", "minimum": 0 }),
             kind => json!({ "type": kind }),
@@ -279,6 +330,9 @@ fn responses(operation: &Operation, error: &Value) -> Map<String, Value> {
         ),
         None => responses.insert("204".into(), json!({ "description": "Done" })),
     };
+    if operation.path == "/conversations/{id}" && operation.method == "get" {
+        responses.insert("304".into(), json!({ "description": "As the caller knows it" }));
+    }
     if operation.path.ends_with("/turn") {
         let digest = json!({ "type": "string", "pattern": "^\"[0-9a-f]{64}\"$" });
         responses["200"]["headers"] =
@@ -300,7 +354,7 @@ fn responses(operation: &Operation, error: &Value) -> Map<String, Value> {
 fn path_parameter(name: &str) -> Value {
     let schema = match name {
         "id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$" }),
-        "version" => json!({ "type": "integer", "minimum": 1 }),
+        "version" | "number" => json!({ "type": "integer", "minimum": 1 }),
         _ => json!({ "type": "string" }),
     };
     json!({ "name": name, "in": "path", "required": true, "schema": schema })

@@ -1,9 +1,18 @@
 //! What requests and answers look like.
 
+mod editor;
+mod epoch;
+mod preview;
+
+pub(crate) use editor::{
+    EditorAnswer, FilesAnswer, LimitsShape, ModelShape, ModelsShape, ProfileShape, ValueShape, ValuesAnswer,
+};
+pub(crate) use epoch::EpochAnswer;
+pub(crate) use preview::PreviewAnswer;
+
 use std::collections::BTreeMap;
 
-use proem::stats::Stats;
-use proem::wire::{NoteShape, SectionShape, SpanShape};
+use proem::wire::NoteShape;
 use proem::{PendingKind, RawMessage};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
@@ -50,8 +59,11 @@ pub(crate) struct VersionsAnswer {
 pub(crate) struct VersionShape {
     /// The version, from 1.
     pub(crate) version: u64,
-    /// The text.
-    pub(crate) template: String,
+    /// The text, unless it was not wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) template: Option<String>,
+    /// The length of the text in bytes.
+    pub(crate) bytes: usize,
     /// Who wrote it, as they said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) author: Option<String>,
@@ -62,7 +74,7 @@ pub(crate) struct VersionShape {
 impl From<TemplateVersion> for VersionShape {
     fn from(version: TemplateVersion) -> Self {
         let TemplateVersion { version, text, author, written_at } = version;
-        Self { version, template: text, author, written_at }
+        Self { version, bytes: text.len(), template: Some(text), author, written_at }
     }
 }
 
@@ -229,25 +241,6 @@ impl From<ConversationHead> for ConversationShape {
     }
 }
 
-/// A prompt that is built and not stored.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PreviewAnswer<'b> {
-    /// The text of each carrier.
-    pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// How many bytes of the system carrier must not change.
-    pub(crate) prefix_bytes: usize,
-    /// The SHA-256 of the prefix, in hexadecimal.
-    pub(crate) digest: String,
-    /// The sections, in order.
-    pub(crate) sections: Vec<SectionShape<'b>>,
-    /// Where every byte comes from.
-    pub(crate) spans: Vec<SpanShape<'b>>,
-    /// Tokens and money.
-    pub(crate) stats: Stats,
-    /// What a reader should know.
-    pub(crate) notes: Vec<OwnedNote>,
-}
-
 /// A compaction that was begun.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CompactionAnswer {
@@ -293,6 +286,8 @@ pub(crate) struct PlanShape {
     /// About how many tokens of the prefix are lost to the cache: an estimate, at 2.7 bytes each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lost_tokens_estimate: Option<usize>,
+    /// The carriers that would be different, with both texts.
+    pub(crate) carriers: Vec<CarrierDiff>,
 }
 
 /// A section that would be different.
@@ -325,6 +320,7 @@ impl From<&Plan> for PlanShape {
             sections: sections.collect(),
             first_byte: plan.cost().map(|change| change.first_byte),
             lost_tokens_estimate: plan.cost().map(|change| change.lost_tokens()),
+            carriers: difference(plan.kept.frozen.body(), plan.next.body()),
         }
     }
 }

@@ -135,6 +135,18 @@ impl Conversations {
         Ok(Answer { kept, is_reused, suffix, whole, notes })
     }
 
+    /// A later turn that is answered from memory, without waiting for anything. `None` when that cannot be: then
+    /// [`turn`](Self::turn) answers.
+    pub fn turn_from_memory(&self, id: &str, request: &Request) -> Result<Option<Answer>, ConversationError> {
+        check_id(id)?;
+        if !self.store.is_near() {
+            return Ok(None);
+        }
+        let Some(head) = self.store.current_head(id)?.filter(|head| !head.has_turn) else { return Ok(None) };
+        let known = self.recent.get(&head).filter(|kept| change::is_followed(kept, request));
+        Ok(known.map(Answer::frozen))
+    }
+
     /// Builds a prompt. Where the request names no base, the current template of the store is it; that is not kept with
     /// the request, so that the next prompt is built from the template that is current then.
     fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {

@@ -61,8 +61,9 @@ pub trait Store: Send + Sync {
     /// A compaction that was begun.
     fn compaction(&self, token: &str) -> Result<Option<Compaction>, StoreError>;
 
-    /// Forgets a compaction; tells whether there was one.
-    fn end_compaction(&self, token: &str) -> Result<bool, StoreError>;
+    /// Ends a compaction: keeps which epoch it opened until its time is over, or forgets it if it opened none. Tells
+    /// whether there was one.
+    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError>;
 
     /// The current template.
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError>;
@@ -90,8 +91,21 @@ pub trait Store: Send + Sync {
     /// Removes texts that no epoch has any more; tells how many bytes.
     fn prune(&self) -> Result<u64, StoreError>;
 
+    /// Tells whether reads come from this machine's memory or disk, in microseconds: then asking need not be
+    /// left to a thread that may wait.
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// What kind it is, and where, for people; without a password.
     fn describe(&self) -> String;
+}
+
+/// Tells whether opening a store would make a new file.
+#[must_use]
+pub fn is_new(place: &str) -> bool {
+    let is_server = place.starts_with("postgres://") || place.starts_with("postgresql://");
+    !is_server && !PathBuf::from(place.strip_prefix("sqlite:").unwrap_or(place)).exists()
 }
 
 /// Opens the store that a text names: a path, `sqlite:PATH`, or `postgres://…`.

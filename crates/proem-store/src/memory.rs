@@ -118,8 +118,12 @@ impl Store for MemoryStore {
         Ok(self.kept().compactions.get(token).cloned())
     }
 
-    fn end_compaction(&self, token: &str) -> Result<bool, StoreError> {
-        Ok(self.kept().compactions.remove(token).is_some())
+    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
+        let mut kept = self.kept();
+        let Some(opened) = opened else { return Ok(kept.compactions.remove(token).is_some()) };
+        let Some(compaction) = kept.compactions.get_mut(token) else { return Ok(false) };
+        (compaction.opened, compaction.rebuilt) = (Some(opened), None);
+        Ok(true)
     }
 
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {
@@ -178,6 +182,10 @@ impl Store for MemoryStore {
 
     fn prune(&self) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    fn is_near(&self) -> bool {
+        true
     }
 
     fn describe(&self) -> String {

@@ -3,19 +3,20 @@
 //! Nothing is kept in a session: statements are sent with their types, settings hold for one transaction, and so
 //! it works behind a pooler that hands out connections by transaction.
 
+mod check;
+mod compactions;
+mod rows;
 mod schema;
+mod templates;
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls, Row, Transaction};
-use proem::stored::StoredPrompt;
-use proem_core::carrier::Carrier;
-use proem_core::digest::Digest;
+use postgres::{Client, Config, NoTls, Transaction};
+use rows::{HEAD, head, insert, number, signed, unsigned, whole};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::memory::page;
@@ -31,9 +32,6 @@ const IDLE_MAX: usize = 16;
 /// Settings of one transaction: it must be durable when it is acknowledged, and must not hang.
 const SETTINGS: &str = "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = '10s'; \
     SET LOCAL lock_timeout = '8s'; SET LOCAL idle_in_transaction_session_timeout = '20s'";
-
-const HEAD: &str =
-    "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
 
 /// A store in a database server.
 pub struct PostgresStore {
@@ -63,7 +61,7 @@ impl PostgresStore {
         let place = place(&config);
         let store = Self { config, place, idle: Mutex::new(Vec::new()) };
         let mut client = store.client()?;
-        schema::migrate(&mut client).map_err(|failure| store.explain(failure))?;
+        schema::migrate(&mut client, &store.place).map_err(|failure| store.explain(failure))?;
         store.give_back(client);
         Ok(store)
     }
@@ -225,161 +223,6 @@ fn transact<T>(
     Ok(done)
 }
 
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
-}
-
-fn head(row: &Row) -> EpochHead {
-    EpochHead {
-        conversation: row.get(0),
-        number: unsigned(row.get(1)),
-        reason: row.get(2),
-        digest: row.get(3),
-        fingerprint: row.get(4),
-        profile: row.get(5),
-        engine: row.get(6),
-        cwd: row.get(7),
-        model: row.get(8),
-        has_turn: row.get(9),
-        opened_at: row.get(10),
-    }
-}
-
-/// Reads texts that are kept once, and makes sure that they are the ones.
-fn blobs(transaction: &mut Transaction<'_>, digests: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let sql = "SELECT digest, bytes FROM proem_blob WHERE digest = ANY($1)";
-    let rows = transaction.query_typed(sql, &[(&digests, Type::TEXT_ARRAY)])?;
-    let mut found = BTreeMap::new();
-    for row in rows {
-        let (digest, bytes): (String, Vec<u8>) = (row.get(0), row.get(1));
-        if Digest::of(&bytes).hex() != digest {
-            return Err(damaged(&digest, "its bytes are not those of its digest").into());
-        }
-        let text = String::from_utf8(bytes).map_err(|_| damaged(&digest, "it is no text"))?;
-        found.insert(digest, text);
-    }
-    Ok(found)
-}
-
-fn damaged(digest: &str, why: &str) -> StoreError {
-    StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() }
-}
-
-fn whole(
-    transaction: &mut Transaction<'_>,
-    condition: &str,
-    values: &[Value<'_>],
-) -> Result<Option<Epoch>, Failure> {
-    let sql = format!("SELECT {HEAD}, texts, description, request FROM proem_epoch WHERE {condition}");
-    let Some(row) = transaction.query_typed_opt(&sql, values)? else { return Ok(None) };
-    let (texts, description, request): (String, String, String) = (row.get(11), row.get(12), row.get(13));
-    let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
-        StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
-    })?;
-    let digests: Vec<String> = carriers.values().chain([&description, &request]).cloned().collect();
-    let found = blobs(transaction, &digests)?;
-    let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
-    let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-    let prompt =
-        StoredPrompt { texts: texts.collect::<Result<_, StoreError>>()?, description: find(&description)? };
-    Ok(Some(Epoch { head: head(&row), prompt, request: find(&request)? }))
-}
-
-/// Stores an epoch if its number is the next one; tells whether it did.
-fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result<bool, Failure> {
-    let own = epoch.blobs();
-    // In one order, so that two who store the same texts wait for each other instead of for ever.
-    let all: BTreeMap<String, &[u8]> = own.all().map(|bytes| (Digest::of(bytes).hex(), bytes)).collect();
-    for (digest, bytes) in &all {
-        transaction.execute_typed(
-            "INSERT INTO proem_blob (digest, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            &[(digest, Type::TEXT), (bytes, Type::BYTEA)],
-        )?;
-    }
-    let EpochHead {
-        conversation,
-        number,
-        reason,
-        digest,
-        fingerprint,
-        profile,
-        engine,
-        cwd,
-        model,
-        has_turn,
-        opened_at,
-    } = &epoch.head;
-    let (number, texts) = (signed(*number), own.texts_json());
-    let (description, request) = (Digest::of(own.description).hex(), Digest::of(own.request).hex());
-    let sql = format!(
-        "INSERT INTO proem_epoch ({HEAD}, texts, description, request) \
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 \
-         WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
-         ON CONFLICT DO NOTHING"
-    );
-    let values: [Value<'_>; 14] = [
-        (conversation, Type::TEXT),
-        (&number, Type::INT8),
-        (reason, Type::TEXT),
-        (digest, Type::TEXT),
-        (fingerprint, Type::TEXT),
-        (profile, Type::TEXT),
-        (engine, Type::TEXT),
-        (cwd, Type::TEXT),
-        (model, Type::TEXT),
-        (has_turn, Type::BOOL),
-        (opened_at, Type::INT8),
-        (&texts, Type::TEXT),
-        (&description, Type::TEXT),
-        (&request, Type::TEXT),
-    ];
-    if transaction.execute_typed(&sql, &values)? == 0 {
-        return Ok(false);
-    }
-    transaction.execute_typed(
-        "INSERT INTO proem_conversation (id, epoch, began_at, opened_at, cwd) VALUES ($1, $2, $3, $3, $4) \
-         ON CONFLICT (id) DO UPDATE SET epoch = $2, opened_at = $3, cwd = $4",
-        &[(conversation, Type::TEXT), (&number, Type::INT8), (opened_at, Type::INT8), (cwd, Type::TEXT)],
-    )?;
-    transaction.execute_typed("SELECT pg_notify('proem_epoch', $1)", &[(conversation, Type::TEXT)])?;
-    Ok(true)
-}
-
-fn number(transaction: &mut Transaction<'_>, conversation: &str) -> Result<u64, Failure> {
-    let sql = "SELECT epoch FROM proem_conversation WHERE id = $1";
-    let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
-    Ok(row.map_or(0, |row| unsigned(row.get(0))))
-}
-
-fn newest_template(transaction: &mut Transaction<'_>) -> Result<u64, Failure> {
-    // One writer at a time: versions have no gaps.
-    transaction.batch_execute("LOCK TABLE proem_template IN EXCLUSIVE MODE")?;
-    let row = transaction.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_template", &[])?;
-    Ok(unsigned(row.get(0)))
-}
-
-fn insert_template(transaction: &mut Transaction<'_>, template: &TemplateVersion) -> Result<(), Failure> {
-    let TemplateVersion { version, text, author, written_at } = template;
-    transaction.execute_typed(
-        "INSERT INTO proem_template (version, text, author, written_at) VALUES ($1, $2, $3, $4)",
-        &[
-            (&signed(*version), Type::INT8),
-            (text, Type::TEXT),
-            (author, Type::TEXT),
-            (written_at, Type::INT8),
-        ],
-    )?;
-    Ok(())
-}
-
-/// The digests that epochs refer to.
-const USED: &str = "SELECT description AS digest FROM proem_epoch UNION SELECT request FROM proem_epoch \
-    UNION SELECT (jsonb_each_text(texts::jsonb)).value FROM proem_epoch";
-
 impl Store for PostgresStore {
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
         let condition = "conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)";
@@ -467,55 +310,25 @@ impl Store for PostgresStore {
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         let values: [Value<'_>; 1] = [(&conversation, Type::TEXT)];
         self.run(|transaction| {
-            transaction.execute_typed("DELETE FROM proem_compaction WHERE conversation = $1", &values)?;
-            transaction.execute_typed("DELETE FROM proem_epoch WHERE conversation = $1", &values)?;
+            // The conversation first: whoever opens an epoch of it waits for this row, and then finds none.
             let removed =
                 transaction.execute_typed("DELETE FROM proem_conversation WHERE id = $1", &values)?;
+            transaction.execute_typed("DELETE FROM proem_compaction WHERE conversation = $1", &values)?;
+            transaction.execute_typed("DELETE FROM proem_epoch WHERE conversation = $1", &values)?;
             Ok(removed > 0)
         })
     }
 
     fn begin_compaction(&self, compaction: &Compaction) -> Result<(), StoreError> {
-        let Compaction { token, conversation, from, rebuilt, request, expires_at } = compaction;
-        let (from, rebuilt) = (signed(*from), rebuilt.as_ref().map(crate::transfer::epoch_json).transpose()?);
-        let now = record::now();
-        self.run(|transaction| {
-            transaction
-                .execute_typed("DELETE FROM proem_compaction WHERE expires_at < $1", &[(&now, Type::INT8)])?;
-            transaction.execute_typed(
-                "INSERT INTO proem_compaction (token, conversation, epoch, rebuilt, request, expires_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-                &[
-                    (token, Type::TEXT),
-                    (conversation, Type::TEXT),
-                    (&from, Type::INT8),
-                    (&rebuilt, Type::TEXT),
-                    (request, Type::TEXT),
-                    (expires_at, Type::INT8),
-                ],
-            )?;
-            Ok(())
-        })
+        compactions::begin(self, compaction)
     }
 
     fn compaction(&self, token: &str) -> Result<Option<Compaction>, StoreError> {
-        let sql = "SELECT token, conversation, epoch, rebuilt, request, expires_at FROM proem_compaction WHERE token = $1";
-        let found = self.run(|transaction| Ok(transaction.query_typed_opt(sql, &[(&token, Type::TEXT)])?))?;
-        let Some(row) = found else { return Ok(None) };
-        let rebuilt: Option<String> = row.get(3);
-        Ok(Some(Compaction {
-            token: row.get(0),
-            conversation: row.get(1),
-            from: unsigned(row.get(2)),
-            rebuilt: rebuilt.as_deref().map(crate::transfer::epoch_of_json).transpose()?,
-            request: row.get(4),
-            expires_at: row.get(5),
-        }))
+        compactions::find(self, token)
     }
 
-    fn end_compaction(&self, token: &str) -> Result<bool, StoreError> {
-        let sql = "DELETE FROM proem_compaction WHERE token = $1";
-        self.run(|transaction| Ok(transaction.execute_typed(sql, &[(&token, Type::TEXT)])? > 0))
+    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
+        compactions::end(self, token, opened)
     }
 
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {
@@ -528,20 +341,7 @@ impl Store for PostgresStore {
     }
 
     fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError> {
-        let below = below.map_or(i64::MAX, signed);
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let sql = "SELECT version, text, author, written_at FROM proem_template WHERE version < $1 \
-            ORDER BY version DESC LIMIT $2";
-        self.run(|transaction| {
-            let rows = transaction.query_typed(sql, &[(&below, Type::INT8), (&most, Type::INT8)])?;
-            let version = |row: &Row| TemplateVersion {
-                version: unsigned(row.get(0)),
-                text: row.get(1),
-                author: row.get(2),
-                written_at: row.get(3),
-            };
-            Ok(rows.iter().map(version).collect())
-        })
+        templates::list(self, below, most)
     }
 
     fn put_template(
@@ -550,58 +350,19 @@ impl Store for PostgresStore {
         author: Option<&str>,
         expected: Option<u64>,
     ) -> Result<TemplateVersion, StoreError> {
-        let written_at = record::now();
-        self.run(|transaction| {
-            let current = newest_template(transaction)?;
-            if expected.is_some_and(|expected| expected != current) {
-                return Err(StoreError::Conflict { current }.into());
-            }
-            let (text, author) = (text.to_owned(), author.map(str::to_owned));
-            let template = TemplateVersion { version: current + 1, text, author, written_at };
-            insert_template(transaction, &template)?;
-            Ok(template)
-        })
+        templates::put(self, text, author, expected)
     }
 
     fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
-        self.run(|transaction| {
-            let current = newest_template(transaction)?;
-            if template.version != current + 1 {
-                return Err(StoreError::Conflict { current }.into());
-            }
-            insert_template(transaction, template)
-        })
+        templates::restore(self, template)
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.run(|transaction| {
-            let mut found = Vec::new();
-            let wrong = "SELECT digest FROM proem_blob WHERE encode(sha256(bytes), 'hex') <> digest";
-            for row in transaction.query_typed(wrong, &[])? {
-                let digest: String = row.get(0);
-                found.push(format!("the text {digest}: its bytes are not those of its digest"));
-            }
-            let missing = format!(
-                "SELECT digest FROM ({USED}) used WHERE digest NOT IN (SELECT digest FROM proem_blob)"
-            );
-            for row in transaction.query_typed(&missing, &[])? {
-                let digest: String = row.get(0);
-                found.push(format!("the text {digest}: it is gone"));
-            }
-            Ok(found)
-        })
+        check::check(self)
     }
 
     fn prune(&self) -> Result<u64, StoreError> {
-        let sql = format!(
-            "WITH gone AS (DELETE FROM proem_blob WHERE digest NOT IN (SELECT digest FROM ({USED}) used) \
-             RETURNING octet_length(bytes) AS size) SELECT coalesce(sum(size), 0)::bigint FROM gone"
-        );
-        self.run(|transaction| {
-            // Nobody may store an epoch whose texts are about to go.
-            transaction.batch_execute("LOCK TABLE proem_blob, proem_epoch IN EXCLUSIVE MODE")?;
-            Ok(unsigned(transaction.query_typed_one(&sql, &[])?.get(0)))
-        })
+        check::prune(self)
     }
 
     fn describe(&self) -> String {

@@ -125,7 +125,7 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
-/// A compaction that was begun and not committed.
+/// A compaction that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compaction {
     /// What names it.
@@ -140,6 +140,8 @@ pub struct Compaction {
     pub request: String,
     /// When it is forgotten, in milliseconds since 1970.
     pub expires_at: i64,
+    /// The epoch that it opened, once it was committed.
+    pub opened: Option<u64>,
 }
 
 /// One version of the template.

@@ -233,6 +233,7 @@ fn compactions(open: &dyn Fn() -> Arc<dyn Store>) {
         rebuilt,
         request: "{\"cwd\":\"/\"}".into(),
         expires_at: i64::MAX,
+        opened: None,
     };
     let (one, other) = (begun("t1", None), begun("t2", Some(epoch("c", 2, "rebuilt"))));
     store.begin_compaction(&one).unwrap();
@@ -240,9 +241,13 @@ fn compactions(open: &dyn Fn() -> Arc<dyn Store>) {
     assert_eq!(open().compaction("t1").unwrap(), Some(one));
     assert_eq!(open().compaction("t2").unwrap(), Some(other));
     assert_eq!(store.compaction("t3").unwrap(), None);
-    assert!(store.end_compaction("t1").unwrap());
-    assert!(!store.end_compaction("t1").unwrap());
+    assert!(store.end_compaction("t1", None).unwrap());
+    assert!(!store.end_compaction("t1", None).unwrap());
+    assert!(!store.end_compaction("t1", Some(2)).unwrap());
     assert_eq!(store.compaction("t1").unwrap(), None);
+    assert!(store.end_compaction("t2", Some(2)).unwrap());
+    let ended = Compaction { opened: Some(2), ..begun("t2", None) };
+    assert_eq!(open().compaction("t2").unwrap(), Some(ended), "it is known what it opened");
     store.open(&epoch("c", 1, "x")).unwrap();
     store.remove("c").unwrap();
     assert_eq!(store.compaction("t2").unwrap(), None, "it goes with its conversation");

@@ -47,6 +47,43 @@ impl PostgresServer {
         Some(server)
     }
 
+    /// Makes it speak TLS, and nothing else, under the name `localhost`. Returns the certificate to trust.
+    #[must_use]
+    pub fn use_tls(&self) -> PathBuf {
+        let data = self.folder.path().join("data");
+        let (certificate, key) = (data.join("server.crt"), data.join("server.key"));
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+            .args([
+                "-addext",
+                "subjectAltName=DNS:localhost",
+                "-addext",
+                "basicConstraints=critical,CA:FALSE",
+            ])
+            .args(["-addext", "extendedKeyUsage=serverAuth"])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(made.success());
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n").unwrap();
+        if is_root() {
+            chown(&key, Some(id("-u")), Some(id("-g"))).unwrap();
+            chown(&certificate, Some(id("-u")), Some(id("-g"))).unwrap();
+        }
+        let trusted = self.folder.path().join("trusted.pem");
+        fs::copy(&certificate, &trusted).unwrap();
+        fs::set_permissions(&trusted, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(data.join("postgresql.auto.conf"), "ssl = on\n").unwrap();
+        self.stop();
+        self.start_again();
+        trusted
+    }
+
     fn data(&self) -> String {
         self.folder.path().join("data").to_str().unwrap().to_owned()
     }

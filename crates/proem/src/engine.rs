@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proem_core::bracket::outline::Outline;
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Frozen, Suffix, freeze};
 use proem_core::note::Note;
@@ -81,6 +82,8 @@ pub(crate) struct Memory {
     pub(crate) hook_notes: Vec<Note>,
     /// Why they are asked.
     pub(crate) reason: DiscoverReason,
+    /// The structure of the request's template, where somebody wants to know it.
+    pub(crate) outline: Option<Outline>,
 }
 
 /// Builds the prompt that `request` asks for.
@@ -146,6 +149,7 @@ pub(crate) fn build_parts(
         places: Places::new(&host, &workspace),
         skill_paths: &resources.skills,
         discovered: &mut memory.discovered,
+        outline: memory.outline.as_mut(),
         notes: notes.into_iter().chain(hook_notes).chain(tools.notes.iter().cloned()).collect(),
         considered: Vec::new(),
         tools,

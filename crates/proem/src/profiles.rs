@@ -10,9 +10,11 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{self, Layer, Profile, ProfileFile};
 use proem_core::source::Source;
 
+use crate::engine::Caller;
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::host::Host;
+use crate::request::Request;
 use crate::workspace::Workspace;
 
 const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
@@ -138,6 +140,12 @@ impl Profiles {
         let severity = if text.home == Home::Workspace { Severity::Warning } else { Severity::Info };
         let source = Source::File { path: text.origin.clone(), place: None };
         Some(Note::new(Code::Shadowed, severity, message).with_source(source))
+    }
+
+    /// The profiles that a request may name.
+    pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+        let host = Host::of(request, caller)?;
+        Ok(Self::new(&host, &Workspace::open(request.cwd.as_deref())?))
     }
 
     /// Every name once, with the nearest profile that has it.

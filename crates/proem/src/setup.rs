@@ -8,6 +8,12 @@ use crate::profiles::{Found, Profiles};
 use crate::request::Request;
 use crate::workspace::Workspace;
 
+/// The profile that a request gets which names none.
+pub fn default_profile(request: &Request, caller: Caller) -> Result<String, Error> {
+    let host = Host::of(request, caller)?;
+    Ok(Config::load(&host, &Workspace::open(request.cwd.as_deref())?)?.profile.value)
+}
+
 /// The surroundings of a request.
 pub(crate) struct Setup {
     pub(crate) host: Host,

@@ -212,7 +212,8 @@ fn store_note(note: &Note) -> StoredNote {
 fn restore_note(stored: StoredNote) -> Option<Note> {
     let code = Code::named(&stored.code)?;
     let StoredNote { severity, message, hint, source, .. } = stored;
-    Some(Note { code, severity, message, hint, source: source.map(restore_source) })
+    // A change was for the author of the text, then.
+    Some(Note { code, severity, message, hint, source: source.map(restore_source), fix: None })
 }
 
 fn store_considered(considered: Considered) -> StoredConsidered {

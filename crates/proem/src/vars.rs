@@ -6,6 +6,7 @@ use proem_core::stability::Stability;
 use proem_core::variable::{self, Variable};
 
 use crate::config::Config;
+use crate::engine::Caller;
 use crate::error::Error;
 use crate::host::Host;
 use crate::request::Request;
@@ -29,36 +30,39 @@ pub struct VariableReport {
 
 /// Observes every variable that a template could name, the request's own and allowed ones included.
 /// The notes are about the configuration.
-pub fn variables(request: &Request) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
-    let host = Host::new(&request.host)?;
+pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
+    let host = Host::of(request, caller)?;
+    let author = if caller == Caller::Remote { Author::Other } else { Author::User };
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let mut resolver = Resolver::new(request, &host, &workspace, &config);
     let mut reports: Vec<VariableReport> = Vec::new();
     for row in &variable::TABLE {
-        reports.push(report(row, &mut resolver));
+        reports.push(report(row, author, &mut resolver));
         if row.kind == "env" {
             let allowed = config.env_allow.value.iter();
-            reports.extend(allowed.map(|name| named(&format!("env:{name}"), row.description, &mut resolver)));
+            reports.extend(
+                allowed.map(|name| named(&format!("env:{name}"), row.description, author, &mut resolver)),
+            );
         }
     }
     let known: Vec<String> = reports.iter().map(|report| report.key.clone()).collect();
     let own = request.variables.keys().filter(|key| !known.contains(key));
-    reports.extend(own.map(|key| named(key, "given in the request", &mut resolver)));
+    reports.extend(own.map(|key| named(key, "given in the request", author, &mut resolver)));
     Ok((reports, config.notes.clone()))
 }
 
-fn report(row: &Variable, resolver: &mut Resolver<'_>) -> VariableReport {
+fn report(row: &Variable, author: Author, resolver: &mut Resolver<'_>) -> VariableReport {
     let key = format!("{}:{}", row.kind, row.name);
     if row.dynamic {
         let (description, stability) = (row.description.to_owned(), row.stability);
         return VariableReport { key, description, stability, dynamic: true, fact: None };
     }
-    named(&key, row.description, resolver)
+    named(&key, row.description, author, resolver)
 }
 
-fn named(key: &str, description: &str, resolver: &mut Resolver<'_>) -> VariableReport {
-    let fact = resolver.fact(key, Author::User);
+fn named(key: &str, description: &str, author: Author, resolver: &mut Resolver<'_>) -> VariableReport {
+    let fact = resolver.fact(key, author);
     VariableReport {
         key: key.to_owned(),
         description: description.to_owned(),

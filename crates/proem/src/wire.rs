@@ -330,8 +330,8 @@ impl<'b> BuildShape<'b> {
             digest: frozen.digest().hex(),
             fingerprint: fingerprint(&build.fingerprint),
             signature: &build.signature,
-            sections: whole.sections().iter().map(section).collect(),
-            spans: spans(whole),
+            sections: section_shapes(whole),
+            spans: span_shapes(whole),
             notes: frozen.notes().iter().map(NoteShape::of).collect(),
             considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
             payload: None,
@@ -403,6 +403,12 @@ impl<'b> SourceShape<'b> {
     }
 }
 
+/// The sections of a prompt, in order.
+#[must_use]
+pub fn section_shapes(body: &Body) -> Vec<SectionShape<'_>> {
+    body.sections().iter().map(section).collect()
+}
+
 fn section(placed: &Placed) -> SectionShape<'_> {
     SectionShape {
         id: &placed.id,
@@ -414,7 +420,9 @@ fn section(placed: &Placed) -> SectionShape<'_> {
     }
 }
 
-fn spans(body: &Body) -> Vec<SpanShape<'_>> {
+/// Where every byte of a prompt comes from: without gap or overlap, carrier by carrier.
+#[must_use]
+pub fn span_shapes(body: &Body) -> Vec<SpanShape<'_>> {
     let of_carrier = |carrier: Carrier| body.spans(carrier).iter().map(move |found| span(carrier, found));
     Carrier::ALL.into_iter().flat_map(of_carrier).collect()
 }

@@ -4,9 +4,10 @@ use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proem::Engine;
-use proem_server::{App, Listening, Options, Token, serve};
+use proem_server::{App, Listening, Options, Telemetry, Token, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::store::place;
@@ -17,6 +18,9 @@ use crate::notes::print_status;
 
 /// The port when nobody says another.
 const PORT: u16 = 7717;
+
+/// How long work that nobody waits for may hold up the end.
+const END_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Largest file with a token.
 const TOKEN_BYTES_MAX: usize = 4096;
@@ -34,15 +38,20 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
         workspaces: workspaces(arguments)?,
         token,
         hosts: arguments.host.clone(),
+        web: arguments.web.clone(),
+        telemetry: telemetry()?,
         ..Options::default()
     };
-    let store: Arc<dyn proem_store::Store> =
-        Arc::from(proem_store::open(&place(arguments.store.as_deref())?)?);
+    let place = place(arguments.store.as_deref())?;
+    if proem_store::is_new(&place) {
+        print_status(&format!("making a new store {place}"));
+    }
+    let store: Arc<dyn proem_store::Store> = Arc::from(proem_store::open(&place)?);
     let described = store.describe();
     let app = App::new(store, Engine::new(), options);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         let listening = Listening::bind(&addresses).await.map_err(|error| failed("cannot listen", &error))?;
         for address in listening.addresses().map_err(|error| failed("cannot listen", &error))? {
             print_status(&format!("listening on http://{address}, store {described}"));
@@ -57,6 +66,17 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
         };
         serve(listening, app, end).await;
         Ok(())
+    });
+    // Work that is still going on has nobody left to answer.
+    runtime.shutdown_timeout(END_TIME_MAX);
+    done
+}
+
+/// Where spans go, by OpenTelemetry's own variables.
+fn telemetry() -> Result<Option<Telemetry>, Failure> {
+    Telemetry::from_environment().map_err(|error| Failure::Server {
+        message: format!("cannot send spans: {}: {}", error.variable, error.why),
+        hint: "write it like `http://127.0.0.1:4318`, or unset it".into(),
     })
 }
 

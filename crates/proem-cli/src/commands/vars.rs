@@ -16,7 +16,7 @@ use crate::terminal::{print, print_json, visible};
 const VALUE_CHARACTERS_MAX: usize = 48;
 
 pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
-    let (reports, notes) = proem::variables(&request(&arguments.request)?)?;
+    let (reports, notes) = proem::variables(&request(&arguments.request)?, proem::Caller::User)?;
     match arguments.format {
         Format::Json => print_json(&Shape {
             variables: reports.iter().map(shape).collect(),

@@ -39,7 +39,7 @@ pub fn diagnose(
         }
     }
     found.sort_by_key(|(start, _)| *start);
-    describe(template, origin, &found, |finding| finding.note(template, &given))
+    describe(template, origin, &found, |start, finding| finding.note(template, start, &given))
 }
 
 /// Returns a note for each known variable that has no value, at its first mention.
@@ -58,7 +58,7 @@ pub fn absences(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<
             Some(Err(why)) => found.push((start, (key, why))),
         }
     }
-    describe(template, origin, &found, |(key, why)| {
+    describe(template, origin, &found, |_, (key, why)| {
         let note = Note::new(why.code(), why.severity(), format!("`[{key}]` is absent: {why}"));
         why.hint().into_iter().fold(note, Note::with_hint)
     })
@@ -69,12 +69,13 @@ fn describe<F>(
     template: &Template<'_>,
     origin: &Source,
     found: &[(usize, F)],
-    note: impl Fn(&F) -> Note,
+    note: impl Fn(usize, &F) -> Note,
 ) -> Vec<Note> {
     let mut places = Places::new(template.source());
     let listed = found.iter().take(DIAGNOSTICS_MAX);
-    let mut notes: Vec<Note> =
-        listed.map(|(start, finding)| note(finding).with_source(origin.at(places.at(*start)))).collect();
+    let mut notes: Vec<Note> = listed
+        .map(|(start, finding)| note(*start, finding).with_source(origin.at(places.at(*start))))
+        .collect();
     if let Some(more) = found.len().checked_sub(DIAGNOSTICS_MAX).filter(|more| *more > 0) {
         let message = format!("{more} more notes about this template are not listed");
         notes.push(Note::new(Code::OverLimit, Severity::Warning, message).with_source(origin.clone()));
@@ -89,11 +90,18 @@ enum Finding<'t> {
 }
 
 impl Finding<'_> {
-    fn note(&self, template: &Template<'_>, given: &Given<'_>) -> Note {
+    fn note(&self, template: &Template<'_>, start: usize, given: &Given<'_>) -> Note {
         match self {
             Self::Unmatched(problem) => unmatched(template, problem),
-            Self::Unknown { key, code, is_condition: true } => never_true(key, *code, given),
-            Self::Unknown { key, code, is_condition: false } => unknown(key, *code, given),
+            Self::Unknown { key, code, is_condition } => {
+                let tag = template.tag_at(start);
+                let note =
+                    if *is_condition { never_true(key, *code, given) } else { unknown(key, *code, given) };
+                match suggestion(key, given) {
+                    Some(known) => note.with_fix(start..start + tag.len(), tag.replacen(key, &known, 1)),
+                    None => note,
+                }
+            }
         }
     }
 }
@@ -151,7 +159,13 @@ fn unmatched(template: &Template<'_>, problem: &Problem) -> Note {
             (Code::StrayTag, "closes no `[if]` and stays as text", "remove it, or open an `[if]` before it")
         }
     };
-    Note::new(code, Severity::Warning, format!("`{tag}` {why}")).with_hint(hint)
+    let (fix, text) = match problem.kind {
+        ProblemKind::UnclosedIf => (template.source().len()..template.source().len(), "[endif]"),
+        ProblemKind::StrayElse | ProblemKind::SecondElse | ProblemKind::StrayEndIf => {
+            (problem.start..problem.start + tag.len(), "")
+        }
+    };
+    Note::new(code, Severity::Warning, format!("`{tag}` {why}")).with_hint(hint).with_fix(fix, text)
 }
 
 fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {

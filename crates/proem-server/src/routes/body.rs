@@ -129,7 +129,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Named<T> {
     }
 }
 
-fn provider(word: &str) -> Result<Provider, ApiError> {
+pub(super) fn provider(word: &str) -> Result<Provider, ApiError> {
     Provider::named(word).ok_or_else(|| {
         let known: Vec<&str> = Provider::ALL.into_iter().map(Provider::word).collect();
         ApiError::bad_request("no provider is called so")

@@ -69,7 +69,10 @@ pub(super) async fn commit(
     Named((id, token)): Named<(String, String)>,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let number = app
-        .work(move |app| Ok(app.conversations.commit_compaction(&id, &token, App::CALLER)?.head.number))
+        .work(move |app| {
+            app.next(&id, None)?;
+            Ok(app.conversations.commit_compaction(&id, &token, App::CALLER)?.head.number)
+        })
         .await?;
     Ok(Json(ChangeAnswer { epoch: number, opened: true, plan: None }))
 }

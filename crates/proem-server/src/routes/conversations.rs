@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query as UrlQuery, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proem::deliver::{Options, Provider, deliver};
 use proem::models::Models;
-use proem::{Request, Tool};
+use proem::{RawMessage, Request, Tool};
 use proem_store::{Answer, Kept, Query, Rebuilt};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::Shared;
 use super::body::{Named, Text};
@@ -67,25 +68,42 @@ pub(super) async fn list(
     Ok(Json(ConversationsAnswer { conversations, next: page.next }))
 }
 
-/// One conversation: the frozen prompt, and all epochs.
+/// One conversation: the frozen prompt, and all epochs; nothing of it if the caller has it already.
 pub(super) async fn show(
     State(app): Shared,
     Named(id): Named<String>,
-) -> Result<Json<ConversationAnswer>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let (kept, epochs) = app
         .work(move |app| {
             let kept = app.known(&id)?;
-            let epochs = app.store().epochs(&id)?;
+            let is_known = names(&headers, &tag(&kept));
+            let epochs = if is_known { None } else { Some(app.store().epochs(&id)?) };
             Ok((kept, epochs))
         })
         .await?;
-    Ok(Json(ConversationAnswer {
+    let tag = [(header::ETAG, tag(&kept))];
+    let Some(epochs) = epochs else { return Ok((StatusCode::NOT_MODIFIED, tag).into_response()) };
+    let answer = Json(ConversationAnswer {
         conversation: kept.head.conversation.clone(),
         epoch: kept.head.number,
         carriers: carriers(kept.frozen.body()),
         epochs: epochs.into_iter().map(EpochShape::from).collect(),
         notes: kept.frozen.notes().iter().map(OwnedNote::from).collect(),
-    }))
+    });
+    Ok((tag, answer).into_response())
+}
+
+/// What names the state of a conversation.
+fn tag(kept: &Kept) -> String {
+    format!("\"{}-{}\"", kept.head.number, kept.head.digest)
+}
+
+/// Tells whether a caller has the answer of this tag.
+fn names(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut known = known.flat_map(|value| value.split(','));
+    known.any(|one| one.trim() == "*" || one.trim().trim_start_matches("W/") == tag)
 }
 
 /// Forgets a conversation.
@@ -109,12 +127,25 @@ pub(super) async fn turn(
         return Err(ApiError::bad_request("`conversation` is not the one of the path"));
     }
     request.conversation = Some(id.clone());
-    let answer = app.work(move |app| app.turn(&id, request, provider)).await?;
+    // A thread of its own for what is in memory would cost more than the answer.
+    let known = if provider.is_none() { app.turn_from_memory(&id, &request)? } else { None };
+    let answer = match known {
+        Some(answer) => answer,
+        None => app.work(move |app| app.turn(&id, request, provider)).await?,
+    };
     let digest = format!("\"{}\"", answer.digest);
     Ok(([(header::ETAG, digest)], Json(answer)).into_response())
 }
 
 impl App {
+    fn turn_from_memory(&self, id: &str, request: &Request) -> Result<Option<TurnAnswer>, ApiError> {
+        let Some(answer) = self.conversations.turn_from_memory(id, request)? else { return Ok(None) };
+        let cwd = request.cwd.as_ref().or(answer.kept.request.cwd.as_ref());
+        self.check_cwd(cwd.map(String::as_str))?;
+        self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(turn_answer(&answer, None, None, Vec::new())))
+    }
+
     fn turn(
         &self,
         id: &str,
@@ -141,18 +172,7 @@ impl App {
             payload = Some(delivered.payload);
             messages = Some(delivered.history);
         }
-        let Answer { kept, is_reused, .. } = &answer;
-        Ok(TurnAnswer {
-            epoch: kept.head.number,
-            reason: kept.head.reason.clone(),
-            reused: *is_reused,
-            digest: kept.head.digest.clone(),
-            fingerprint: kept.head.fingerprint.clone(),
-            carriers: carriers(answer.body()),
-            payload,
-            messages,
-            notes,
-        })
+        Ok(turn_answer(&answer, payload, messages, notes))
     }
 
     /// The request with the stored template for its base, unless it brings one.
@@ -180,6 +200,26 @@ impl App {
     fn known(&self, id: &str) -> Result<Arc<Kept>, ApiError> {
         let found = self.conversations.current(id)?;
         found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
+    }
+}
+
+fn turn_answer(
+    answer: &Answer,
+    payload: Option<Box<RawValue>>,
+    messages: Option<Vec<RawMessage>>,
+    notes: Vec<OwnedNote>,
+) -> TurnAnswer {
+    let Answer { kept, is_reused, .. } = answer;
+    TurnAnswer {
+        epoch: kept.head.number,
+        reason: kept.head.reason.clone(),
+        reused: *is_reused,
+        digest: kept.head.digest.clone(),
+        fingerprint: kept.head.fingerprint.clone(),
+        carriers: carriers(answer.body()),
+        payload,
+        messages,
+        notes,
     }
 }
 

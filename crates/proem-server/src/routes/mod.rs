@@ -3,22 +3,29 @@
 mod body;
 mod compaction;
 mod conversations;
+mod editor;
+mod epochs;
+mod pages;
 mod preview;
 mod probes;
+mod session;
 mod template;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
+use futures_util::FutureExt;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::telemetry::{Parent, Span};
 use crate::{guard, log};
 
 /// What every answer carries, and the log has, too.
@@ -42,6 +49,12 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 /// Paths and what answers them.
 fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
     vec![
+        ("/", get(pages::index)),
+        ("/assets/app.js", get(pages::script)),
+        ("/assets/app.css", get(pages::style)),
+        ("/session", post(session::begin).delete(session::end)),
+        ("/editor", get(editor::editor)),
+        ("/files", get(editor::files)),
         ("/healthz", get(probes::health)),
         ("/readyz", get(probes::ready)),
         ("/metrics", get(probes::metrics)),
@@ -49,10 +62,13 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/system-prompt", get(template::get).put(template::put)),
         ("/system-prompt/variables", get(template::variables)),
         ("/system-prompt/versions", get(template::versions)),
+        ("/system-prompt/versions/{version}", get(template::version)),
         ("/system-prompt/versions/{version}/restore", post(template::restore)),
         ("/preview", post(preview::preview)),
+        ("/preview/variables", post(editor::values)),
         ("/conversations", get(conversations::list)),
         ("/conversations/{id}", get(conversations::show).delete(conversations::remove)),
+        ("/conversations/{id}/epochs/{number}", get(epochs::show)),
         ("/conversations/{id}/turn", post(conversations::turn)),
         ("/conversations/{id}/reload", post(conversations::reload)),
         ("/conversations/{id}/tools", put(conversations::tools)),
@@ -73,12 +89,22 @@ async fn wrong_method() -> ApiError {
         .with_hint("`/openapi.json` lists what there is")
 }
 
+/// What is asked so often that nobody wants to read about it.
+fn is_probe(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz" | "/metrics")
+}
+
 /// Gives each request a number and a time limit, counts it, and writes one line about it.
 async fn watch(State(app): Shared, request: Request, next: Next) -> Response {
-    let (begun, id) = (Instant::now(), log::random_id());
-    let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
-    let mut response = match tokio::time::timeout(app.options.time_max, next.run(request)).await {
-        Ok(response) => response,
+    let (begun, began_at, id) = (Instant::now(), SystemTime::now(), log::random_id());
+    let (method, path) = (request.method().to_string(), log::path(request.uri().path()));
+    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
+    let parent = request.headers().get("traceparent").and_then(|value| Parent::of(value.to_str().ok()?));
+    // A panic is ours: nothing of it goes out, and the process lives.
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let mut response = match tokio::time::timeout(app.options.time_max, answer).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => ApiError::internal().into_response(),
         Err(_) => ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request took too long")
             .into_response(),
     };
@@ -89,7 +115,12 @@ async fn watch(State(app): Shared, request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    if !matches!(path.as_str(), "/healthz" | "/readyz" | "/metrics") {
+    let is_sampled = parent.as_ref().is_none_or(|parent| parent.is_sampled);
+    if let Some(telemetry) = app.options.telemetry.as_ref().filter(|_| is_sampled && !is_probe(&path)) {
+        let (method, request, took) = (method.clone(), id.clone(), begun.elapsed());
+        telemetry.take(&Span { parent, method, route, request, status, begun: began_at, took });
+    }
+    if !is_probe(&path) {
         let (status, micros) = (status.to_string(), micros.to_string());
         log::line(
             "info",

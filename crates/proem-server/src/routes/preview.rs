@@ -5,14 +5,14 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use proem::deliver::Options;
 use proem::models::Models;
+use proem::preview::{breaks, preview as build};
 use proem::stats::stats;
-use proem::wire::BuildShape;
 
 use super::Shared;
 use super::body::Text;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::shapes::{OwnedNote, PreviewAnswer, carriers};
+use crate::shapes::PreviewAnswer;
 
 /// Builds what a request asks for, and tells everything about it.
 pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, ApiError> {
@@ -20,20 +20,12 @@ pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, 
     let json = app
         .work(move |app| {
             let request = app.with_template(request)?;
-            let build = proem::build(&request, App::CALLER)?;
+            let preview = build(&request, App::CALLER)?;
             let models = Models::load(&request, App::CALLER)?;
-            let (stats, more) = stats(&build, &request, None, &models, &Options::default())?;
-            let BuildShape { sections, spans, .. } = BuildShape::of(&build);
-            let notes = build.frozen.notes().iter().chain(&more).map(OwnedNote::from).collect();
-            let answer = PreviewAnswer {
-                carriers: carriers(&build.whole),
-                prefix_bytes: build.frozen.prefix().len(),
-                digest: build.frozen.digest().hex(),
-                sections,
-                spans,
-                stats,
-                notes,
-            };
+            let (stats, more) = stats(&preview.build, &request, None, &models, &Options::default())?;
+            let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));
+            let template = request.template.as_deref().unwrap_or_default();
+            let answer = PreviewAnswer::of(template, &preview, stats, &breaks, &more);
             serde_json::to_string(&answer).map_err(|_| ApiError::internal())
         })
         .await?;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::error::ApiError;
+use crate::telemetry::Telemetry;
 
 /// The process lives.
 pub(super) async fn health() -> axum::Json<Value> {
@@ -21,7 +22,11 @@ pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiEr
 
 /// Numbers for Prometheus.
 pub(super) async fn metrics(State(app): Shared) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.text()).into_response()
+    (
+        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+        app.metrics.text(app.options.telemetry.as_ref().map_or(0, Telemetry::dropped)),
+    )
+        .into_response()
 }
 
 /// The description of this API.

@@ -1,12 +1,13 @@
 //! The template that conversations begin with, and its versions.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use proem_core::builtin;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::variable;
 use proem_store::StoreError;
+use serde::Deserialize;
 
 use super::Shared;
 use super::body::Text;
@@ -70,9 +71,52 @@ pub(super) async fn variables() -> Json<VariablesAnswer> {
 }
 
 /// The versions, the newest first.
-pub(super) async fn versions(State(app): Shared) -> Result<Json<VersionsAnswer>, ApiError> {
-    let versions = app.work(|app| Ok(app.store().template_versions(None, VERSIONS_MAX)?)).await?;
-    Ok(Json(VersionsAnswer { versions: versions.into_iter().map(VersionShape::from).collect() }))
+pub(super) async fn versions(
+    State(app): Shared,
+    query: Result<Query<VersionsQuery>, QueryRejection>,
+) -> Result<Json<VersionsAnswer>, ApiError> {
+    let Query(VersionsQuery { before, limit, text }) =
+        query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let most = limit.unwrap_or(VERSIONS_MAX).clamp(1, VERSIONS_MAX);
+    let versions = app.work(move |app| Ok(app.store().template_versions(before, most)?)).await?;
+    let mut versions: Vec<VersionShape> = versions.into_iter().map(VersionShape::from).collect();
+    if !text {
+        for version in &mut versions {
+            version.template = None;
+        }
+    }
+    Ok(Json(VersionsAnswer { versions }))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VersionsQuery {
+    before: Option<u64>,
+    limit: Option<usize>,
+    #[serde(default = "yes")]
+    text: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// One version.
+pub(super) async fn version(
+    State(app): Shared,
+    version: Result<Path<u64>, PathRejection>,
+) -> Result<Json<VersionShape>, ApiError> {
+    let Ok(Path(version)) = version else { return Err(not_a_version()) };
+    let found = app.work(move |app| Ok(app.store().template_version(version)?)).await?;
+    Ok(Json(found.ok_or_else(|| no_version(version))?.into()))
+}
+
+fn not_a_version() -> ApiError {
+    ApiError::bad_request("a version is a number")
+}
+
+fn no_version(version: u64) -> ApiError {
+    ApiError::not_found(format!("there is no version {version}"))
 }
 
 /// Makes an earlier version the current one, as a new version.
@@ -80,11 +124,11 @@ pub(super) async fn restore(
     State(app): Shared,
     version: Result<Path<u64>, PathRejection>,
 ) -> Result<Json<TemplateAnswer>, ApiError> {
-    let Ok(Path(version)) = version else { return Err(ApiError::bad_request("a version is a number")) };
+    let Ok(Path(version)) = version else { return Err(not_a_version()) };
     let stored = app
         .work(move |app| -> Result<_, ApiError> {
             let found = app.store().template_version(version)?;
-            let found = found.ok_or_else(|| ApiError::not_found(format!("there is no version {version}")))?;
+            let found = found.ok_or_else(|| no_version(version))?;
             let stored: Result<_, StoreError> =
                 app.store().put_template(&found.text, found.author.as_deref(), None);
             Ok(stored?)

@@ -50,8 +50,8 @@ impl Store for Gate {
     fn compaction(&self, token: &str) -> Kept<Option<Compaction>> {
         self.store.compaction(token)
     }
-    fn end_compaction(&self, token: &str) -> Kept<bool> {
-        self.store.end_compaction(token)
+    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Kept<bool> {
+        self.store.end_compaction(token, opened)
     }
     fn template(&self) -> Kept<Option<TemplateVersion>> {
         (self.before)()?;

@@ -6,6 +6,7 @@
 
 mod client;
 mod description;
+mod editor;
 mod files;
 mod gate;
 mod guarded;

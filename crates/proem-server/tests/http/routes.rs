@@ -7,18 +7,24 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 19] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 25] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
     ("/openapi.json", &["GET"]),
+    ("/session", &["POST", "DELETE"]),
+    ("/editor", &["GET"]),
+    ("/files", &["GET"]),
     ("/system-prompt", &["GET", "PUT"]),
     ("/system-prompt/variables", &["GET"]),
     ("/system-prompt/versions", &["GET"]),
+    ("/system-prompt/versions/{version}", &["GET"]),
     ("/system-prompt/versions/{version}/restore", &["POST"]),
     ("/preview", &["POST"]),
+    ("/preview/variables", &["POST"]),
     ("/conversations", &["GET"]),
     ("/conversations/{id}", &["GET", "DELETE"]),
+    ("/conversations/{id}/epochs/{number}", &["GET"]),
     ("/conversations/{id}/turn", &["POST"]),
     ("/conversations/{id}/reload", &["POST"]),
     ("/conversations/{id}/tools", &["PUT"]),
@@ -31,7 +37,7 @@ pub(crate) const ROUTES: [(&str, &[&str]); 19] = [
 
 /// A route with something in the place of every name.
 pub(crate) fn filled(route: &str) -> String {
-    route.replace("{id}", "c").replace("{token}", "0").replace("{version}", "1")
+    route.replace("{id}", "c").replace("{token}", "0").replace("{version}", "1").replace("{number}", "1")
 }
 
 /// Asks, and expects success.
@@ -168,11 +174,13 @@ fn head_answers_like_get_without_a_body() {
     let site = Site::new();
     let server = site.serve();
     done(&server, &turn("c", "x"));
+    done(&server, &Call::json("PUT", "/system-prompt", &json!({ "template": "x" })));
     let is_of_content = |(name, _): &&(String, String)| name.starts_with("content-") || name == "etag";
     for (route, _) in
         ROUTES.iter().filter(|(route, methods)| methods.contains(&"GET") && *route != "/metrics")
     {
         let path = filled(route).replace("/diff", "/diff?from=1&to=1");
+        let path = path.replace("/files", &format!("/files?dir={}", site.text("work")));
         let (get, head) = (server.ask(&Call::get(&path)), server.ask(&Call::new("HEAD", &path)));
         assert_eq!((head.status, head.body.as_str()), (200, ""), "{route}");
         let of = |answer: &crate::client::Answer| -> Vec<(String, String)> {

@@ -27,6 +27,12 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// An epoch as it is, without anything of a turn.
+    #[must_use]
+    pub fn frozen(kept: Arc<Kept>) -> Self {
+        Self { kept, is_reused: true, suffix: Suffix::default(), whole: None, notes: Vec::new() }
+    }
+
     /// Everything that the model reads.
     #[must_use]
     pub fn body(&self) -> &Body {

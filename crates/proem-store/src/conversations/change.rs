@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proem::{Build, Caller, HostPins, Pending, Policy, Request, Tool};
 use proem_core::change::Change;
+use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
@@ -34,6 +35,8 @@ impl Rebuilt {
 pub struct Plan {
     /// The epoch in force.
     pub kept: Arc<Kept>,
+    /// What would be built.
+    pub next: Frozen,
     /// What would be different.
     pub pending: Pending,
     /// Whether the profile allows it.
@@ -135,7 +138,7 @@ impl Conversations {
         let build = self.build(next, caller)?;
         let pending = pending(&kept, &build);
         let is_allowed = Policy::of(&kept.request, caller)?.rebuild.contains(&reason);
-        Ok(Plan { kept, pending, is_allowed })
+        Ok(Plan { kept, next: build.frozen, pending, is_allowed })
     }
 
     pub(super) fn rebuild(
@@ -172,6 +175,11 @@ impl Plan {
     pub const fn cost(&self) -> Option<Change> {
         self.pending.change
     }
+}
+
+/// Tells whether a request names no change.
+pub(super) fn is_followed(kept: &Kept, request: &Request) -> bool {
+    changes(kept, request).is_empty()
 }
 
 /// The changes that a request names.

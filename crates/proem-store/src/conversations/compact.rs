@@ -78,28 +78,35 @@ impl Conversations {
             rebuilt,
             request: super::without_turn(&next).to_json()?,
             expires_at: now() + TIME_OF_COMPACTION,
+            opened: None,
         })?;
         Ok(Begun { token, way: policy.compaction, from: kept.head.number, body, instructions })
     }
 
     /// Opens the epoch behind a compaction. Of two that were begun from one epoch the first opens it, and the
-    /// other gets that one. A compaction that was committed has ended: asked again, there is none.
+    /// other gets that one. Asked again, a compaction that was committed gives the epoch that it opened, until its
+    /// time is over: an answer may have been lost on its way.
     pub fn commit_compaction(
         &self,
         id: &str,
         token: &str,
         caller: Caller,
     ) -> Result<Arc<Kept>, ConversationError> {
-        let Compaction { from, rebuilt, request, .. } = self.begun(id, token)?;
+        let Compaction { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
+        if let Some(number) = opened {
+            let known = self.epoch(id, number)?.ok_or(ConversationError::NoCompaction)?;
+            return Ok(Arc::new(known));
+        }
         let opened = match rebuilt {
             Some(rebuilt) => self.remember(self.store.open(&rebuilt)?)?,
             None => self.open_aligned(id, from, &request, caller)?,
         };
-        self.store.end_compaction(token)?;
         // Somebody may have opened an epoch for another reason meanwhile.
         if opened.head.reason != "compaction" {
+            self.store.end_compaction(token, None)?;
             return Err(StoreError::Conflict { current: self.store.current_number(id)? }.into());
         }
+        self.store.end_compaction(token, Some(opened.head.number))?;
         Ok(opened)
     }
 
@@ -134,8 +141,10 @@ impl Conversations {
 
     /// Ends a compaction without an epoch.
     pub fn abort_compaction(&self, id: &str, token: &str) -> Result<(), ConversationError> {
-        self.begun(id, token)?;
-        self.store.end_compaction(token)?;
+        if self.begun(id, token)?.opened.is_some() {
+            return Err(ConversationError::NoCompaction);
+        }
+        self.store.end_compaction(token, None)?;
         Ok(())
     }
 

@@ -5,7 +5,8 @@ use postgres::Client;
 use super::{Failure, StoreError, transact};
 
 /// One step for each version; a step is never changed once it was released.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
     bytes bytea NOT NULL
@@ -49,13 +50,16 @@ CREATE TABLE proem_template (
     author text,
     written_at bigint NOT NULL
 );
-"];
+",
+    // The epoch that a compaction opened: whoever commits it again gets the same answer.
+    "ALTER TABLE proem_compaction ADD COLUMN opened bigint;",
+];
 
 /// What two servers that start at once agree on to go one after the other.
 const LOCK: i64 = 0x0070_726F_656D;
 
 /// Brings the tables to the newest version.
-pub(super) fn migrate(client: &mut Client) -> Result<(), Failure> {
+pub(super) fn migrate(client: &mut Client, place: &str) -> Result<(), Failure> {
     transact(client, &|transaction| {
         transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
         transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
@@ -64,7 +68,7 @@ pub(super) fn migrate(client: &mut Client) -> Result<(), Failure> {
         let (from, newest) = (usize::try_from(from).unwrap_or(0), STEPS.len());
         if from > newest {
             return Err(StoreError::Unusable {
-                place: "postgres".into(),
+                place: place.to_owned(),
                 why: format!(
                     "its tables are those of a later proem (version {from}, this one knows {newest})"
                 ),

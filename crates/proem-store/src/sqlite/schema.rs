@@ -11,7 +11,8 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// One step for each version; a step is never changed once it was released.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE,
@@ -56,7 +57,10 @@ CREATE TABLE template (
     author TEXT,
     written_at INTEGER NOT NULL
 ) STRICT;
-"];
+",
+    // The epoch that a compaction opened: whoever commits it again gets the same answer.
+    "ALTER TABLE compaction ADD COLUMN opened INTEGER;",
+];
 
 fn version(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     let application = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;

@@ -138,19 +138,23 @@ fn of_two_compactions_that_were_begun_one_opens_an_epoch() {
         let second = other.commit_compaction("c", &two.token, Caller::User).unwrap();
         assert_eq!(summary(&first), summary(&second), "{profile}");
         assert_eq!(history(store), epochs(&["startup", "compaction"]), "{profile}");
-        assert_eq!(store.compaction(&two.token).unwrap(), None, "both have ended");
+        let opened = store.compaction(&two.token).unwrap().and_then(|ended| ended.opened);
+        assert_eq!(opened, Some(2), "both have ended");
     });
 }
 
 #[test]
-fn a_compaction_is_committed_once() {
+fn a_compaction_that_is_committed_again_gives_the_same_epoch() {
     for_each_policy(|site, store, profile| {
         let own = conversations(store);
         let begun = begin(&own);
-        own.commit_compaction("c", &begun.token, Caller::User).unwrap();
-        no_compaction(site, own.commit_compaction("c", &begun.token, Caller::User).map(drop));
+        let first = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
+        let later = begin(&own);
+        own.commit_compaction("c", &later.token, Caller::User).unwrap();
+        let again = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
+        assert_eq!((again.head.number, &again.head), (2, &first.head), "{profile}");
         no_compaction(site, own.abort_compaction("c", &begun.token));
-        assert_eq!(history(store), epochs(&["startup", "compaction"]), "{profile}");
+        assert_eq!(history(store), epochs(&["startup", "compaction", "compaction"]), "{profile}");
     });
 }
 

@@ -175,10 +175,38 @@ fn tables_of_a_later_proem_are_refused_and_left_alone() {
     };
     version(99);
     let expected = "cannot use the store {root}/data/proem.db: its tables are those of a later proem (version 99, \
-                    this one knows 1)\nhint: use the later proem, or restore a backup";
+                    this one knows 2)\nhint: use the later proem, or restore a backup";
     assert_eq!(refusal(&site), expected);
-    version(1);
+    version(2);
     assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
+}
+
+#[test]
+fn tables_of_an_earlier_proem_are_brought_up_to_date() {
+    let (site, store) = laid();
+    let before = store.current("c").unwrap();
+    drop(store);
+    let connection = Connection::open(site.database()).unwrap();
+    connection.execute_batch("ALTER TABLE compaction DROP COLUMN opened; PRAGMA user_version = 1").unwrap();
+    drop(connection);
+    let paths = [site.database(), site.database()];
+    let opened: Vec<_> = paths.map(|path| thread::spawn(move || SqliteStore::open(&path))).into();
+    for store in opened {
+        assert_eq!(store.join().unwrap().unwrap().current("c").unwrap(), before, "nothing is lost");
+    }
+    let connection = Connection::open(site.database()).unwrap();
+    connection.prepare("SELECT opened FROM compaction").unwrap();
+}
+
+#[test]
+fn a_store_that_a_later_proem_takes_over_is_not_written_to() {
+    let (site, store) = laid();
+    let connection = Connection::open(site.database()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    let error = store.put_template("mine", None, None).unwrap_err();
+    assert!(error.to_string().contains("its tables are those of a later proem"), "{error}");
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    assert_eq!(store.template().unwrap(), None);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! of bytes, from one descriptor, and only where the [`ReadPolicy`] allows it. Skills alone are read
 //! in thousands and have a quicker way with the same promises.
 
+mod below;
 mod open;
 mod policy;
 mod secret;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
+pub(crate) use below::open_below;
 pub(crate) use open::{Identity, check_regular, real_path, reason};
 pub(crate) use policy::{ReadPolicy, without_dots};
 

@@ -7,6 +7,7 @@ mod texts;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use proem_core::bracket::outline::{self, Outline};
 use proem_core::bracket::{self, Template, diagnose};
 use proem_core::carrier::Carrier;
 use proem_core::considered::Considered;
@@ -49,6 +50,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) places: Places,
     pub(crate) skill_paths: &'b [PathBuf],
     pub(crate) discovered: &'b mut Discovered,
+    pub(crate) outline: Option<&'b mut Outline>,
     pub(crate) parts: Parts,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<Considered>,
@@ -133,6 +135,9 @@ impl Builder<'_> {
             error: Box::new(error),
         })?;
         draft::check_bytes(carrier, bracket::rendered_bytes(&template, &bound))?;
+        if let Some(outline) = self.outline.as_deref_mut().filter(|_| is_of_request(&text.origin)) {
+            *outline = outline::outline(&template, &bound);
+        }
         Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
     }
 
@@ -169,6 +174,11 @@ impl Builder<'_> {
         let instructions = self.resolver.read_policy(self.author(self.profile_author()));
         Policies { instructions, own_files: self.workspace.own_files(self.host) }
     }
+}
+
+/// Whether a text is the template that the request brings.
+fn is_of_request(origin: &Source) -> bool {
+    matches!(origin, Source::Request { field, .. } if field == "template")
 }
 
 fn left_out(section: &str, tool: &str) -> Note {

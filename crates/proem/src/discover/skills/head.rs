@@ -1,14 +1,14 @@
 //! Reads the head of a skill file: as much as front matter may take, and usually in one go.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use proem_core::fact::Absence;
 use proem_core::limit::FRONT_MATTER_BYTES_MAX;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::file::{self, Identity, ReadPolicy};
+use crate::file::{self, Identity, ReadPolicy, open_below};
 
 /// Front matter of the largest size, its two rules and the line breaks.
 pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;
@@ -48,32 +48,6 @@ pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec
         Ok(bytes) => Opened::Head(Identity::of_status(&status), bytes),
         Err(error) => Opened::Failed(error),
     }
-}
-
-/// Opens without following any link: the folder on the way may have become one since it was listed.
-#[cfg(target_os = "linux")]
-fn open_below(folder: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    use rustix::fs::ResolveFlags;
-    match rustix::fs::openat2(folder, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        // An old kernel, or a sandbox that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => open_in_steps(folder, name, flags),
-        opened => opened,
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-use open_in_steps as open_below;
-
-/// The same, one folder after the other.
-fn open_in_steps(folder: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    let Some(at) = memchr::memchr(b'/', name) else {
-        return rustix::fs::openat(folder, name, flags, Mode::empty());
-    };
-    let (first, rest) = name.split_at(at);
-    let below = rustix::fs::openat(folder, first, flags | OFlags::DIRECTORY, Mode::empty());
-    // A link is no directory, says this call; it is a link that needs a careful look.
-    let below = below.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })?;
-    open_in_steps(below.as_fd(), &rest[1..], flags)
 }
 
 /// Reads until the front matter is closed, the buffer is full or the file ends.

@@ -1,0 +1,126 @@
+//! What an editor asks besides prompts.
+
+use std::path::{Path, PathBuf};
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use proem::deliver::Provider;
+use proem::models::{Model, Models};
+use proem::profiles::{Listed, Profiles};
+use proem::tokens::Tokenizer;
+use proem::{Request, listing};
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::profile::{Content, Syntax};
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::Text;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::shapes::{
+    EditorAnswer, FilesAnswer, LimitsShape, ModelShape, ModelsShape, OwnedNote, ProfileShape, ValueShape,
+    ValuesAnswer,
+};
+
+/// Most files in one answer.
+const FILES_MAX: usize = 1000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EditorQuery {
+    cwd: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FilesQuery {
+    dir: String,
+}
+
+/// What an editor begins with.
+pub(super) async fn editor(
+    State(app): Shared,
+    query: Result<Query<EditorQuery>, QueryRejection>,
+) -> Result<Json<EditorAnswer>, ApiError> {
+    let Query(EditorQuery { cwd }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let request = app.admit(Request { cwd, ..Request::default() })?;
+    let answer = app.work(move |app| app.describe(&request)).await?;
+    Ok(Json(answer))
+}
+
+impl App {
+    fn describe(&self, request: &Request) -> Result<EditorAnswer, ApiError> {
+        let profiles = Profiles::of(request, Self::CALLER)?;
+        let models = Models::load(request, Self::CALLER)?;
+        let known = models.names().into_iter().filter_map(|name| models.find(name));
+        let known = known.map(|model| ModelShape { name: model.name.clone(), vendor: model.vendor.clone() });
+        Ok(EditorAnswer {
+            workspaces: self.options.workspaces.iter().map(|path| path.display().to_string()).collect(),
+            profiles: profiles.list().into_iter().map(|listed| shape(&profiles, listed)).collect(),
+            profile: proem::default_profile(request, Self::CALLER)?,
+            models: ModelsShape { models: known.collect(), as_of: models.as_of.clone() },
+            providers: Provider::ALL.into_iter().map(Provider::word).collect(),
+            engine: env!("CARGO_PKG_VERSION"),
+            limits: LimitsShape { template_bytes: TEMPLATE_BYTES_MAX },
+        })
+    }
+}
+
+fn shape(profiles: &Profiles, listed: Listed) -> ProfileShape {
+    let found = profiles.find(&listed.name).ok();
+    let template =
+        found.iter().flat_map(|found| &found.profile.sections).find_map(|section| match &section.content {
+            Content::Template(template) => Some(template.syntax()),
+            _ => None,
+        });
+    let syntax = template.map(|syntax| match syntax {
+        Syntax::Bracket => "bracket",
+        Syntax::Jinja => "jinja",
+        Syntax::Slots => "slots",
+        Syntax::Plain => "plain",
+    });
+    let description = Some(listed.description.unwrap_or_else(|error| error));
+    ProfileShape { name: listed.name, description, syntax }
+}
+
+/// What lies in a directory of a workspace.
+pub(super) async fn files(
+    State(app): Shared,
+    query: Result<Query<FilesQuery>, QueryRejection>,
+) -> Result<Json<FilesAnswer>, ApiError> {
+    let Query(FilesQuery { dir }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let answer = app
+        .work(move |app| {
+            let roots: &[PathBuf] = &app.options.workspaces;
+            let listing = Some(Path::new(&dir))
+                .filter(|dir| dir.is_absolute())
+                .and_then(|dir| listing::list(dir, roots, FILES_MAX));
+            // Whether a directory outside exists is nobody's business.
+            let listing = listing.ok_or_else(|| {
+                ApiError::forbidden_cwd("the directory lies in none of the server's workspaces")
+            })?;
+            Ok(FilesAnswer::of(dir, listing))
+        })
+        .await?;
+    Ok(Json(answer))
+}
+
+/// Every variable with its value, where a request works.
+pub(super) async fn values(State(app): Shared, text: Text) -> Result<Json<ValuesAnswer>, ApiError> {
+    let request = app.admit(text.request()?)?;
+    let answer = app
+        .work(move |_| {
+            let (reports, notes) = proem::variables(&request, App::CALLER)?;
+            let models = Models::load(&request, App::CALLER)?;
+            let model = request.model.as_deref().and_then(|name| models.find(name));
+            let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
+            let shape = |report| ValueShape::of(report, |text| tokenizer.count(text));
+            Ok(ValuesAnswer {
+                variables: reports.iter().map(shape).collect(),
+                notes: notes.iter().map(OwnedNote::from).collect(),
+            })
+        })
+        .await?;
+    Ok(Json(answer))
+}

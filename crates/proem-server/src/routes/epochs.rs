@@ -1,0 +1,60 @@
+//! One epoch of a conversation, with the origin of every byte.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use proem::deliver::{Options, deliver};
+use proem::models::Models;
+use proem_core::note::Note;
+use proem_store::{Answer, Kept};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Shared;
+use super::body::{Named, provider};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::shapes::EpochAnswer;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EpochQuery {
+    provider: Option<String>,
+}
+
+/// One epoch, and what a provider gets of it.
+pub(super) async fn show(
+    State(app): Shared,
+    Named((id, number)): Named<(String, u64)>,
+    query: Result<Query<EpochQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let provider = query.provider.as_deref().map(provider).transpose()?;
+    let json = app
+        .work(move |app| {
+            let kept = app.conversations.epoch(&id, number)?;
+            let kept = kept.ok_or_else(|| ApiError::not_found(format!("there is no epoch {number}")))?;
+            let kept = Arc::new(kept);
+            let (payload, notes) = match provider {
+                Some(provider) => payload(&kept, provider)?,
+                None => (None, Vec::new()),
+            };
+            serde_json::to_string(&EpochAnswer::of(&kept, payload, &notes)).map_err(|_| ApiError::internal())
+        })
+        .await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+fn payload(
+    kept: &Arc<Kept>,
+    provider: proem::deliver::Provider,
+) -> Result<(Option<Box<RawValue>>, Vec<Note>), ApiError> {
+    let answer = Answer::frozen(Arc::clone(kept));
+    let (build, request) = answer.delivery(&kept.request);
+    let models = Models::load(&request, App::CALLER)?;
+    let delivered = deliver(provider, &build, &request, &models, &Options::default())?;
+    Ok((Some(delivered.payload), delivered.notes))
+}

@@ -1,0 +1,31 @@
+//! How a browser keeps its permission: a cookie for the token.
+
+use axum::extract::State;
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::Shared;
+use crate::error::ApiError;
+use crate::session;
+
+/// Gives a cookie to whoever showed the token.
+pub(super) async fn begin(State(app): Shared) -> Result<(StatusCode, HeaderMap), ApiError> {
+    let mut headers = HeaderMap::new();
+    if let Some(token) = &app.options.token {
+        set(&mut headers, &session::cookie(token))?;
+    }
+    Ok((StatusCode::NO_CONTENT, headers))
+}
+
+/// Takes the cookie back.
+pub(super) async fn end() -> Result<(StatusCode, HeaderMap), ApiError> {
+    let mut headers = HeaderMap::new();
+    set(&mut headers, &session::no_cookie())?;
+    Ok((StatusCode::NO_CONTENT, headers))
+}
+
+fn set(headers: &mut HeaderMap, cookie: &str) -> Result<(), ApiError> {
+    let value = HeaderValue::from_str(cookie).map_err(|_| ApiError::internal())?;
+    headers.insert(SET_COOKIE, value);
+    Ok(())
+}

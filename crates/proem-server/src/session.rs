@@ -1,0 +1,83 @@
+//! Cookies that stand for the token: a time, and a proof that whoever has the token set it.
+//!
+//! Nothing is kept, so that every server of one token takes the cookies of the others, and a restart ends no
+//! session. The token itself is never in a cookie, and another token makes all cookies void.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use crate::guard::Token;
+
+/// What the cookie is called.
+const NAME: &str = "proem_session";
+
+/// How long a session lasts.
+const LIFE: Duration = Duration::from_hours(7 * 24);
+
+/// The header that gives a browser its session.
+pub(crate) fn cookie(token: &Token) -> String {
+    let end = now() + LIFE.as_secs();
+    format!("{NAME}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", value(token, end), LIFE.as_secs())
+}
+
+/// The header that takes it away.
+pub(crate) fn no_cookie() -> String {
+    format!("{NAME}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict")
+}
+
+/// Tells whether the value of a `Cookie` header holds a session of this token.
+pub(crate) fn is_session(token: &Token, cookies: &str) -> bool {
+    let own = |pair: &str| pair.trim().strip_prefix(NAME)?.strip_prefix('=').map(str::to_owned);
+    cookies.split(';').filter_map(own).any(|shown| is_valid(token, &shown, now()))
+}
+
+fn is_valid(token: &Token, shown: &str, now: u64) -> bool {
+    let end = shown.split_once('.').and_then(|(end, _)| end.parse::<u64>().ok());
+    end.is_some_and(|end| end > now && bool::from(value(token, end).as_bytes().ct_eq(shown.as_bytes())))
+}
+
+fn value(token: &Token, end: u64) -> String {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(token.bytes()) else {
+        // Keys of every length are taken.
+        return String::new();
+    };
+    mac.update(format!("proem session until {end}").as_bytes());
+    let mut value = format!("{end}.");
+    for byte in mac.finalize().into_bytes() {
+        // Writing to a string does not fail.
+        let _ = write!(value, "{byte:02x}");
+    }
+    value
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_of_one_token_and_ends() {
+        let token = |text| Token::new(text).expect("it is long enough");
+        let (own, other) = (token("0123456789abcdef"), token("0123456789abcdeX"));
+        let shown = value(&own, 1000);
+        assert!(is_valid(&own, &shown, 999));
+        assert!(!is_valid(&own, &shown, 1000));
+        assert!(!is_valid(&other, &shown, 999));
+        assert!(!is_valid(&own, &shown.replacen("1000", "2000", 1), 999));
+        for wrong in ["", ".", "1000", "1000.", "9999999999999999999999.00"] {
+            assert!(!is_valid(&own, wrong, 999), "{wrong}");
+        }
+        assert!(!shown.contains("0123456789abcdef"));
+        let header = cookie(&own);
+        let pair = header.split(';').next().expect("a cookie has a value");
+        assert!(is_session(&own, &format!("other=1; {pair}; more=2")));
+        assert!(!is_session(&own, "proem_session=1.2"));
+    }
+}

@@ -1,0 +1,161 @@
+//! Epochs as rows, and their texts, which are kept once however many epochs have them.
+
+use std::collections::BTreeMap;
+
+use postgres::types::Type;
+use postgres::{Row, Transaction};
+use proem::stored::StoredPrompt;
+use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
+
+use super::{Failure, Value};
+use crate::StoreError;
+use crate::record::{Epoch, EpochHead};
+
+pub(super) const HEAD: &str =
+    "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
+
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+pub(super) fn head(row: &Row) -> EpochHead {
+    EpochHead {
+        conversation: row.get(0),
+        number: unsigned(row.get(1)),
+        reason: row.get(2),
+        digest: row.get(3),
+        fingerprint: row.get(4),
+        profile: row.get(5),
+        engine: row.get(6),
+        cwd: row.get(7),
+        model: row.get(8),
+        has_turn: row.get(9),
+        opened_at: row.get(10),
+    }
+}
+
+/// Reads texts that are kept once, and makes sure that they are the ones.
+fn blobs(transaction: &mut Transaction<'_>, digests: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let sql = "SELECT digest, bytes FROM proem_blob WHERE digest = ANY($1)";
+    let rows = transaction.query_typed(sql, &[(&digests, Type::TEXT_ARRAY)])?;
+    let mut found = BTreeMap::new();
+    for row in rows {
+        let (digest, bytes): (String, Vec<u8>) = (row.get(0), row.get(1));
+        if Digest::of(&bytes).hex() != digest {
+            return Err(damaged(&digest, "its bytes are not those of its digest").into());
+        }
+        let text = String::from_utf8(bytes).map_err(|_| damaged(&digest, "it is no text"))?;
+        found.insert(digest, text);
+    }
+    Ok(found)
+}
+
+fn damaged(digest: &str, why: &str) -> StoreError {
+    StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() }
+}
+
+pub(super) fn whole(
+    transaction: &mut Transaction<'_>,
+    condition: &str,
+    values: &[Value<'_>],
+) -> Result<Option<Epoch>, Failure> {
+    let sql = format!("SELECT {HEAD}, texts, description, request FROM proem_epoch WHERE {condition}");
+    let Some(row) = transaction.query_typed_opt(&sql, values)? else { return Ok(None) };
+    let (texts, description, request): (String, String, String) = (row.get(11), row.get(12), row.get(13));
+    let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
+        StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
+    })?;
+    let digests: Vec<String> = carriers.values().chain([&description, &request]).cloned().collect();
+    let found = blobs(transaction, &digests)?;
+    let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
+    let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
+    let prompt =
+        StoredPrompt { texts: texts.collect::<Result<_, StoreError>>()?, description: find(&description)? };
+    Ok(Some(Epoch { head: head(&row), prompt, request: find(&request)? }))
+}
+
+/// Stores an epoch if its number is the next one; tells whether it did.
+pub(super) fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result<bool, Failure> {
+    let is_next = match epoch.head.number {
+        1 => true,
+        // Held until the end: a conversation that is being removed must not get another epoch.
+        next => locked_number(transaction, &epoch.head.conversation)? + 1 == next,
+    };
+    if !is_next {
+        return Ok(false);
+    }
+    let own = epoch.blobs();
+    // In one order, so that two who store the same texts wait for each other instead of for ever.
+    let all: BTreeMap<String, &[u8]> = own.all().map(|bytes| (Digest::of(bytes).hex(), bytes)).collect();
+    for (digest, bytes) in &all {
+        transaction.execute_typed(
+            "INSERT INTO proem_blob (digest, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            &[(digest, Type::TEXT), (bytes, Type::BYTEA)],
+        )?;
+    }
+    let EpochHead {
+        conversation,
+        number,
+        reason,
+        digest,
+        fingerprint,
+        profile,
+        engine,
+        cwd,
+        model,
+        has_turn,
+        opened_at,
+    } = &epoch.head;
+    let (number, texts) = (signed(*number), own.texts_json());
+    let (description, request) = (Digest::of(own.description).hex(), Digest::of(own.request).hex());
+    let sql = format!(
+        "INSERT INTO proem_epoch ({HEAD}, texts, description, request) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 \
+         WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
+         ON CONFLICT DO NOTHING"
+    );
+    let values: [Value<'_>; 14] = [
+        (conversation, Type::TEXT),
+        (&number, Type::INT8),
+        (reason, Type::TEXT),
+        (digest, Type::TEXT),
+        (fingerprint, Type::TEXT),
+        (profile, Type::TEXT),
+        (engine, Type::TEXT),
+        (cwd, Type::TEXT),
+        (model, Type::TEXT),
+        (has_turn, Type::BOOL),
+        (opened_at, Type::INT8),
+        (&texts, Type::TEXT),
+        (&description, Type::TEXT),
+        (&request, Type::TEXT),
+    ];
+    if transaction.execute_typed(&sql, &values)? == 0 {
+        return Ok(false);
+    }
+    transaction.execute_typed(
+        "INSERT INTO proem_conversation (id, epoch, began_at, opened_at, cwd) VALUES ($1, $2, $3, $3, $4) \
+         ON CONFLICT (id) DO UPDATE SET epoch = $2, opened_at = $3, cwd = $4",
+        &[(conversation, Type::TEXT), (&number, Type::INT8), (opened_at, Type::INT8), (cwd, Type::TEXT)],
+    )?;
+    transaction.execute_typed("SELECT pg_notify('proem_epoch', $1)", &[(conversation, Type::TEXT)])?;
+    Ok(true)
+}
+
+pub(super) fn number(transaction: &mut Transaction<'_>, conversation: &str) -> Result<u64, Failure> {
+    let sql = "SELECT epoch FROM proem_conversation WHERE id = $1";
+    let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
+    Ok(row.map_or(0, |row| unsigned(row.get(0))))
+}
+
+/// The number of the current epoch, which nobody else can change until the transaction ends.
+fn locked_number(transaction: &mut Transaction<'_>, conversation: &str) -> Result<u64, Failure> {
+    let sql = "SELECT epoch FROM proem_conversation WHERE id = $1 FOR UPDATE";
+    let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
+    Ok(row.map_or(0, |row| unsigned(row.get(0))))
+}

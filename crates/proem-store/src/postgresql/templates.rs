@@ -1,0 +1,98 @@
+//! Versions of the template.
+
+use std::cell::Cell;
+
+use postgres::types::Type;
+use postgres::{Row, Transaction};
+
+use super::rows::{signed, unsigned};
+use super::{Failure, PostgresStore};
+use crate::StoreError;
+use crate::record::{self, TemplateVersion};
+
+pub(super) fn list(
+    store: &PostgresStore,
+    below: Option<u64>,
+    most: usize,
+) -> Result<Vec<TemplateVersion>, StoreError> {
+    store.run(|transaction| list_in(transaction, below, most))
+}
+
+fn list_in(
+    transaction: &mut Transaction<'_>,
+    below: Option<u64>,
+    most: usize,
+) -> Result<Vec<TemplateVersion>, Failure> {
+    let below = below.map_or(i64::MAX, signed);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let sql = "SELECT version, text, author, written_at FROM proem_template WHERE version < $1 \
+        ORDER BY version DESC LIMIT $2";
+    let rows = transaction.query_typed(sql, &[(&below, Type::INT8), (&most, Type::INT8)])?;
+    let version = |row: &Row| TemplateVersion {
+        version: unsigned(row.get(0)),
+        text: row.get(1),
+        author: row.get(2),
+        written_at: row.get(3),
+    };
+    Ok(rows.iter().map(version).collect())
+}
+
+pub(super) fn put(
+    store: &PostgresStore,
+    text: &str,
+    author: Option<&str>,
+    expected: Option<u64>,
+) -> Result<TemplateVersion, StoreError> {
+    let written_at = record::now();
+    let is_retried = Cell::new(false);
+    let is_own = |newest: &TemplateVersion| {
+        newest.written_at == written_at && newest.text == text && newest.author.as_deref() == author
+    };
+    store.run(|transaction| {
+        let current = newest_template(transaction)?;
+        // The answer to a commit can be lost with the connection, and the work is then done once more.
+        if is_retried.replace(true)
+            && let Some(own) = list_in(transaction, None, 1)?.pop().filter(|newest| is_own(newest))
+        {
+            return Ok(own);
+        }
+        if expected.is_some_and(|expected| expected != current) {
+            return Err(StoreError::Conflict { current }.into());
+        }
+        let (text, author) = (text.to_owned(), author.map(str::to_owned));
+        let template = TemplateVersion { version: current + 1, text, author, written_at };
+        insert_template(transaction, &template)?;
+        Ok(template)
+    })
+}
+
+pub(super) fn restore(store: &PostgresStore, template: &TemplateVersion) -> Result<(), StoreError> {
+    store.run(|transaction| {
+        let current = newest_template(transaction)?;
+        if template.version != current + 1 {
+            return Err(StoreError::Conflict { current }.into());
+        }
+        insert_template(transaction, template)
+    })
+}
+
+fn newest_template(transaction: &mut Transaction<'_>) -> Result<u64, Failure> {
+    // One writer at a time: versions have no gaps.
+    transaction.batch_execute("LOCK TABLE proem_template IN EXCLUSIVE MODE")?;
+    let row = transaction.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_template", &[])?;
+    Ok(unsigned(row.get(0)))
+}
+
+fn insert_template(transaction: &mut Transaction<'_>, template: &TemplateVersion) -> Result<(), Failure> {
+    let TemplateVersion { version, text, author, written_at } = template;
+    transaction.execute_typed(
+        "INSERT INTO proem_template (version, text, author, written_at) VALUES ($1, $2, $3, $4)",
+        &[
+            (&signed(*version), Type::INT8),
+            (text, Type::TEXT),
+            (author, Type::TEXT),
+            (written_at, Type::INT8),
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Epochs as rows, and their texts, which are kept once however many epochs have them.
+
+use std::collections::BTreeMap;
+
+use proem::stored::StoredPrompt;
+use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::Failure;
+use crate::StoreError;
+use crate::record::{Epoch, EpochHead};
+
+pub(super) const HEAD: &str =
+    "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
+
+pub(super) fn head(row: &Row<'_>) -> rusqlite::Result<EpochHead> {
+    Ok(EpochHead {
+        conversation: row.get(0)?,
+        number: row.get(1)?,
+        reason: row.get(2)?,
+        digest: row.get(3)?,
+        fingerprint: row.get(4)?,
+        profile: row.get(5)?,
+        engine: row.get(6)?,
+        cwd: row.get(7)?,
+        model: row.get(8)?,
+        has_turn: row.get(9)?,
+        opened_at: row.get(10)?,
+    })
+}
+
+/// Reads a text that is kept once, and makes sure that it is the one.
+fn blob(connection: &Connection, digest: &str) -> Result<String, Failure> {
+    let mut statement = connection.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1")?;
+    let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
+    let damaged = |why: &str| StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() };
+    let bytes = bytes.ok_or_else(|| damaged("it is gone"))?;
+    if Digest::of(&bytes).hex() != digest {
+        return Err(damaged("its bytes are not those of its digest").into());
+    }
+    String::from_utf8(bytes).map_err(|_| damaged("it is no text").into())
+}
+
+fn keep(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<String, Failure> {
+    let digest = Digest::of(bytes).hex();
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO blob (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
+    statement.execute(params![digest, bytes])?;
+    Ok(digest)
+}
+
+/// An epoch with its texts.
+pub(super) fn whole(
+    connection: &Connection,
+    condition: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Option<Epoch>, Failure> {
+    let sql = format!("SELECT {HEAD}, texts, description, request FROM epoch WHERE {condition}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement
+        .query_row(values, |row| Ok((head(row)?, row.get(11)?, row.get(12)?, row.get(13)?)))
+        .optional()?;
+    let Some((head, texts, description, request)): Option<(EpochHead, String, String, String)> = found else {
+        return Ok(None);
+    };
+    let prompt =
+        StoredPrompt { texts: texts_of(connection, &texts)?, description: blob(connection, &description)? };
+    Ok(Some(Epoch { head, prompt, request: blob(connection, &request)? }))
+}
+
+fn texts_of(connection: &Connection, digests: &str) -> Result<BTreeMap<Carrier, String>, Failure> {
+    let digests: BTreeMap<Carrier, String> = serde_json::from_str(digests).map_err(|error| {
+        StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
+    })?;
+    digests.into_iter().map(|(carrier, digest)| Ok((carrier, blob(connection, &digest)?))).collect()
+}
+
+pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(), Failure> {
+    let blobs = epoch.blobs();
+    for bytes in blobs.all() {
+        keep(transaction, bytes)?;
+    }
+    let EpochHead {
+        conversation,
+        number,
+        reason,
+        digest,
+        fingerprint,
+        profile,
+        engine,
+        cwd,
+        model,
+        has_turn,
+        opened_at,
+    } = &epoch.head;
+    transaction
+        .prepare_cached(&format!(
+            "INSERT INTO epoch ({HEAD}, texts, description, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+        ))?
+        .execute(params![
+            conversation,
+            number,
+            reason,
+            digest,
+            fingerprint,
+            profile,
+            engine,
+            cwd,
+            model,
+            has_turn,
+            opened_at,
+            blobs.texts_json(),
+            Digest::of(blobs.description).hex(),
+            Digest::of(blobs.request).hex(),
+        ])?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO conversation (id, epoch, began_at, opened_at, cwd) VALUES (?1, ?2, ?3, ?3, ?4) \
+             ON CONFLICT (id) DO UPDATE SET epoch = ?2, opened_at = ?3, cwd = ?4",
+        )?
+        .execute(params![conversation, number, opened_at, cwd])?;
+    Ok(())
+}
+
+pub(super) fn number(connection: &Connection, conversation: &str) -> Result<u64, Failure> {
+    let mut statement = connection.prepare_cached("SELECT epoch FROM conversation WHERE id = ?1")?;
+    Ok(statement.query_row([conversation], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+/// The current epoch of a conversation. One plain statement: a join would be planned anew for every value.
+pub(super) fn current(connection: &Connection, conversation: &str) -> Result<Option<EpochHead>, Failure> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {HEAD} FROM epoch WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)"
+    ))?;
+    Ok(statement.query_row([conversation], head).optional()?)
+}
