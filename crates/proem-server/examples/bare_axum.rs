@@ -3,6 +3,7 @@
 //! `cargo run --release -p proem-server --example bare_axum -- FILE` prints its address and serves the file's bytes.
 
 use std::error::Error;
+use std::io::Write;
 
 use axum::Router;
 use axum::http::header;
@@ -17,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         async move { ([(header::CONTENT_TYPE, "application/json")], answer) }
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    println!("listening on http://{}", listener.local_addr()?);
+    writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?)?;
     axum::serve(listener, Router::new().fallback(any(handler))).await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What every request shares.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +115,9 @@ impl App {
     pub(crate) fn check_cwd(&self, cwd: Option<&str>) -> Result<(), ApiError> {
         let real = cwd.and_then(|cwd| Path::new(cwd).canonicalize().ok());
         let is_inside = |root: &PathBuf| real.as_ref().is_some_and(|real| real.starts_with(root));
+        if let Some(cwd) = cwd.filter(|cwd| real.is_none() && self.lies_inside(Path::new(cwd))) {
+            return Err(ApiError::no_directory(cwd));
+        }
         // Whether a directory outside exists is nobody's business.
         let is_absolute = cwd.is_some_and(|cwd| Path::new(cwd).is_absolute());
         if !is_absolute || !self.roots.iter().any(is_inside) {
@@ -123,6 +126,15 @@ impl App {
             ));
         }
         Ok(())
+    }
+
+    /// Tells whether something that does not exist would lie in a workspace.
+    pub(crate) fn lies_inside(&self, path: &Path) -> bool {
+        let has_dots = path.components().any(|part| part == Component::ParentDir);
+        // A link that leads nowhere may lead outside: what is not there must not be told from what is.
+        let nearest = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
+        let nearest = nearest.and_then(|ancestor| ancestor.canonicalize().ok());
+        !has_dots && nearest.is_some_and(|real| self.roots.iter().any(|root| real.starts_with(root)))
     }
 
     /// Everybody at the other end of a connection is a stranger.

@@ -61,6 +61,10 @@ impl ApiError {
         .with_hint("the server's log has the same number")
     }
 
+    pub(crate) fn no_directory(path: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no_directory", format!("there is no directory {path}"))
+    }
+
     pub(crate) fn forbidden_cwd(message: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "cwd_not_allowed", message)
             .with_hint("start the server with `--workspace DIR` for that directory")

@@ -63,6 +63,9 @@ impl fmt::Display for StoreError {
             Self::Unavailable { place, why } => write!(formatter, "the store {place} does not answer: {why}"),
             Self::Unusable { place, why, .. } => write!(formatter, "cannot use the store {place}: {why}"),
             Self::Damaged { what, why } => write!(formatter, "{what} is damaged: {why}"),
+            Self::Conflict { current: 0 } => {
+                formatter.write_str("nothing is stored yet that could be replaced")
+            }
             Self::Conflict { current } => {
                 write!(formatter, "somebody else was first: the current one is {current}")
             }

@@ -24,6 +24,7 @@ pub use memory::MemoryStore;
 pub use postgresql::PostgresStore;
 pub use record::{
     Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion, is_conversation_id,
+    is_place,
 };
 pub use sqlite::SqliteStore;
 pub use transfer::{Record, TransferError, Transferred, export, import};

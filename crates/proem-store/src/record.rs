@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 /// Longest name of a conversation.
 const ID_BYTES_MAX: usize = 128;
 
-/// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`.
+/// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`. A dot alone, or two, cannot:
+/// no client could send it in a path.
 #[must_use]
 pub fn is_conversation_id(id: &str) -> bool {
-    (1..=ID_BYTES_MAX).contains(&id.len())
+    !matches!(id, "." | "..")
+        && (1..=ID_BYTES_MAX).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
 }
 
@@ -163,6 +165,12 @@ pub(crate) fn place(opened_at: i64, conversation: &str) -> String {
 }
 
 /// Reads a place; one that nobody gave is the beginning.
+/// Tells whether a text is a place in a list of conversations, as a page gives it.
+#[must_use]
+pub fn is_place(place: &str) -> bool {
+    read_place(place).is_some()
+}
+
 pub(crate) fn read_place(place: &str) -> Option<(i64, String)> {
     let (time, name) = place.split_once('~')?;
     Some((time.parse().ok()?, name.to_owned()))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::HttpBody;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request as HttpRequest};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request as HttpRequest};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -117,6 +117,22 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
+/// What stands in the query.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let asked = Query::from_request_parts(parts, app).await;
+        asked.map(|Query(asked)| Self(asked)).map_err(|error| {
+            let why = error.body_text();
+            let why = why.rsplit_once("query string: ").map_or(why.as_str(), |(_, why)| why);
+            ApiError::bad_request(format!("the query is not what is expected: {why}"))
+        })
+    }
+}
+
 /// What stands in the path. What is not UTF-8 names nothing.
 pub(super) struct Named<T>(pub(super) T);
 
@@ -127,6 +143,11 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Named<T> {
         let named = Path::from_request_parts(parts, app).await;
         named.map(|Path(named)| Self(named)).map_err(|_| ConversationError::BadId.into())
     }
+}
+
+/// The number of an epoch.
+pub(super) fn number(text: &str) -> Result<u64, ApiError> {
+    text.parse().map_err(|_| ApiError::bad_request("an epoch is a number"))
 }
 
 pub(super) fn provider(word: &str) -> Result<Provider, ApiError> {

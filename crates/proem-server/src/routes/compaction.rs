@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction;
@@ -12,7 +11,7 @@ use proem_store::Begun;
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::{Named, Text};
+use super::body::{Asked, Named, Text};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{ChangeAnswer, CompactionAnswer};
@@ -28,10 +27,10 @@ pub(super) struct BeginQuery {
 pub(super) async fn begin(
     State(app): Shared,
     Named(id): Named<String>,
-    query: Result<Query<BeginQuery>, QueryRejection>,
+    Asked(query): Asked<BeginQuery>,
     text: Text,
 ) -> Result<Json<CompactionAnswer>, ApiError> {
-    let Query(BeginQuery { commit }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let BeginQuery { commit } = query;
     let request = text.optional_request()?;
     let answer = app
         .work(move |app| {

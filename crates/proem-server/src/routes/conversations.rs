@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query as UrlQuery, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proem::deliver::{Options, Provider, deliver};
@@ -16,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::body::{Named, Text};
+use super::body::{Asked, Named, Text};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -50,19 +49,17 @@ pub(super) struct DiffQuery {
     to: u64,
 }
 
-type Asked<T> = Result<UrlQuery<T>, QueryRejection>;
-
-fn asked<T>(query: Asked<T>) -> Result<T, ApiError> {
-    query.map(|UrlQuery(query)| query).map_err(|error| ApiError::bad_request(error.body_text()))
-}
-
 /// A list, the newest first.
 pub(super) async fn list(
     State(app): Shared,
-    query: Asked<ListQuery>,
+    Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ConversationsAnswer>, ApiError> {
-    let ListQuery { search, after, limit } = asked(query)?;
+    let ListQuery { search, after, limit } = query;
     let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
+    if after.as_deref().is_some_and(|after| !proem_store::is_place(after)) {
+        let error = ApiError::bad_request("`after` is no place in the list");
+        return Err(error.with_hint("take it from `next` of the page before"));
+    }
     let page = app.work(move |app| Ok(app.store().conversations(&Query { search, after, most })?)).await?;
     let conversations = page.items.into_iter().map(ConversationShape::from).collect();
     Ok(Json(ConversationsAnswer { conversations, next: page.next }))
@@ -100,7 +97,7 @@ fn tag(kept: &Kept) -> String {
 }
 
 /// Tells whether a caller has the answer of this tag.
-fn names(headers: &HeaderMap, tag: &str) -> bool {
+pub(super) fn names(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut known = known.flat_map(|value| value.split(','));
     known.any(|one| one.trim() == "*" || one.trim().trim_start_matches("W/") == tag)
@@ -232,10 +229,10 @@ fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
 pub(super) async fn reload(
     State(app): Shared,
     Named(id): Named<String>,
-    query: Asked<PlanQuery>,
+    Asked(query): Asked<PlanQuery>,
     text: Text,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
-    let is_plan = asked(query)?.plan;
+    let is_plan = query.plan;
     let request = text.optional_request()?;
     let answer = app
         .work(move |app| {
@@ -258,7 +255,7 @@ pub(super) async fn reload(
 pub(super) async fn tools(
     State(app): Shared,
     Named(id): Named<String>,
-    query: Asked<PlanQuery>,
+    Asked(query): Asked<PlanQuery>,
     text: Text,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
@@ -266,7 +263,7 @@ pub(super) async fn tools(
     struct Body {
         tools: Vec<Tool>,
     }
-    let is_plan = asked(query)?.plan;
+    let is_plan = query.plan;
     let Body { tools } = text.json()?;
     let answer = app
         .work(move |app| {
@@ -308,9 +305,9 @@ pub(super) async fn drift(
 pub(super) async fn diff(
     State(app): Shared,
     Named(id): Named<String>,
-    query: Asked<DiffQuery>,
+    Asked(query): Asked<DiffQuery>,
 ) -> Result<Json<DiffAnswer>, ApiError> {
-    let DiffQuery { from, to } = asked(query)?;
+    let DiffQuery { from, to } = query;
     let answer = app
         .work(move |app| {
             app.known(&id)?;

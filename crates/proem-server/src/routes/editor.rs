@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use proem::deliver::Provider;
 use proem::models::{Model, Models};
 use proem::profiles::{Listed, Profiles};
@@ -15,7 +14,7 @@ use proem_core::profile::{Content, Syntax};
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::Text;
+use super::body::{Asked, Text};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -41,9 +40,9 @@ pub(super) struct FilesQuery {
 /// What an editor begins with.
 pub(super) async fn editor(
     State(app): Shared,
-    query: Result<Query<EditorQuery>, QueryRejection>,
+    Asked(query): Asked<EditorQuery>,
 ) -> Result<Json<EditorAnswer>, ApiError> {
-    let Query(EditorQuery { cwd }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let EditorQuery { cwd } = query;
     let request = app.admit(Request { cwd, ..Request::default() })?;
     let answer = app.work(move |app| app.describe(&request)).await?;
     Ok(Json(answer))
@@ -87,9 +86,9 @@ fn shape(profiles: &Profiles, listed: Listed) -> ProfileShape {
 /// What lies in a directory of a workspace.
 pub(super) async fn files(
     State(app): Shared,
-    query: Result<Query<FilesQuery>, QueryRejection>,
+    Asked(query): Asked<FilesQuery>,
 ) -> Result<Json<FilesAnswer>, ApiError> {
-    let Query(FilesQuery { dir }) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let FilesQuery { dir } = query;
     let answer = app
         .work(move |app| {
             let roots: &[PathBuf] = &app.options.workspaces;
@@ -97,8 +96,9 @@ pub(super) async fn files(
                 .filter(|dir| dir.is_absolute())
                 .and_then(|dir| listing::list(dir, roots, FILES_MAX));
             // Whether a directory outside exists is nobody's business.
-            let listing = listing.ok_or_else(|| {
-                ApiError::forbidden_cwd("the directory lies in none of the server's workspaces")
+            let listing = listing.ok_or_else(|| match Path::new(&dir) {
+                path if path.is_absolute() && app.lies_inside(path) => ApiError::no_directory(&dir),
+                _ => ApiError::forbidden_cwd("the directory lies in none of the server's workspaces"),
             })?;
             Ok(FilesAnswer::of(dir, listing))
         })

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use proem::deliver::{Options, deliver};
 use proem::models::Models;
 use proem_core::note::Note;
-use proem_store::{Answer, Kept};
+use proem_store::{Answer, ConversationError, Kept, is_conversation_id};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::body::{Named, provider};
+use super::body::{Asked, Named, number, provider};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::EpochAnswer;
@@ -28,10 +27,13 @@ pub(super) struct EpochQuery {
 /// One epoch, and what a provider gets of it.
 pub(super) async fn show(
     State(app): Shared,
-    Named((id, number)): Named<(String, u64)>,
-    query: Result<Query<EpochQuery>, QueryRejection>,
+    Named((id, epoch)): Named<(String, String)>,
+    Asked(query): Asked<EpochQuery>,
 ) -> Result<Response, ApiError> {
-    let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    if !is_conversation_id(&id) {
+        return Err(ConversationError::BadId.into());
+    }
+    let number = number(&epoch)?;
     let provider = query.provider.as_deref().map(provider).transpose()?;
     let json = app
         .work(move |app| {

@@ -1,10 +1,13 @@
 //! The web editor: three files that are built from `web/` and live in the binary.
 
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use proem_core::digest::Digest;
 
 use super::Shared;
+use super::conversations::names;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -13,32 +16,68 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
+/// A file of the editor.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    content: &'static [u8],
+}
+
+const INDEX: File = File {
+    name: "index.html",
+    kind: "text/html; charset=utf-8",
+    content: include_bytes!("../../dist/index.html"),
+};
+
+const SCRIPT: File = File {
+    name: "assets/app.js",
+    kind: "text/javascript; charset=utf-8",
+    content: include_bytes!("../../dist/assets/app.js"),
+};
+
+const STYLE: File = File {
+    name: "assets/app.css",
+    kind: "text/css; charset=utf-8",
+    content: include_bytes!("../../dist/assets/app.css"),
+};
+
 /// The page.
-pub(super) async fn index(State(app): Shared) -> Result<Response, ApiError> {
-    app.file("text/html; charset=utf-8", "index.html", include_bytes!("../../dist/index.html"))
+pub(super) async fn index(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
+    app.file(&INDEX, &headers)
 }
 
 /// Its program.
-pub(super) async fn script(State(app): Shared) -> Result<Response, ApiError> {
-    app.file("text/javascript; charset=utf-8", "assets/app.js", include_bytes!("../../dist/assets/app.js"))
+pub(super) async fn script(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
+    app.file(&SCRIPT, &headers)
 }
 
 /// Its looks.
-pub(super) async fn style(State(app): Shared) -> Result<Response, ApiError> {
-    app.file("text/css; charset=utf-8", "assets/app.css", include_bytes!("../../dist/assets/app.css"))
+pub(super) async fn style(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
+    app.file(&STYLE, &headers)
 }
 
 impl App {
-    fn file(&self, kind: &'static str, name: &str, embedded: &'static [u8]) -> Result<Response, ApiError> {
-        let headers = [
-            (header::CONTENT_TYPE, kind),
+    /// A file, which a browser may keep as long as it asks whether it is still the same.
+    fn file(&self, file: &File, headers: &HeaderMap) -> Result<Response, ApiError> {
+        let content = match &self.options.web {
+            None => Bytes::from_static(file.content),
+            // Only for those who work on the editor: a read that blocks does no harm there.
+            Some(folder) => std::fs::read(folder.join(file.name)).map(Bytes::from).map_err(|error| {
+                ApiError::not_found(format!("cannot read {} of the editor: {error}", file.name))
+            })?,
+        };
+        let tag = format!("\"{}\"", Digest::of(&content).hex());
+        let is_known = names(headers, &tag);
+        let own = [
+            (header::CONTENT_TYPE, file.kind),
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::X_FRAME_OPTIONS, "DENY"),
+            (header::CACHE_CONTROL, "no-cache"),
+            (header::ETAG, &tag),
         ];
-        let Some(folder) = &self.options.web else { return Ok((headers, embedded).into_response()) };
-        // Only for those who work on the editor: a read that blocks does no harm there.
-        let content = std::fs::read(folder.join(name));
-        let content = content.map_err(|error| ApiError::not_found(format!("cannot read {name}: {error}")))?;
-        Ok((headers, content).into_response())
+        if is_known {
+            return Ok((StatusCode::NOT_MODIFIED, own).into_response());
+        }
+        Ok((own, content).into_response())
     }
 }

@@ -1,8 +1,8 @@
 //! The template that conversations begin with, and its versions.
 
 use axum::Json;
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use proem_core::builtin;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::variable;
@@ -10,7 +10,7 @@ use proem_store::StoreError;
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::Text;
+use super::body::{Asked, Text};
 use crate::error::ApiError;
 use crate::shapes::{
     TemplateAnswer, TemplateBody, VariableShape, VariablesAnswer, VersionShape, VersionsAnswer,
@@ -73,10 +73,9 @@ pub(super) async fn variables() -> Json<VariablesAnswer> {
 /// The versions, the newest first.
 pub(super) async fn versions(
     State(app): Shared,
-    query: Result<Query<VersionsQuery>, QueryRejection>,
+    Asked(query): Asked<VersionsQuery>,
 ) -> Result<Json<VersionsAnswer>, ApiError> {
-    let Query(VersionsQuery { before, limit, text }) =
-        query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let VersionsQuery { before, limit, text } = query;
     let most = limit.unwrap_or(VERSIONS_MAX).clamp(1, VERSIONS_MAX);
     let versions = app.work(move |app| Ok(app.store().template_versions(before, most)?)).await?;
     let mut versions: Vec<VersionShape> = versions.into_iter().map(VersionShape::from).collect();

@@ -41,6 +41,9 @@ fn pages_are_served_with_a_strict_policy() {
     assert!(!page.contains("<style") && !page.contains("style="), "{page}");
     assert!(page.matches("<script").count() == 1 && page.contains("src=\"assets/app.js\""), "{page}");
     assert_eq!(server.ask(&Call::get("/assets/other.js")).status, 404);
+    let tag = server.ask(&Call::get("/assets/app.js")).header("etag").unwrap().to_owned();
+    let again = server.ask(&Call::get("/assets/app.js").header("if-none-match", &tag));
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
 }
 
 #[test]
@@ -123,7 +126,15 @@ fn files_of_workspaces_are_listed_and_no_others() {
     let list = |path: String| server.ask(&Call::get(&format!("/files?dir={path}")));
     let answer = list(site.text("work/sub")).json();
     assert_eq!(answer["entries"], json!([{ "name": "a.md", "kind": "file", "bytes": 2 }]));
-    for outside in ["outside", "work/out", "work/../outside", "missing", "work/sub/a.md"] {
+    for inside in ["work/missing", "work/sub/a.md", "work/sub/missing/deeper"] {
+        let answer = list(site.text(inside));
+        assert_eq!((answer.status, answer.code()), (404, "no_directory".into()), "{inside}");
+        let there = Call::json("POST", "/preview", &json!({ "cwd": site.text(inside) }));
+        assert_eq!(server.ask(&there).status, if inside.contains(".md") { 400 } else { 404 }, "{inside}");
+    }
+    for outside in
+        ["outside", "work/out", "work/out/missing", "work/../outside", "missing", "work/missing/.."]
+    {
         let answer = list(site.text(outside));
         assert_eq!((answer.status, answer.code()), (403, "cwd_not_allowed".into()), "{outside}");
     }
@@ -142,7 +153,10 @@ fn an_epoch_tells_where_its_bytes_come_from() {
     assert!(epoch["payload"]["system"].to_string().contains("On "), "{epoch}");
     assert_eq!(server.ask(&Call::get("/conversations/c/epochs/2")).status, 404);
     assert_eq!(server.ask(&Call::get("/conversations/d/epochs/1")).status, 404);
-    assert_eq!(server.ask(&Call::get("/conversations/c/epochs/1?provider=x")).status, 400);
+    for wrong in ["1?provider=x", "x", "1?other=1"] {
+        let answer = server.ask(&Call::get(&format!("/conversations/c/epochs/{wrong}")));
+        assert_eq!((answer.status, answer.code()), (400, "bad_request".into()), "{wrong}");
+    }
 }
 
 #[test]

@@ -24,6 +24,9 @@ fn odd() -> Vec<String> {
         "*",
         "%27",
         "a%5cb",
+        ".",
+        "..",
+        "%2e",
     ]
     .map(str::to_owned)
     .into();
@@ -69,7 +72,7 @@ fn names_up_to_the_limit_are_taken_and_are_no_paths() {
     let site = Site::new();
     let server = site.serve();
     let long = "x".repeat(128);
-    for id in ["..", ".", "a:b", "A-b_c.d", "%41", long.as_str()] {
+    for id in ["...", ".a", "a:b", "A-b_c.d", "%41", long.as_str()] {
         assert_eq!(server.ask(&turn(id, "x")).status, 200, "{id}");
     }
     assert_eq!(done(&server, &Call::get("/conversations/A"))["conversation"], "A");

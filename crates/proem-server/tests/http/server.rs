@@ -136,7 +136,6 @@ pub(crate) fn check_decent(answer: &Answer, is_head: bool) {
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
-        ("cache-control", "no-store"),
         ("cross-origin-resource-policy", "same-origin"),
     ] {
         assert_eq!(answer.header(name), Some(value), "{name} of {answer:?}");
@@ -146,6 +145,11 @@ pub(crate) fn check_decent(answer: &Answer, is_head: bool) {
     let is_page = answer
         .header("content-type")
         .is_some_and(|kind| kind.starts_with("text/") && kind.ends_with("utf-8"));
+    assert_eq!(
+        answer.header("cache-control"),
+        Some(if is_page { "no-cache" } else { "no-store" }),
+        "{answer:?}"
+    );
     assert_eq!(policy == "default-src 'none'; frame-ancestors 'none'", !is_page, "{policy} of {answer:?}");
     assert!(answer.header("x-request-id").is_some(), "{answer:?}");
     let is_foreign = |(name, _): &(String, String)| name.starts_with("access-control-") || name == "server";
