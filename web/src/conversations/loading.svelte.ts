@@ -1,0 +1,42 @@
+// One answer that a part of the page waits for. A newer question gives up the older one; a server that is away or wants
+// its token is waited for, and the page's header says so.
+
+import { untrack } from "svelte";
+import { isAbort } from "../lib/api.ts";
+import { patiently } from "../lib/connection.svelte.ts";
+
+export class Loading<T> {
+  value = $state.raw<T>();
+  error = $state.raw<unknown>();
+  busy = $state(false);
+  #control?: AbortController;
+
+  /** Asks. What was there stays until the answer comes, so that nothing flickers. */
+  async ask(question: (signal: AbortSignal) => Promise<T>): Promise<void> {
+    const control = new AbortController();
+    untrack(() => {
+      this.#control?.abort();
+      this.#control = control;
+      this.busy = true;
+    });
+    try {
+      const value = await patiently(() => question(control.signal), control.signal);
+      if (control !== this.#control) return;
+      this.value = value;
+      this.error = undefined;
+    } catch (error) {
+      if (control === this.#control && !isAbort(error)) this.error = error;
+    } finally {
+      if (control === this.#control) this.busy = false;
+    }
+  }
+
+  /** Gives up, and forgets what was there. */
+  stop(): void {
+    this.#control?.abort();
+    this.#control = undefined;
+    this.value = undefined;
+    this.error = undefined;
+    this.busy = false;
+  }
+}

@@ -1,0 +1,21 @@
+// Which dialog is open; at most one.
+
+import type { Gesture } from "./insertion.ts";
+
+export type OpenDialog =
+  | { kind: "save" }
+  | { kind: "conflict" }
+  | { kind: "history" }
+  | { kind: "help" }
+  | { kind: "file"; gesture: Gesture }
+  | { kind: "directory" };
+
+const state = $state<{ open: OpenDialog | null }>({ open: null });
+
+export const currentDialog = (): OpenDialog | null => state.open;
+export function openDialog(dialog: OpenDialog): void {
+  state.open = dialog;
+}
+export function closeDialog(): void {
+  state.open = null;
+}

@@ -1,0 +1,92 @@
+// The editor of the template. Plain text is the document; everything else is drawn over it.
+
+import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { lintKeymap } from "@codemirror/lint";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { EditorState } from "@codemirror/state";
+import { EditorView, drawSelection, highlightActiveLineGutter, keymap, lineNumbers, placeholder, rectangularSelection } from "@codemirror/view";
+import type { Range } from "../lib/api.ts";
+import { codeTheme, markdownColours } from "../lib/code-theme.ts";
+import { difference } from "../lib/difference.ts";
+import { visibleCharacters } from "../lib/visible-characters.ts";
+import { templateCompletion, type CompletionSources } from "./completion.ts";
+import { reachOf } from "./answer.ts";
+import { structure, tagAt, templateStructure } from "./structure.ts";
+
+const HINT = "Write the prompt here. Type [ for a value or a condition, or pick a variable.";
+
+export interface TemplateEvents {
+  changed(): void;
+  /** What the tag under the pointer or at the cursor stands for, in the places of the last answer. */
+  point(range: Range | null): void;
+}
+
+// Clipboards of some systems end lines with CR LF. That would put invisible bytes into the prompt, unless the template
+// is written so.
+const pastedLines = EditorView.clipboardInputFilter.of((text, state) =>
+  state.doc.lines > 1 && state.doc.line(1).text.endsWith("\r") ? text : text.replace(/\r\n?/g, "\n"));
+
+// Where typed text replaces a selection, Chromium would keep the look of what was there with inline styles. The page's
+// content security policy refuses them and complains, so that the change is made here.
+const typedOverSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== "insertText" || !event.data || view.composing || view.state.selection.main.empty) return false;
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    return true;
+  },
+});
+
+function pointing({ point }: TemplateEvents) {
+  let last: Range | null = null;
+  const say = (view: EditorView, position: number | null) => {
+    const tag = position === null ? null : tagAt(view.state, position);
+    const { answer } = view.state.field(structure);
+    const range = tag && answer ? reachOf(answer, tag) : null;
+    if (range?.start === last?.start && range?.end === last?.end) return;
+    point((last = range));
+  };
+  const atCursor = (view: EditorView) => (view.hasFocus ? view.state.selection.main.head : null);
+  return [
+    EditorView.domEventHandlers({
+      mousemove: (event, view) => void say(view, view.posAtCoords({ x: event.clientX, y: event.clientY }) ?? atCursor(view)),
+      mouseleave: (_, view) => void say(view, atCursor(view)),
+      blur: (_, view) => void say(view, null),
+    }),
+    EditorView.updateListener.of((update) => {
+      if (update.selectionSet || update.focusChanged) say(update.view, atCursor(update.view));
+    }),
+  ];
+}
+
+export function createTemplateView(doc: string, sources: CompletionSources, on: TemplateEvents): EditorView {
+  return new EditorView({
+    state: EditorState.create({
+      doc,
+      extensions: [
+        // Only LF ends a line: a CR is a byte of the template that has to come back as it was.
+        EditorState.lineSeparator.of("\n"),
+        EditorView.contentAttributes.of({ "aria-label": "Template", tabindex: "0", spellcheck: "false", autocapitalize: "off" }),
+        EditorView.lineWrapping,
+        lineNumbers(), highlightActiveLineGutter(), drawSelection(), rectangularSelection(),
+        history(), search({ top: true }), highlightSelectionMatches(), placeholder(HINT),
+        markdownColours,
+        visibleCharacters, pastedLines, typedOverSelection, templateStructure,
+        autocompletion({ override: [templateCompletion(sources)], icons: false, activateOnTyping: true }),
+        keymap.of([...completionKeymap, ...lintKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
+        EditorView.updateListener.of((update) => update.docChanged && on.changed()),
+        pointing(on),
+        codeTheme,
+        EditorView.theme({ "&": { height: "100%" }, ".cm-placeholder": { color: "var(--muted)" } }),
+      ],
+    }),
+  });
+}
+
+/** Makes the document `text` by replacing only what differs, as one step that can be undone. */
+export function replaceText(view: EditorView, text: string): void {
+  const old = view.state.doc.toString();
+  if (old === text) return;
+  view.dispatch({ changes: difference(old, text), userEvent: "input.replace" });
+}

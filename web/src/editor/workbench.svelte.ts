@@ -1,0 +1,207 @@
+// What the panes of the editor share: the template and the version it began from, its preview, the variables, and
+// which part of one is pointed at in the other.
+
+import { Text, Transaction } from "@codemirror/state";
+import { EditorView } from "@codemirror/view";
+import { api, isAbort, type Editor, type Range, type Span, type Template, type Variable } from "../lib/api.ts";
+import { announce } from "../lib/announce.svelte.ts";
+import { once, patiently } from "../lib/connection.svelte.ts";
+import { spansFrom } from "./answer.ts";
+import { DraftKeeper, type Draft } from "./draft.ts";
+import { applyGesture, type Gesture } from "./insertion.ts";
+import { LivePreview } from "./live-preview.svelte.ts";
+import { Settings } from "./settings.svelte.ts";
+import { linked, placeNow } from "./structure.ts";
+import { createTemplateView, replaceText } from "./template-view.ts";
+
+const DRAFT_QUIET_MS = 400;
+const textOf = (text: string) => Text.of(text.split("\n"));
+
+export class Workbench {
+  readonly settings = new Settings();
+  readonly view: EditorView;
+  readonly preview: LivePreview;
+
+  setup = $state.raw<Editor | null>(null);
+  loadError = $state.raw<unknown>(null);
+  variables = $state.raw<readonly Variable[] | null>(null);
+  variablesError = $state.raw<unknown>(null);
+
+  /** The version that the text in the editor began from; 0 for the built-in one. */
+  baseVersion = $state(0);
+  /** The version that the server had when the page last looked. */
+  storedVersion = $state(0);
+  dirty = $state(false);
+  /** A draft that was put into the editor at the start. */
+  restored = $state.raw<Draft | null>(null);
+  draftSafe = $state(true);
+  /** The spans that belong to what is pointed at in the template. */
+  lit = $state.raw<ReadonlySet<Span>>(new Set());
+
+  #drafts: DraftKeeper | undefined;
+  #stored = textOf("");
+  #draftTimer: ReturnType<typeof setTimeout> | undefined;
+  #variablesAbort: AbortController | undefined;
+
+  constructor() {
+    this.view = createTemplateView("", {
+      variables: () => this.variables ?? [],
+      files: (path, signal) => api.files(this.absolute(path), signal),
+    }, {
+      changed: () => this.#changed(),
+      point: (range) => this.#pointTemplate(range),
+    });
+    this.preview = new LivePreview(this.view, (template) => this.settings.request(template));
+  }
+
+  get text(): string {
+    return this.view.state.doc.toString();
+  }
+
+  /** The text that is stored as the base version. */
+  get storedText(): string {
+    return this.#stored.toString();
+  }
+
+  absolute(path: string): string {
+    return path.startsWith("/") ? path : `${this.settings.cwd.replace(/\/+$/, "")}/${path}`;
+  }
+
+  async load(): Promise<void> {
+    this.loadError = null;
+    try {
+      this.#drafts ??= await this.#openDrafts();
+      const [setup, template] = await patiently(() => Promise.all([api.editor(), api.template()]));
+      this.settings.fit(setup);
+      this.#begin(template);
+      this.setup = setup;
+    } catch (error) {
+      this.loadError = error;
+    }
+  }
+
+  async #openDrafts(): Promise<DraftKeeper | undefined> {
+    try {
+      return await DraftKeeper.open(localStorage, sessionStorage, navigator.locks);
+    } catch {
+      // A browser that forbids storage still edits; it only has to say that it keeps nothing.
+      this.draftSafe = false;
+      return undefined;
+    }
+  }
+
+  #begin(template: Template): void {
+    // Not a step of the history: undo must not lead to an empty editor.
+    this.view.dispatch({
+      changes: { from: 0, to: this.view.state.doc.length, insert: textOf(template.template) },
+      annotations: Transaction.addToHistory.of(false),
+    });
+    this.adopt(template);
+    const draft = this.#drafts?.read();
+    if (!draft || draft.template === template.template) return;
+    replaceText(this.view, draft.template);
+    this.baseVersion = draft.baseVersion;
+    this.restored = draft;
+  }
+
+  /** Takes a stored version as the one that the text is compared with. The text itself stays. */
+  adopt({ template, version }: Template): void {
+    this.#stored = textOf(template);
+    this.baseVersion = this.storedVersion = version ?? 0;
+    this.restored = null;
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.dirty = !this.view.state.doc.eq(this.#stored);
+    this.preview.schedule();
+    clearTimeout(this.#draftTimer);
+    this.#draftTimer = setTimeout(() => this.keepDraft(), DRAFT_QUIET_MS);
+  }
+
+  keepDraft(): void {
+    clearTimeout(this.#draftTimer);
+    if (!this.setup || !this.#drafts) return;
+    if (!this.dirty) this.#drafts.forget();
+    else {
+      const draft = { template: this.text, baseVersion: this.baseVersion, writtenAt: Date.now() };
+      this.draftSafe = this.#drafts.write(draft);
+    }
+  }
+
+  /** Puts the stored text into the editor; undo brings the other one back. */
+  discard(): void {
+    replaceText(this.view, this.storedText);
+    this.restored = null;
+    void once(() => api.template()).then((template) => {
+      if (!this.dirty) {
+        replaceText(this.view, template.template);
+        this.adopt(template);
+      }
+    }, () => {});
+  }
+
+  async save(author: string): Promise<void> {
+    const template = this.text;
+    const saved = await once(() =>
+      api.saveTemplate({ template, expected_version: this.baseVersion, ...(author ? { author } : {}) }));
+    this.adopt({ template, version: saved.version });
+    announce(`Saved as version ${saved.version}`);
+  }
+
+  replace(text: string): void {
+    replaceText(this.view, text);
+  }
+
+  async loadVariables(): Promise<void> {
+    this.#variablesAbort?.abort();
+    const { signal } = (this.#variablesAbort = new AbortController());
+    try {
+      const { variables } = await patiently(() => api.variables(this.settings.request(), signal), signal);
+      if (signal.aborted) return;
+      this.variables = variables;
+      this.variablesError = null;
+    } catch (error) {
+      if (!signal.aborted && !isAbort(error)) this.variablesError = error;
+    }
+  }
+
+  /** Looks at the directory again. */
+  refresh(): void {
+    this.preview.schedule();
+    void this.loadVariables();
+  }
+
+  use(gesture: Gesture, key: string): void {
+    applyGesture(this.view, gesture, key);
+  }
+
+  /** Goes to a part of the template, in the places of the last answer. */
+  jump(range: Range): void {
+    const { from, to } = placeNow(this.view.state, range);
+    this.view.dispatch({ selection: { anchor: from, head: to }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    this.view.focus();
+  }
+
+  #pointTemplate(range: Range | null): void {
+    const { answer } = this.preview;
+    this.lit = range && answer ? spansFrom(answer, range) : new Set();
+  }
+
+  /** Somebody points at a part of the prompt: sets off what made it. */
+  pointPrompt(span: Span | null): void {
+    const origin = span ? this.preview.answer?.origins.get(span) : undefined;
+    this.view.dispatch({ effects: linked.of(origin ?? null) });
+  }
+
+  openOrigin(span: Span): void {
+    const origin = this.preview.answer?.origins.get(span);
+    if (origin) this.jump(origin);
+  }
+
+  stop(): void {
+    this.keepDraft();
+    this.preview.stop();
+    this.view.destroy();
+  }
+}

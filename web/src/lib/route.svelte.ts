@@ -1,0 +1,41 @@
+// Where in the page somebody is, kept behind the `#`: the paths of the server belong to its API.
+
+export type Page = "editor" | "conversations";
+
+function parse(hash: string): { page: Page; rest: string[] } {
+  const [first = "", ...rest] = hash.replace(/^#?\/?/, "").split("/").filter(Boolean).map(decode);
+  return { page: first === "conversations" ? "conversations" : "editor", rest };
+}
+
+// A person can type anything into the address bar.
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+class Route {
+  #hash = $state(location.hash);
+  #parsed = $derived(parse(this.#hash));
+
+  constructor() {
+    addEventListener("hashchange", () => (this.#hash = location.hash));
+  }
+
+  get page(): Page {
+    return this.#parsed.page;
+  }
+
+  /** What stands behind the page, such as the name of a conversation. */
+  get rest(): readonly string[] {
+    return this.#parsed.rest;
+  }
+}
+
+export const route = new Route();
+
+export function href(page: Page, ...rest: (string | number)[]): string {
+  return `#/${[page, ...rest.map((part) => encodeURIComponent(part))].join("/")}`;
+}

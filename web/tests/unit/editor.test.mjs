@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { load } from "./load.mjs";
+
+const { placeAnswer, reachOf, spansFrom } = await load("editor/answer.ts");
+const { segmentsOf } = await load("editor/cost.ts");
+const { DraftKeeper } = await load("editor/draft.ts");
+const { openTag } = await load("editor/completion.ts");
+const { below, fileKey } = await load("editor/paths.ts");
+const { rowsBetween, rowsOf } = await load("editor/variable-rows.ts");
+
+class MemoryStorage extends Map {
+  getItem = (key) => this.get(key) ?? null;
+  setItem = (key, value) => void this.set(key, value);
+  removeItem = (key) => void this.delete(key);
+  key = (index) => [...this.keys()][index] ?? null;
+  get length() {
+    return this.size;
+  }
+}
+
+/** Locks that are held until `close`, as those of a tab are. */
+function tabLocks(held) {
+  const own = [];
+  return {
+    request(name, _options, use) {
+      if (held.has(name)) return Promise.reject(new Error("timed out"));
+      held.add(name);
+      own.push(name);
+      return use({ name });
+    },
+    close: () => own.forEach((name) => held.delete(name)),
+  };
+}
+
+const preview = (parts) => ({ carriers: {}, sections: [], spans: [], tags: [], unused: [], breaks: [], notes: [], stats: {}, ...parts });
+
+test("places of an answer are UTF-16 offsets of the sent text", () => {
+  const span = { carrier: "system", start: 0, end: 4, stability: "session", source: { kind: "variable" }, tag: { start: 3, end: 8 } };
+  const answer = placeAnswer("é [a:b]", preview({
+    tags: [{ start: 3, end: 8, kind: "variable", key: "a:b" }],
+    spans: [span],
+    notes: [{ code: "x", severity: "info", message: "m", range: { start: 3, end: 8 } }, { code: "y", severity: "info", message: "n" }],
+    breaks: [{ tag: { start: 3, end: 8 } }, {}],
+  }));
+  assert.deepEqual(answer.tags, [{ start: 2, end: 7, kind: "variable", key: "a:b", stability: "session" }]);
+  assert.deepEqual(answer.origins.get(span), { start: 2, end: 7 });
+  assert.deepEqual(answer.notes.map(({ place }) => place), [{ start: 2, end: 7 }, undefined]);
+  assert.deepEqual(answer.breaks, [{ start: 2, end: 7 }, undefined]);
+});
+
+test("a tag of a block reaches from its if to its endif", () => {
+  const answer = placeAnswer("[if a:b]x[else]y[endif]", preview({
+    tags: [
+      { start: 0, end: 8, kind: "if", group: 0 },
+      { start: 9, end: 15, kind: "else", group: 0 },
+      { start: 16, end: 23, kind: "endif", group: 0 },
+    ],
+    spans: [{ carrier: "system", start: 0, end: 1, stability: "user", source: {}, tag: { start: 8, end: 9 } }],
+  }));
+  const reach = reachOf(answer, answer.tags[1]);
+  assert.deepEqual([reach.start, reach.end], [0, 23]);
+  assert.equal(spansFrom(answer, reach).size, 1);
+  assert.equal(spansFrom(answer, { start: 15, end: 23 }).size, 0);
+});
+
+test("the parts of a section share its tokens and lose none", () => {
+  const section = { id: "base", carrier: "system", stability: "turn", bytes: 30, tokens: 10, cached: "yes" };
+  const span = (start, end, stability) => ({ carrier: "system", start, end, stability });
+  const segments = segmentsOf({
+    stats: { sections: [section] },
+    sections: [{ id: "base", carrier: "system", start: 0, end: 30 }],
+    spans: [span(0, 10, "turn"), span(10, 20, "user"), span(20, 40, "session")],
+  });
+  assert.deepEqual(segments.map(({ stability, tokens }) => [stability, tokens]), [["user", 3], ["session", 4], ["turn", 3]]);
+});
+
+test("a draft comes back after a reload, and in a new tab when the old one is closed", async () => {
+  const storage = new MemoryStorage();
+  const session = new MemoryStorage();
+  const held = new Set();
+  const draft = { template: "mine", baseVersion: 3, writtenAt: 7 };
+  const first = tabLocks(held);
+  (await DraftKeeper.open(storage, session, first)).write(draft);
+  assert.equal((await DraftKeeper.open(storage, new MemoryStorage(), tabLocks(held))).read(), null);
+  first.close();
+  const reloaded = tabLocks(held);
+  assert.deepEqual((await DraftKeeper.open(storage, session, reloaded)).read(), draft);
+  reloaded.close();
+  assert.deepEqual((await DraftKeeper.open(storage, new MemoryStorage(), tabLocks(held))).read(), draft);
+  assert.equal(storage.size, 1);
+});
+
+test("a duplicated tab does not write over the first one's draft", async () => {
+  const storage = new MemoryStorage();
+  const held = new Set();
+  const session = new MemoryStorage();
+  const first = await DraftKeeper.open(storage, session, tabLocks(held));
+  const copy = new MemoryStorage(session);
+  const second = await DraftKeeper.open(storage, copy, tabLocks(held));
+  first.write({ template: "one", baseVersion: 0, writtenAt: 1 });
+  second.write({ template: "two", baseVersion: 0, writtenAt: 2 });
+  assert.equal(first.read().template, "one");
+});
+
+test("storage that refuses is reported, and rubbish in it is no draft", async () => {
+  const storage = new MemoryStorage([["proem.draft.x", "{"], ["proem.draft.y", "5"]]);
+  const keeper = await DraftKeeper.open(storage, new MemoryStorage());
+  assert.equal(keeper.read(), null);
+  storage.setItem = () => {
+    throw new Error("full");
+  };
+  assert.equal(keeper.write({ template: "", baseVersion: 0, writtenAt: 0 }), false);
+});
+
+for (const [before, expected] of [
+  ["text", null],
+  ["[", { condition: "", typed: "" }],
+  ["a [git:br", { condition: "", typed: "git:br" }],
+  ["[ if !file:A b", { condition: "if !", typed: "file:A b" }],
+  ["[git:branch] x", null],
+  ["[a\nb", null],
+]) {
+  test(`what is open in ${JSON.stringify(before)}`, () => assert.deepEqual(openTag(before), expected));
+}
+
+test("paths are relative below the directory and whole elsewhere", () => {
+  assert.equal(fileKey("/w", "/w/a/b"), "file:a/b");
+  assert.equal(fileKey("/w", "/wide/b"), "file:/wide/b");
+  assert.equal(fileKey("/w", "a"), "file:a");
+  assert.equal(below("/", "/a"), "a");
+  assert.equal(below("/w", "/w"), "");
+});
+
+test("variables are grouped by type, and every word of a search must be there", () => {
+  const variable = (type, name, value) => ({ type, name, description: "", stability: "user", value });
+  const all = [variable("git", "branch", "main"), variable("file", "x"), variable("git", "status", " M")];
+  assert.deepEqual(rowsOf(all, "").map((row) => row.key ?? row.type), ["git", "git:branch", "git:status", "file", "file:x"]);
+  assert.deepEqual(rowsOf(all, "git MAIN").map((row) => row.key ?? row.type), ["git", "git:branch"]);
+  const many = rowsOf(Array.from({ length: 5000 }, (_, index) => variable("t", `v${index}`)), "");
+  assert.deepEqual(rowsBetween(many, 32 + 44 * 100, 32 + 44 * 102).map(({ key }) => key), ["t:v100", "t:v101"]);
+});
