@@ -6,6 +6,9 @@ use proem::stored::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::StoreError;
 
 /// Longest name of a conversation.
 const ID_BYTES_MAX: usize = 128;
@@ -83,6 +86,66 @@ impl<'e> Blobs<'e> {
         let digests: BTreeMap<&str, String> =
             self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::of(bytes).hex())).collect();
         serde_json::to_string(&digests).unwrap_or_default()
+    }
+}
+
+/// What stands beside an epoch's texts: their digests.
+pub(crate) struct Digests<'d> {
+    pub(crate) texts: &'d str,
+    pub(crate) description: &'d str,
+    pub(crate) request: &'d str,
+}
+
+impl Digests<'_> {
+    /// The digest of a row: texts have their own, and everything else in an epoch is to be as safe as they are.
+    pub(crate) fn seal(&self, head: &EpochHead) -> String {
+        let EpochHead { conversation, number, reason, digest, fingerprint, profile, .. } = head;
+        let EpochHead { engine, cwd, model, has_turn, opened_at, .. } = head;
+        let Self { texts, description, request } = self;
+        // Field by field: what a later version adds must not change the seal of an older row.
+        let whole = json!([
+            conversation,
+            number,
+            reason,
+            digest,
+            fingerprint,
+            profile,
+            engine,
+            cwd,
+            model,
+            has_turn,
+            opened_at,
+            texts,
+            description,
+            request
+        ]);
+        Digest::of(whole.to_string().as_bytes()).hex()
+    }
+
+    /// Makes sure that a row is the one that was sealed. Rows of the first version have no seal.
+    pub(crate) fn check(&self, head: &EpochHead, seal: Option<&str>) -> Result<(), StoreError> {
+        if seal.is_none_or(|seal| seal == self.seal(head)) {
+            return Ok(());
+        }
+        let what = format!("epoch {} of `{}`", head.number, head.conversation);
+        Err(StoreError::Damaged { what, why: "what is said about it is not what was written".into() })
+    }
+}
+
+impl TemplateVersion {
+    /// The digest of a version.
+    pub(crate) fn seal(&self) -> String {
+        let Self { version, text, author, written_at } = self;
+        Digest::of(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
+    }
+
+    /// Makes sure that a version is the one that was sealed.
+    pub(crate) fn checked(self, seal: Option<&str>) -> Result<Self, StoreError> {
+        if seal.is_none_or(|seal| seal == self.seal()) {
+            return Ok(self);
+        }
+        let what = format!("version {} of the template", self.version);
+        Err(StoreError::Damaged { what, why: "it is not what was written".into() })
     }
 }
 

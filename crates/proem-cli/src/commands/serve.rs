@@ -43,10 +43,11 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
         ..Options::default()
     };
     let place = place(arguments.store.as_deref())?;
-    if proem_store::is_new(&place) {
-        print_status(&format!("making a new store {place}"));
-    }
+    let is_new = proem_store::is_new(&place);
     let store: Arc<dyn proem_store::Store> = Arc::from(proem_store::open(&place)?);
+    if is_new {
+        print_status(&format!("made a new store {place}"));
+    }
     let described = store.describe();
     let app = App::new(store, Engine::new(), options);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -4,7 +4,7 @@ use postgres::Transaction;
 use postgres::types::Type;
 
 use super::rows::{unsigned, whole};
-use super::{Failure, PostgresStore, Value};
+use super::{Failure, PostgresStore, Value, templates};
 use crate::StoreError;
 
 pub(super) fn check(store: &PostgresStore) -> Result<Vec<String>, StoreError> {
@@ -23,6 +23,7 @@ pub(super) fn check(store: &PostgresStore) -> Result<Vec<String>, StoreError> {
         }
         found.extend(missing_epochs(transaction)?);
         found.extend(damaged_epochs(transaction)?);
+        found.extend(templates::damaged(transaction)?);
         Ok(found)
     })
 }

@@ -10,7 +10,7 @@ use proem_core::digest::Digest;
 
 use super::{Failure, Value};
 use crate::StoreError;
-use crate::record::{Epoch, EpochHead};
+use crate::record::{Digests, Epoch, EpochHead};
 
 pub(super) const HEAD: &str =
     "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
@@ -64,9 +64,11 @@ pub(super) fn whole(
     condition: &str,
     values: &[Value<'_>],
 ) -> Result<Option<Epoch>, Failure> {
-    let sql = format!("SELECT {HEAD}, texts, description, request FROM proem_epoch WHERE {condition}");
+    let sql = format!("SELECT {HEAD}, texts, description, request, seal FROM proem_epoch WHERE {condition}");
     let Some(row) = transaction.query_typed_opt(&sql, values)? else { return Ok(None) };
     let (texts, description, request): (String, String, String) = (row.get(11), row.get(12), row.get(13));
+    let digests = Digests { texts: &texts, description: &description, request: &request };
+    digests.check(&head(&row), row.get(14))?;
     let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
         StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
     })?;
@@ -113,13 +115,14 @@ pub(super) fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result
     } = &epoch.head;
     let (number, texts) = (signed(*number), own.texts_json());
     let (description, request) = (Digest::of(own.description).hex(), Digest::of(own.request).hex());
+    let seal = Digests { texts: &texts, description: &description, request: &request }.seal(&epoch.head);
     let sql = format!(
-        "INSERT INTO proem_epoch ({HEAD}, texts, description, request) \
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 \
+        "INSERT INTO proem_epoch ({HEAD}, texts, description, request, seal) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 \
          WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
          ON CONFLICT DO NOTHING"
     );
-    let values: [Value<'_>; 14] = [
+    let values: [Value<'_>; 15] = [
         (conversation, Type::TEXT),
         (&number, Type::INT8),
         (reason, Type::TEXT),
@@ -134,6 +137,7 @@ pub(super) fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result
         (&texts, Type::TEXT),
         (&description, Type::TEXT),
         (&request, Type::TEXT),
+        (&seal, Type::TEXT),
     ];
     if transaction.execute_typed(&sql, &values)? == 0 {
         return Ok(false);

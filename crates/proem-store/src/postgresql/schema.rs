@@ -51,8 +51,10 @@ CREATE TABLE proem_template (
     written_at bigint NOT NULL
 );
 ",
-    // The epoch that a compaction opened: whoever commits it again gets the same answer.
-    "ALTER TABLE proem_compaction ADD COLUMN opened bigint;",
+    // The epoch that a compaction opened: whoever commits it again gets the same answer. The digest of a row.
+    "ALTER TABLE proem_compaction ADD COLUMN opened bigint;
+     ALTER TABLE proem_epoch ADD COLUMN seal text;
+     ALTER TABLE proem_template ADD COLUMN seal text;",
 ];
 
 /// What two servers that start at once agree on to go one after the other.

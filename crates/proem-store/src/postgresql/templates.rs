@@ -25,16 +25,22 @@ fn list_in(
 ) -> Result<Vec<TemplateVersion>, Failure> {
     let below = below.map_or(i64::MAX, signed);
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let sql = "SELECT version, text, author, written_at FROM proem_template WHERE version < $1 \
+    let sql = "SELECT version, text, author, written_at, seal FROM proem_template WHERE version < $1 \
         ORDER BY version DESC LIMIT $2";
     let rows = transaction.query_typed(sql, &[(&below, Type::INT8), (&most, Type::INT8)])?;
-    let version = |row: &Row| TemplateVersion {
-        version: unsigned(row.get(0)),
-        text: row.get(1),
-        author: row.get(2),
-        written_at: row.get(3),
-    };
-    Ok(rows.iter().map(version).collect())
+    Ok(rows.iter().map(version).collect::<Result<_, _>>()?)
+}
+
+fn version(row: &Row) -> Result<TemplateVersion, StoreError> {
+    let (version, text, author, written_at) = (unsigned(row.get(0)), row.get(1), row.get(2), row.get(3));
+    TemplateVersion { version, text, author, written_at }.checked(row.get(4))
+}
+
+/// Versions that are not what was written.
+pub(super) fn damaged(transaction: &mut Transaction<'_>) -> Result<Vec<String>, Failure> {
+    let sql = "SELECT version, text, author, written_at, seal FROM proem_template ORDER BY version";
+    let rows = transaction.query_typed(sql, &[])?;
+    Ok(rows.iter().filter_map(|row| version(row).err()).map(|error| error.to_string()).collect())
 }
 
 pub(super) fn put(
@@ -86,12 +92,13 @@ fn newest_template(transaction: &mut Transaction<'_>) -> Result<u64, Failure> {
 fn insert_template(transaction: &mut Transaction<'_>, template: &TemplateVersion) -> Result<(), Failure> {
     let TemplateVersion { version, text, author, written_at } = template;
     transaction.execute_typed(
-        "INSERT INTO proem_template (version, text, author, written_at) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO proem_template (version, text, author, written_at, seal) VALUES ($1, $2, $3, $4, $5)",
         &[
             (&signed(*version), Type::INT8),
             (text, Type::TEXT),
             (author, Type::TEXT),
             (written_at, Type::INT8),
+            (&template.seal(), Type::TEXT),
         ],
     )?;
     Ok(())

@@ -4,7 +4,7 @@ use proem_core::digest::Digest;
 use rusqlite::Connection;
 
 use super::rows::whole;
-use super::{Failure, SqliteStore};
+use super::{Failure, SqliteStore, templates};
 use crate::StoreError;
 
 pub(super) fn check(store: &SqliteStore) -> Result<Vec<String>, StoreError> {
@@ -16,6 +16,7 @@ pub(super) fn check(store: &SqliteStore) -> Result<Vec<String>, StoreError> {
         found.extend(missing_blobs(connection)?);
         found.extend(missing_epochs(connection)?);
         found.extend(damaged_epochs(connection)?);
+        found.extend(templates::damaged(connection)?);
         Ok(found)
     })
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Failure;
 use crate::StoreError;
-use crate::record::{Epoch, EpochHead};
+use crate::record::{Digests, Epoch, EpochHead};
 
 pub(super) const HEAD: &str =
     "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
@@ -56,14 +56,17 @@ pub(super) fn whole(
     condition: &str,
     values: &[&dyn rusqlite::ToSql],
 ) -> Result<Option<Epoch>, Failure> {
-    let sql = format!("SELECT {HEAD}, texts, description, request FROM epoch WHERE {condition}");
+    let sql = format!("SELECT {HEAD}, texts, description, request, seal FROM epoch WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql)?;
     let found = statement
-        .query_row(values, |row| Ok((head(row)?, row.get(11)?, row.get(12)?, row.get(13)?)))
+        .query_row(values, |row| {
+            let digests: [String; 3] = [row.get(11)?, row.get(12)?, row.get(13)?];
+            Ok((head(row)?, digests, row.get::<_, Option<String>>(14)?))
+        })
         .optional()?;
-    let Some((head, texts, description, request)): Option<(EpochHead, String, String, String)> = found else {
-        return Ok(None);
-    };
+    let Some((head, [texts, description, request], seal)) = found else { return Ok(None) };
+    let digests = Digests { texts: &texts, description: &description, request: &request };
+    digests.check(&head, seal.as_deref())?;
     let prompt =
         StoredPrompt { texts: texts_of(connection, &texts)?, description: blob(connection, &description)? };
     Ok(Some(Epoch { head, prompt, request: blob(connection, &request)? }))
@@ -94,9 +97,13 @@ pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(),
         has_turn,
         opened_at,
     } = &epoch.head;
+    let (texts, description) = (blobs.texts_json(), Digest::of(blobs.description).hex());
+    let request = Digest::of(blobs.request).hex();
+    let seal = Digests { texts: &texts, description: &description, request: &request }.seal(&epoch.head);
     transaction
         .prepare_cached(&format!(
-            "INSERT INTO epoch ({HEAD}, texts, description, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+            "INSERT INTO epoch ({HEAD}, texts, description, request, seal) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
         ))?
         .execute(params![
             conversation,
@@ -110,9 +117,10 @@ pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(),
             model,
             has_turn,
             opened_at,
-            blobs.texts_json(),
-            Digest::of(blobs.description).hex(),
-            Digest::of(blobs.request).hex(),
+            texts,
+            description,
+            request,
+            seal,
         ])?;
     transaction
         .prepare_cached(

@@ -58,8 +58,10 @@ CREATE TABLE template (
     written_at INTEGER NOT NULL
 ) STRICT;
 ",
-    // The epoch that a compaction opened: whoever commits it again gets the same answer.
-    "ALTER TABLE compaction ADD COLUMN opened INTEGER;",
+    // The epoch that a compaction opened: whoever commits it again gets the same answer. The digest of a row.
+    "ALTER TABLE compaction ADD COLUMN opened INTEGER;
+     ALTER TABLE epoch ADD COLUMN seal TEXT;
+     ALTER TABLE template ADD COLUMN seal TEXT;",
 ];
 
 fn version(connection: &Connection) -> rusqlite::Result<(i32, i32)> {

@@ -1,6 +1,6 @@
 //! Versions of the template.
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{Failure, SqliteStore};
 use crate::StoreError;
@@ -15,13 +15,37 @@ pub(super) fn list(
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     store.read(|connection| {
         let mut statement = connection.prepare_cached(
-            "SELECT version, text, author, written_at FROM template WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
+            "SELECT version, text, author, written_at, seal FROM template WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
         )?;
-        let row = |row: &Row<'_>| {
-            Ok(TemplateVersion { version: row.get(0)?, text: row.get(1)?, author: row.get(2)?, written_at: row.get(3)? })
-        };
-        Ok(statement.query_map(params![below, most], row)?.collect::<Result<_, _>>()?)
+        let mut rows = statement.query(params![below, most])?;
+        let mut versions = Vec::new();
+        while let Some(row) = rows.next()? {
+            versions.push(version(row)?);
+        }
+        Ok(versions)
     })
+}
+
+fn version(row: &Row<'_>) -> Result<TemplateVersion, Failure> {
+    let (version, text, author, written_at) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+    let seal: Option<String> = row.get(4)?;
+    Ok(TemplateVersion { version, text, author, written_at }.checked(seal.as_deref())?)
+}
+
+/// Versions that are not what was written.
+pub(super) fn damaged(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let mut statement = connection
+        .prepare("SELECT version, text, author, written_at, seal FROM template ORDER BY version")?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        match version(row) {
+            Ok(_) => {}
+            Err(Failure::Store(error)) => found.push(error.to_string()),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn put(
@@ -63,8 +87,8 @@ fn newest_template(transaction: &Transaction<'_>) -> Result<u64, Failure> {
 fn insert_template(transaction: &Transaction<'_>, template: &TemplateVersion) -> Result<(), Failure> {
     let TemplateVersion { version, text, author, written_at } = template;
     transaction.execute(
-        "INSERT INTO template (version, text, author, written_at) VALUES (?1, ?2, ?3, ?4)",
-        params![version, text, author, written_at],
+        "INSERT INTO template (version, text, author, written_at, seal) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![version, text, author, written_at, template.seal()],
     )?;
     Ok(())
 }

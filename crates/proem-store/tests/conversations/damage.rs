@@ -111,18 +111,45 @@ fn a_byte_that_flipped_on_the_disk_is_found() {
 
 #[test]
 fn an_epoch_that_does_not_fit_its_digest_is_found() {
-    let said = after("UPDATE epoch SET digest = fingerprint WHERE conversation = 'c' AND number = 2");
+    let said =
+        after("UPDATE epoch SET seal = NULL, digest = fingerprint WHERE conversation = 'c' AND number = 2");
     assert_eq!(said, format!("epoch 2 of `c` is damaged: its prompt is not that of its digest\n{HINT}"));
 }
 
 #[test]
 fn an_epoch_without_its_texts_is_found() {
-    let said = after("UPDATE epoch SET texts = '{}' WHERE conversation = 'c' AND number = 2");
+    let said = after("UPDATE epoch SET seal = NULL, texts = '{}' WHERE conversation = 'c' AND number = 2");
     let expected =
         format!("epoch 2 of `c` is damaged: the sources of the system carrier do not fit its text\n{HINT}");
     assert_eq!(said, expected);
-    let said = after("UPDATE epoch SET texts = '[' WHERE conversation = 'c' AND number = 2");
+    let said = after("UPDATE epoch SET seal = NULL, texts = '[' WHERE conversation = 'c' AND number = 2");
     assert!(said.starts_with("the list of an epoch's texts is damaged: "), "{said}");
+}
+
+/// What stands beside the texts is as safe as they are.
+#[test]
+fn a_row_that_is_not_what_was_written_is_found() {
+    for change in
+        ["reason = 'x'", "fingerprint = 'x'", "cwd = '/'", "model = 'm'", "opened_at = 1", "engine = '9'"]
+    {
+        let said = after(&format!("UPDATE epoch SET {change} WHERE conversation = 'c' AND number = 2"));
+        let expected =
+            format!("epoch 2 of `c` is damaged: what is said about it is not what was written\n{HINT}");
+        assert_eq!(said, expected, "{change}");
+    }
+    let site = laid();
+    site.sqlite().put_template("mine", Some("me"), None).unwrap();
+    for change in ["text = 'other'", "author = NULL", "written_at = 1"] {
+        let sql = format!("UPDATE template SET {change}");
+        Connection::open(site.database()).unwrap().execute(&sql, []).unwrap();
+        let error = site.sqlite().template().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "version 1 of the template is damaged: it is not what was written",
+            "{change}"
+        );
+        assert_eq!(site.sqlite().check().unwrap(), [error.to_string()], "{change}");
+    }
 }
 
 /// The texts of another epoch are whole, and still not the ones.

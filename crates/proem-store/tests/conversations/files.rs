@@ -187,7 +187,12 @@ fn tables_of_an_earlier_proem_are_brought_up_to_date() {
     let before = store.current("c").unwrap();
     drop(store);
     let connection = Connection::open(site.database()).unwrap();
-    connection.execute_batch("ALTER TABLE compaction DROP COLUMN opened; PRAGMA user_version = 1").unwrap();
+    connection
+        .execute_batch(
+            "ALTER TABLE compaction DROP COLUMN opened; ALTER TABLE epoch DROP COLUMN seal; \
+         ALTER TABLE template DROP COLUMN seal; PRAGMA user_version = 1",
+        )
+        .unwrap();
     drop(connection);
     let paths = [site.database(), site.database()];
     let opened: Vec<_> = paths.map(|path| thread::spawn(move || SqliteStore::open(&path))).into();
