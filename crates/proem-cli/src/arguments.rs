@@ -29,6 +29,12 @@ pub(crate) enum Command {
     Build(Build),
     /// Show the prompt as a tree: sections, the source of every byte, files, notes
     Explain(Explain),
+    /// Say where a text of the prompt comes from, or why a file's text is not in it
+    Why(Why),
+    /// Say where two prompts part, whose byte it is, why, and what it costs
+    Diff(Diff),
+    /// Compare a conversation's frozen prompt with what would be built now; changes nothing
+    Drift(Drift),
     /// Show everything that the model sees in one turn: system prompt, messages, tools
     Turn(TurnCommand),
     /// Follow a conversation through a provider's cache: what is read, written, and paid in full
@@ -157,6 +163,69 @@ pub(crate) struct Serve {
     /// Folder with the built editor, for those who work on it [default: the one in the binary]
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) web: Option<PathBuf>,
+}
+
+/// A text, a byte or a line of a prompt.
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// Text to look for
+    #[arg(value_name = "TEXT", required_unless_present_any = ["byte", "line"], conflicts_with_all = ["byte", "line"])]
+    pub(crate) text: Option<String>,
+    /// Byte of the carrier, from 0
+    #[arg(long, value_name = "N", conflicts_with = "line")]
+    pub(crate) byte: Option<usize>,
+    /// Line of the carrier, from 1
+    #[arg(long, value_name = "N")]
+    pub(crate) line: Option<usize>,
+    /// Carrier that `--byte` and `--line` count in
+    #[arg(long, value_name = "CARRIER", default_value = "system", value_parser = ["system", "developer", "first_user", "turn"])]
+    pub(crate) carrier: String,
+    #[command(flatten)]
+    pub(crate) prompt: PromptFlags,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// Two prompts.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// First prompt: a file with a request or with a saved build (`build --format json`), `CONVERSATION@EPOCH`,
+    /// `CONVERSATION`, or `now`
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+    /// Second prompt, named in the same way
+    #[arg(value_name = "B", default_value = "now")]
+    pub(crate) b: String,
+    #[command(flatten)]
+    pub(crate) prompt: PromptFlags,
+    #[command(flatten)]
+    pub(crate) store: StoreFlags,
+    /// How much text to show around differences; `0` leaves the text out
+    #[arg(long, value_name = "LINES", default_value_t = 3)]
+    pub(crate) context: usize,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// A conversation against the present.
+#[derive(Debug, Args)]
+pub(crate) struct Drift {
+    /// Conversation
+    #[arg(value_name = "CONVERSATION")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) store: StoreFlags,
+    /// Model whose prices count [default: the conversation's]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How much text to show around differences; `0` leaves the text out
+    #[arg(long, value_name = "LINES", default_value_t = 3)]
+    pub(crate) context: usize,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
 }
 
 /// Which store.

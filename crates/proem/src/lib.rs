@@ -19,6 +19,7 @@ mod collect;
 pub mod config;
 pub mod deliver;
 mod discover;
+pub mod doctor;
 mod engine;
 mod error;
 mod file;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};
 use proem_core::frozen::{Frozen, Pieces, Placed};
-use proem_core::note::{Code, Note, Severity};
+use proem_core::note::{Code, Fix, Note, Severity};
 use proem_core::rendered::{Rendered, Span};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -86,6 +86,8 @@ struct StoredNote {
     hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<StoredSource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fix: Option<(usize, usize, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -205,15 +207,16 @@ fn store_note(note: &Note) -> StoredNote {
         message: note.message.clone(),
         hint: note.hint.clone(),
         source: note.source.as_ref().map(store_source),
+        fix: note.fix.as_ref().map(|fix| (fix.bytes.start, fix.bytes.end, fix.text.clone())),
     }
 }
 
 /// Notes of a code that this proem does not know are of no use to it.
 fn restore_note(stored: StoredNote) -> Option<Note> {
     let code = Code::named(&stored.code)?;
-    let StoredNote { severity, message, hint, source, .. } = stored;
-    // A change was for the author of the text, then.
-    Some(Note { code, severity, message, hint, source: source.map(restore_source), fix: None })
+    let StoredNote { severity, message, hint, source, fix, .. } = stored;
+    let fix = fix.map(|(start, end, text)| Fix { bytes: start..end, text });
+    Some(Note { code, severity, message, hint, source: source.map(restore_source), fix })
 }
 
 fn store_considered(considered: Considered) -> StoredConsidered {

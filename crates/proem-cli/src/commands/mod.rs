@@ -3,6 +3,8 @@
 mod build;
 mod config;
 mod conversation;
+mod diff;
+mod drift;
 mod explain;
 mod init;
 mod pages;
@@ -15,6 +17,7 @@ mod stats;
 mod store;
 mod turn;
 mod vars;
+mod why;
 
 use crate::arguments::Command;
 use crate::failure::Failure;
@@ -24,6 +27,9 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Build(arguments) => build::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
+        Command::Drift(arguments) => drift::run(arguments),
+        Command::Why(arguments) => why::run(arguments),
         Command::Turn(arguments) => turn::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Skills(command) => skills::run(command),

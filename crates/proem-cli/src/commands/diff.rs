@@ -1,0 +1,238 @@
+//! `proem diff`: where two prompts part, whose byte it is, why, and what it costs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anstyle::{AnsiColor, Style};
+use proem::doctor::{Comparison, ComparisonShape, Difference, Lost, Owner, Snapshot, compare, lost};
+use proem::models::{Model, Models};
+use proem::tokens::Tokenizer;
+use proem::{Caller, Engine, Request};
+use proem_core::carrier::Carrier;
+use proem_core::limit::REQUEST_BYTES_MAX;
+use proem_store::{Conversations, Kept};
+use similar::{ChangeTag, TextDiff};
+
+use super::request::prompt_request;
+use super::store::open;
+use crate::arguments::{Diff, Format, StoreFlags};
+use crate::failure::Failure;
+use crate::input;
+use crate::terminal::{print, print_json, visible, visible_line};
+
+/// Largest saved build: a prompt and the sources of its bytes.
+const SAVED_BYTES_MAX: usize = 64 << 20;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
+    let now = || prompt_request(&arguments.prompt);
+    let side = |name: &str| side(name, &now, &arguments.store);
+    let (a, b) = (side(&arguments.a)?, side(&arguments.b)?);
+    let model =
+        arguments.prompt.request.model.clone().or_else(|| b.model.clone()).or_else(|| a.model.clone());
+    let request = Request { model: model.clone(), ..Request::default() };
+    report(&Report { a: &a, b: &b, request: &request, context: arguments.context, format: arguments.format })
+}
+
+/// One prompt, by what the user calls it.
+fn side(
+    name: &str,
+    now: &dyn Fn() -> Result<Request, Failure>,
+    store: &StoreFlags,
+) -> Result<Snapshot, Failure> {
+    if name == "now" {
+        return built(name, &now()?);
+    }
+    let path = Path::new(name);
+    if path.is_file() || name == "-" {
+        let text = input::read(path, "prompt", SAVED_BYTES_MAX)?;
+        if is_saved(&text) {
+            return Snapshot::read(name, &text).map_err(|error| Failure::Input {
+                what: "saved build",
+                path: name.to_owned(),
+                why: error.to_string(),
+            });
+        }
+        if text.len() > REQUEST_BYTES_MAX {
+            let why = format!("it is no saved build, and a request has at most {REQUEST_BYTES_MAX} bytes");
+            return Err(Failure::Input { what: "request", path: name.to_owned(), why });
+        }
+        return built(name, &Request::from_json(&text)?);
+    }
+    epoch(name, store)
+}
+
+fn is_saved(text: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Sign {
+        #[serde(rename = "carriers")]
+        _carriers: serde::de::IgnoredAny,
+        #[serde(rename = "prefix_bytes")]
+        _prefix_bytes: serde::de::IgnoredAny,
+    }
+    serde_json::from_str::<Sign>(text).is_ok()
+}
+
+fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
+    let build = proem::build(request, Caller::User)?;
+    Ok(Snapshot::of(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
+}
+
+/// An epoch of a conversation.
+fn epoch(name: &str, store: &StoreFlags) -> Result<Snapshot, Failure> {
+    let (id, number) = match name.rsplit_once('@') {
+        Some((id, number)) => (id, number.parse::<u64>().ok()),
+        None => (name, None),
+    };
+    let missing = || Failure::Server {
+        message: format!("`{name}` is no file, and no conversation or epoch of the store"),
+        hint: "name a request file, a saved build, `CONVERSATION@EPOCH`, or `now`".into(),
+    };
+    if name.contains('@') && number.is_none() || !proem_store::is_conversation_id(id) {
+        return Err(missing());
+    }
+    let conversations = Conversations::new(open(store)?.into(), Engine::new());
+    let kept = match number {
+        Some(number) => conversations.epoch(id, number)?.map(Arc::new),
+        None => conversations.current(id)?,
+    };
+    let kept = kept.ok_or_else(missing)?;
+    Ok(frozen(name, &kept))
+}
+
+/// A kept epoch as one side.
+pub(super) fn frozen(name: &str, kept: &Kept) -> Snapshot {
+    let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
+    Snapshot::of(name, &kept.frozen, &request, Some(&kept.head.engine))
+}
+
+/// What is to be told.
+pub(super) struct Report<'r> {
+    pub(super) a: &'r Snapshot,
+    pub(super) b: &'r Snapshot,
+    pub(super) request: &'r Request,
+    pub(super) context: usize,
+    pub(super) format: Format,
+}
+
+pub(super) fn report(report: &Report<'_>) -> Result<(), Failure> {
+    let Report { a, b, request, .. } = report;
+    let models = Models::load(request, Caller::User)?;
+    let model = request.model.as_deref().and_then(|name| models.find(name));
+    let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
+    let comparison = compare(a, b, tokenizer);
+    let lost = lost(&comparison, model);
+    if report.format == Format::Json {
+        let names = (a.name.as_str(), b.name.as_str());
+        let shape = ComparisonShape::of(names, &comparison, &lost, request.model.as_deref(), &models.as_of);
+        return print_json(&shape);
+    }
+    let mut text = summary(report, &comparison, &lost, &models.as_of);
+    if report.context > 0 {
+        text.push_str(&texts(a, b, report.context));
+    }
+    print(&text)
+}
+
+fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &str) -> String {
+    let (a, b) = (visible_line(&report.a.name), visible_line(&report.b.name));
+    let Some(first) = comparison.differences.first() else {
+        return format!(
+            "{a} and {b} are the same: {} bytes that a cache can hold\n",
+            comparison.common_bytes
+        );
+    };
+    let mut text = format!("{BOLD}{}{BOLD:#}\n\n", visible_line(&capitalised(&first.cause.to_string())));
+    let mut row = |title: &str, value: &str| text.push_str(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"));
+    row("common prefix", &format!("{} bytes, {} tokens", comparison.common_bytes, comparison.common_tokens));
+    row("parts at", &format!("byte {} of the {}", first.byte, place(first)));
+    row("in A", &described(first.a.as_ref(), &a));
+    row("in B", &described(first.b.as_ref(), &b));
+    row("reason", first.reason.word());
+    let money = match (lost.usd, &report.request.model) {
+        (Some(usd), Some(model)) => format!(", ${usd:.6} with {model} (prices of {as_of})"),
+        (None, Some(model)) => format!(", no price is known for {}", visible_line(model)),
+        (_, None) => "; name a model with `--model` for its price".to_owned(),
+    };
+    row("lost per call", &format!("{} tokens{money}", lost.tokens));
+    if comparison.differences.len() > 1 {
+        text.push_str(&format!("\n{DIM}further{DIM:#}\n"));
+        for further in comparison.differences.iter().skip(1) {
+            let cause = visible_line(&further.cause.to_string());
+            text.push_str(&format!(
+                "  {:<8}  {} at byte {}: {cause}\n",
+                further.kind.word(),
+                place(further),
+                further.byte
+            ));
+        }
+    }
+    text
+}
+
+fn place(difference: &Difference) -> String {
+    match difference.carrier {
+        Some(carrier) => format!("{} carrier", carrier.word()),
+        None => "tools".into(),
+    }
+}
+
+fn described(owner: Option<&Owner>, side: &str) -> String {
+    match owner {
+        None => format!("nothing of it ({side})"),
+        Some(owner) => {
+            let section = owner.section.as_ref().map_or_else(String::new, |id| format!(", section {id}"));
+            visible_line(&format!("{}{section}", owner.describe()))
+        }
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().filter(char::is_ascii_lowercase);
+    first
+        .map_or_else(|| text.to_owned(), |first| first.to_ascii_uppercase().to_string() + characters.as_str())
+}
+
+/// The texts that differ, line by line.
+fn texts(a: &Snapshot, b: &Snapshot, context: usize) -> String {
+    let mut shown = String::new();
+    for carrier in Carrier::ALL {
+        let find = |side: &Snapshot| {
+            side.carriers
+                .iter()
+                .find(|text| text.carrier == carrier)
+                .map(|text| text.text.clone())
+                .unwrap_or_default()
+        };
+        let (before, after) = (find(a), find(b));
+        if before != after {
+            shown.push_str(&format!("\n{DIM}--- {}{DIM:#}\n", carrier.word()));
+            shown.push_str(&hunks(&before, &after, context));
+        }
+    }
+    shown
+}
+
+fn hunks(before: &str, after: &str, context: usize) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let mut shown = String::new();
+    for (index, group) in diff.grouped_ops(context).iter().enumerate() {
+        if index > 0 {
+            shown.push_str(&format!("{DIM}…{DIM:#}\n"));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, style) = match change.tag() {
+                ChangeTag::Delete => ("-", AnsiColor::Red.on_default()),
+                ChangeTag::Insert => ("+", AnsiColor::Green.on_default()),
+                ChangeTag::Equal => (" ", Style::new()),
+            };
+            let line = change.value();
+            let end = if line.ends_with('\n') { "" } else { " (no line break)" };
+            shown.push_str(&format!("{style}{sign}{}{end}{style:#}\n", visible(line.trim_end_matches('\n'))));
+        }
+    }
+    shown
+}

@@ -1,0 +1,13 @@
+//! What broke the cache: two prompts against each other, and whose byte it was.
+
+mod cause;
+mod compare;
+mod shape;
+mod snapshot;
+mod units;
+pub mod why;
+
+pub use cause::{Cause, Reason};
+pub use compare::{Comparison, Difference, Kind, Lost, Owner, compare, lost};
+pub use shape::ComparisonShape;
+pub use snapshot::{CarrierText, Snapshot, SnapshotError, ToolSet};

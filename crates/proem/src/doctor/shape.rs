@@ -1,0 +1,127 @@
+//! A comparison in JSON, for programs.
+
+use proem_core::source::Source;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::compare::{Comparison, Difference, Lost, Owner};
+use crate::wire::SourceShape;
+
+/// Two prompts against each other.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "proem diff")]
+pub struct ComparisonShape<'c> {
+    /// What the first one is called.
+    pub a: &'c str,
+    /// What the second one is called.
+    pub b: &'c str,
+    /// What both share, from the first byte of the cached prefix on.
+    pub common_prefix: CommonShape,
+    /// Where they part; missing when the bytes are the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_difference: Option<DifferenceShape<'c>>,
+    /// What else differs, in order.
+    pub further: Vec<DifferenceShape<'c>>,
+    /// What one call loses.
+    pub lost: LostShape<'c>,
+}
+
+/// What two prompts share.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommonShape {
+    /// In bytes.
+    pub bytes: usize,
+    /// In tokens.
+    pub tokens: usize,
+}
+
+/// Something that differs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DifferenceShape<'c> {
+    /// `changed`, `added`, `removed` or `moved`.
+    pub kind: &'static str,
+    /// The carrier, or `tools`.
+    pub place: &'static str,
+    /// The first byte there that differs.
+    pub byte: usize,
+    /// Whose bytes stand there in the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<OwnerShape<'c>>,
+    /// Whose bytes stand there in the second one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<OwnerShape<'c>>,
+    /// Why, as a stable word.
+    pub cause: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+    /// The provider's word for it.
+    pub reason: &'static str,
+}
+
+/// Whose bytes they are.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OwnerShape<'c> {
+    /// The section.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section: Option<&'c str>,
+    /// The source.
+    pub source: SourceShape<'c>,
+    /// Its line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+/// What one call loses.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LostShape<'c> {
+    /// Tokens that are not read from the cache.
+    pub tokens: usize,
+    /// What they cost more because of that, in dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// The model, if one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'c str>,
+    /// The day of the prices.
+    pub prices_as_of: &'c str,
+}
+
+impl<'c> ComparisonShape<'c> {
+    /// Puts a comparison into this shape.
+    #[must_use]
+    pub fn of(
+        names: (&'c str, &'c str),
+        comparison: &'c Comparison,
+        lost: &Lost,
+        model: Option<&'c str>,
+        prices_as_of: &'c str,
+    ) -> Self {
+        let mut all = comparison.differences.iter().map(difference);
+        Self {
+            a: names.0,
+            b: names.1,
+            common_prefix: CommonShape { bytes: comparison.common_bytes, tokens: comparison.common_tokens },
+            first_difference: all.next(),
+            further: all.collect(),
+            lost: LostShape { tokens: lost.tokens, usd: lost.usd, model, prices_as_of },
+        }
+    }
+}
+
+fn difference(found: &Difference) -> DifferenceShape<'_> {
+    DifferenceShape {
+        kind: found.kind.word(),
+        place: found.place(),
+        byte: found.byte,
+        a: found.a.as_ref().map(owner),
+        b: found.b.as_ref().map(owner),
+        cause: found.cause.word(),
+        message: found.cause.to_string(),
+        reason: found.reason.word(),
+    }
+}
+
+fn owner(owner: &Owner) -> OwnerShape<'_> {
+    let source: &Source = &owner.source;
+    OwnerShape { section: owner.section.as_deref(), source: SourceShape::of(source), line: owner.line }
+}

@@ -1,0 +1,251 @@
+//! One side of a comparison: a prompt as a cache would hold it, wherever it comes from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
+use proem_core::frozen::{Body, Frozen};
+use proem_core::rendered::Span;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::Place;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::canonical::canonical_json;
+use crate::fingerprint::canonical_tools;
+use crate::request::{Request, Tool};
+
+/// A prompt as a cache would hold it.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// What the user calls it.
+    pub name: String,
+    /// The profile that it was built by.
+    pub profile: String,
+    /// The version of proem that built it, where that is known.
+    pub engine: Option<String>,
+    /// The model that it was built for, where that is known.
+    pub model: Option<String>,
+    /// The tools that go with it.
+    pub tools: ToolSet,
+    /// The texts that are frozen, in the order in which a provider reads them.
+    pub carriers: Vec<CarrierText>,
+}
+
+/// A carrier's frozen text.
+#[derive(Debug, Clone)]
+pub struct CarrierText {
+    /// The carrier.
+    pub carrier: Carrier,
+    /// The text.
+    pub text: String,
+    /// Where its bytes come from, in order, without gap or overlap.
+    pub spans: Vec<Span>,
+    /// The sections: names and bytes.
+    pub sections: Vec<(String, std::ops::Range<usize>)>,
+}
+
+impl CarrierText {
+    /// The section that a byte lies in.
+    #[must_use]
+    pub fn section(&self, byte: usize) -> Option<&str> {
+        let holds = |(_, bytes): &&(String, std::ops::Range<usize>)| bytes.contains(&byte);
+        self.sections.iter().find(holds).map(|(id, _)| id.as_str())
+    }
+}
+
+/// The tools of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSet {
+    /// Each by name, in canonical form, in the order in which they are sent.
+    Known(Vec<(String, String)>),
+    /// Only the digest of them all is known.
+    Digest(String),
+}
+
+impl ToolSet {
+    fn of(tools: &[Tool]) -> Self {
+        let canonical = |tool: &Tool| {
+            let value = serde_json::to_value(tool).unwrap_or(Value::Null);
+            (tool.name.clone(), canonical_json(&value))
+        };
+        Self::Known(tools.iter().map(canonical).collect())
+    }
+
+    /// The text that stands for them in the cached prefix.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Known(tools) => tools.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n"),
+            Self::Digest(digest) => digest.clone(),
+        }
+    }
+}
+
+/// Why a text is no prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotError(pub String);
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl Snapshot {
+    /// A frozen prompt and the request that it was built for.
+    #[must_use]
+    pub fn of(name: &str, frozen: &Frozen, request: &Request, engine: Option<&str>) -> Self {
+        Self {
+            name: name.to_owned(),
+            profile: frozen.profile().to_owned(),
+            engine: engine.map(str::to_owned),
+            model: request.model.clone(),
+            tools: ToolSet::of(request.tools.as_deref().unwrap_or_default()),
+            carriers: carriers(frozen.body()),
+        }
+    }
+
+    /// A prompt as `proem build --format json` wrote it.
+    pub fn read(name: &str, json: &str) -> Result<Self, SnapshotError> {
+        let saved: Saved = serde_json::from_str(json)
+            .map_err(|error| SnapshotError(format!("{name} is no saved build: {error}")))?;
+        let digest = saved.fingerprint.map_or_else(String::new, |fingerprint| fingerprint.tools);
+        let tools = if digest.is_empty() || digest == Digest::of(canonical_tools(&[]).as_bytes()).hex() {
+            ToolSet::Known(Vec::new())
+        } else {
+            ToolSet::Digest(digest)
+        };
+        let mut carriers = Vec::new();
+        for carrier in frozen_carriers() {
+            let Some(whole) = saved.carriers.get(carrier.word()) else { continue };
+            let end =
+                if carrier == Carrier::System { saved.prefix_bytes.min(whole.len()) } else { whole.len() };
+            let text = whole
+                .get(..end)
+                .ok_or_else(|| SnapshotError(format!("{name}: `prefix_bytes` splits a character")))?;
+            let own = |found: &&SavedSpan| found.carrier == carrier.word() && found.start < end;
+            carriers.push(CarrierText {
+                carrier,
+                text: text.to_owned(),
+                spans: saved.spans.iter().filter(own).map(|span| span.restore(end)).collect(),
+                sections: saved
+                    .sections
+                    .iter()
+                    .filter(|one| one.carrier == carrier.word() && one.start < end)
+                    .map(|one| (one.id.clone(), one.start..one.end.min(end)))
+                    .collect(),
+            });
+        }
+        Ok(Self { name: name.to_owned(), profile: saved.profile, engine: None, model: None, tools, carriers })
+    }
+}
+
+/// The carriers whose text is frozen: that of a turn is new each time, behind everything cached.
+fn frozen_carriers() -> impl Iterator<Item = Carrier> {
+    Carrier::ALL.into_iter().filter(|carrier| *carrier != Carrier::Turn)
+}
+
+fn carriers(body: &Body) -> Vec<CarrierText> {
+    let of = |carrier: Carrier| {
+        let text = body.text(carrier)?.to_owned();
+        let sections = body.sections().iter().filter(|section| section.carrier == carrier);
+        Some(CarrierText {
+            carrier,
+            text,
+            spans: body.spans(carrier).to_vec(),
+            sections: sections.map(|section| (section.id.clone(), section.bytes.clone())).collect(),
+        })
+    };
+    frozen_carriers().filter_map(of).collect()
+}
+
+/// What is read of a saved build.
+#[derive(Deserialize)]
+struct Saved {
+    profile: String,
+    carriers: BTreeMap<String, String>,
+    prefix_bytes: usize,
+    #[serde(default)]
+    fingerprint: Option<SavedFingerprint>,
+    #[serde(default)]
+    sections: Vec<SavedSection>,
+    #[serde(default)]
+    spans: Vec<SavedSpan>,
+}
+
+#[derive(Deserialize)]
+struct SavedFingerprint {
+    tools: String,
+}
+
+#[derive(Deserialize)]
+struct SavedSection {
+    id: String,
+    carrier: String,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Deserialize)]
+struct SavedSpan {
+    carrier: String,
+    start: usize,
+    end: usize,
+    stability: Stability,
+    source: SavedSource,
+    #[serde(default)]
+    template: Option<SavedSource>,
+}
+
+impl SavedSpan {
+    fn restore(&self, end: usize) -> Span {
+        Span {
+            bytes: self.start..self.end.min(end),
+            source: self.source.restore(),
+            template: self.template.as_ref().map(SavedSource::restore),
+            included_from: Vec::new(),
+            stability: self.stability,
+        }
+    }
+}
+
+/// A source of any kind, with the fields that kinds have.
+#[derive(Deserialize)]
+struct SavedSource {
+    kind: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    key: String,
+    #[serde(default)]
+    field: String,
+    #[serde(default)]
+    profile: String,
+    #[serde(default)]
+    line: Option<usize>,
+    #[serde(default)]
+    column: Option<usize>,
+}
+
+impl SavedSource {
+    fn restore(&self) -> Source {
+        let place = self.line.map(|line| Place { line, column: self.column.unwrap_or(1) });
+        let path = self.path.clone().unwrap_or_default();
+        match self.kind.as_str() {
+            "file" => Source::File { path, place },
+            "variable" => Source::Variable { key: self.key.clone(), path: self.path.clone() },
+            "request" => Source::Request { field: self.field.clone(), place },
+            "pack" => Source::Pack { path, key: self.key.clone(), place },
+            "profile" => Source::Profile { profile: self.profile.clone(), key: self.key.clone() },
+            "hook" => Source::Hook { name: self.name.clone() },
+            _ => Source::BuiltIn { name: self.name.clone(), place },
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A carrier's text as a list of what its sources put there, so that two texts can be aligned by source before they are
+//! compared by byte.
+
+use std::ops::Range;
+
+use proem_core::rendered::Span;
+use proem_core::source::Source;
+
+use super::snapshot::CarrierText;
+
+/// Neighbouring bytes of one section and one source.
+#[derive(Debug, Clone)]
+pub(super) struct Unit<'t> {
+    pub(super) key: Key,
+    pub(super) bytes: Range<usize>,
+    pub(super) text: &'t str,
+    /// The first span, which has the place in the source.
+    pub(super) first: &'t Span,
+}
+
+/// What two units must share to be the same one at different times.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    pub(super) section: Option<String>,
+    /// The source without a place, in words.
+    pub(super) source: String,
+}
+
+pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    for span in &carrier.spans {
+        let key = Key {
+            section: carrier.section(span.bytes.start).map(str::to_owned),
+            source: span.source.without_place().to_string(),
+        };
+        if let Some(last) = units.last_mut().filter(|last| last.key == key) {
+            last.bytes.end = span.bytes.end;
+            last.text = carrier.text.get(last.bytes.clone()).unwrap_or_default();
+            continue;
+        }
+        let text = carrier.text.get(span.bytes.clone()).unwrap_or_default();
+        units.push(Unit { key, bytes: span.bytes.clone(), text, first: span });
+    }
+    units
+}
+
+/// Tells whether a source brings content, and does not only stand around it.
+pub(super) const fn is_content(source: &Source) -> bool {
+    !matches!(source, Source::Profile { .. } | Source::BuiltIn { .. })
+}

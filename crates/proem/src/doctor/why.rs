@@ -1,0 +1,163 @@
+//! Where a text of the prompt comes from; and for one that is not in it, which file has it and why that was not used.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::carrier::Carrier;
+use proem_core::considered::{Considered, Outcome};
+use proem_core::frozen::Body;
+use proem_core::rendered::Span;
+
+use crate::engine::Build;
+use crate::file::{Cap, ReadPolicy, read_utf8};
+
+/// Most places that are told.
+pub const FOUND_MAX: usize = 100;
+
+/// Files that agents read and that a profile may not.
+const ELSEWHERE: [&str; 9] = [
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    ".cursorrules",
+    ".github/copilot-instructions.md",
+    ".goosehints",
+    ".rules",
+];
+
+/// Most of a file that is searched.
+const FILE: Cap = Cap { bytes_max: 1 << 20, words: "1 MiB" };
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question<'q> {
+    /// A text.
+    Text(&'q str),
+    /// A byte of a carrier.
+    Byte(Carrier, usize),
+    /// A line of a carrier, from 1.
+    Line(Carrier, usize),
+}
+
+/// Bytes of the prompt that were asked for.
+#[derive(Debug)]
+pub struct Place<'b> {
+    /// The carrier.
+    pub carrier: Carrier,
+    /// The bytes in the carrier's text.
+    pub bytes: std::ops::Range<usize>,
+    /// The line that they begin in, from 1.
+    pub line: usize,
+    /// The section.
+    pub section: Option<&'b str>,
+    /// Where they come from, in order.
+    pub spans: Vec<&'b Span>,
+    /// Whether they are part of what is frozen.
+    pub is_frozen: bool,
+}
+
+/// A file that has a text which the prompt has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// Why it is not in the prompt.
+    pub why: String,
+}
+
+/// Finds what was asked for in a prompt.
+#[must_use]
+pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
+    let mut found = Vec::new();
+    for (carrier, text) in build.whole.carriers() {
+        let ranges = match question {
+            Question::Text("") => Vec::new(),
+            Question::Text(wanted) => {
+                text.match_indices(wanted).map(|(at, wanted)| at..at + wanted.len()).collect()
+            }
+            Question::Byte(own, byte) if *own == carrier => {
+                Some(*byte..*byte + 1).filter(|_| *byte < text.len()).into_iter().collect()
+            }
+            Question::Line(own, line) if *own == carrier => line_of(text, *line).into_iter().collect(),
+            Question::Byte(..) | Question::Line(..) => Vec::new(),
+        };
+        let left = FOUND_MAX - found.len();
+        found.extend(ranges.into_iter().take(left).map(|bytes| place(build, carrier, text, bytes)));
+    }
+    found
+}
+
+fn line_of(text: &str, wanted: usize) -> Option<std::ops::Range<usize>> {
+    let mut start = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if index + 1 == wanted {
+            return Some(start..start + line.trim_end_matches('\n').len().max(1).min(line.len()));
+        }
+        start += line.len();
+    }
+    None
+}
+
+fn place<'b>(build: &'b Build, carrier: Carrier, text: &str, bytes: std::ops::Range<usize>) -> Place<'b> {
+    let body: &Body = &build.whole;
+    let section = body.sections().iter().find(|section| {
+        section.carrier == carrier && section.bytes.start <= bytes.start && bytes.start < section.bytes.end
+    });
+    let is_part = |span: &&Span| span.bytes.start < bytes.end && bytes.start < span.bytes.end;
+    let frozen = build.frozen.body().text(carrier).map_or(0, str::len);
+    Place {
+        carrier,
+        line: text.get(..bytes.start).unwrap_or_default().matches('\n').count() + 1,
+        section: section.map(|section| section.id.as_str()),
+        spans: body.spans(carrier).iter().filter(is_part).collect(),
+        is_frozen: bytes.start < frozen,
+        bytes,
+    }
+}
+
+/// Looks for a text that is not in the prompt in the files that were looked at, and in those that other agents read.
+#[must_use]
+pub fn elsewhere(build: &Build, cwd: &Path, home: Option<&Path>, text: &str) -> Vec<Elsewhere> {
+    let policy = ReadPolicy::user(home, &[]);
+    let considered = build.frozen.considered();
+    let mut found: Vec<Elsewhere> = Vec::new();
+    for file in considered {
+        let lines = lines_with(Path::new(&file.path), &policy, text);
+        found.extend(lines.map(|line| Elsewhere { path: file.path.clone(), line, why: why_not(file) }));
+    }
+    let is_known = |path: &Path| considered.iter().any(|file| Path::new(&file.path) == path);
+    let folders = cwd.ancestors().take(64);
+    let others = folders.flat_map(|folder| ELSEWHERE.iter().map(|name| folder.join(name)));
+    for path in others.filter(|path| !is_known(path)).collect::<Vec<PathBuf>>() {
+        let why = || format!("the profile `{}` does not read it", build.frozen.profile());
+        let lines = lines_with(&path, &policy, text);
+        found.extend(lines.map(|line| Elsewhere { path: path.display().to_string(), line, why: why() }));
+    }
+    found.truncate(FOUND_MAX);
+    found
+}
+
+/// The first line of a file that has the text.
+fn lines_with(path: &Path, policy: &ReadPolicy, text: &str) -> impl Iterator<Item = usize> {
+    let found = read_utf8(path, policy, FILE).ok().and_then(|content| {
+        let at = content.find(text).filter(|_| !text.is_empty())?;
+        Some(content.get(..at)?.matches('\n').count() + 1)
+    });
+    found.into_iter()
+}
+
+/// Why a file that was looked at did not bring the text.
+fn why_not(file: &Considered) -> String {
+    let why = file.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    match file.outcome {
+        Outcome::Used => {
+            "the file is used, and this part of it is not: it is cut, stripped, or in a branch that does \
+                          not apply"
+                .to_owned()
+        }
+        outcome => format!("the file is not used ({}){why}", outcome.word()),
+    }
+}
