@@ -128,6 +128,12 @@ impl App {
         Ok(())
     }
 
+    /// Tells whether a directory of a workspace is not there any more.
+    pub(crate) fn is_gone(&self, cwd: &str) -> bool {
+        let path = Path::new(cwd);
+        path.symlink_metadata().is_err() && self.lies_inside(path)
+    }
+
     /// Tells whether something that does not exist would lie in a workspace.
     pub(crate) fn lies_inside(&self, path: &Path) -> bool {
         let has_dots = path.components().any(|part| part == Component::ParentDir);

@@ -63,6 +63,7 @@ impl ApiError {
 
     pub(crate) fn no_directory(path: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "no_directory", format!("there is no directory {path}"))
+            .with_hint("make it, or name another one")
     }
 
     pub(crate) fn forbidden_cwd(message: &str) -> Self {

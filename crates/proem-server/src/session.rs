@@ -7,13 +7,17 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, KeyInit, Mac};
+use proem_core::text::clip;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use crate::guard::Token;
 
-/// What the cookie is called.
-const NAME: &str = "proem_session";
+/// What the cookie is called. Cookies do not know ports: servers of other tokens on one machine have other names.
+fn name(token: &Token) -> String {
+    let proof = proof(token, "proem session name");
+    format!("proem_session_{}", clip(&proof, 12))
+}
 
 /// How long a session lasts.
 const LIFE: Duration = Duration::from_hours(7 * 24);
@@ -21,17 +25,19 @@ const LIFE: Duration = Duration::from_hours(7 * 24);
 /// The header that gives a browser its session.
 pub(crate) fn cookie(token: &Token) -> String {
     let end = now() + LIFE.as_secs();
-    format!("{NAME}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", value(token, end), LIFE.as_secs())
+    let (name, value, life) = (name(token), value(token, end), LIFE.as_secs());
+    format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict")
 }
 
 /// The header that takes it away.
-pub(crate) fn no_cookie() -> String {
-    format!("{NAME}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict")
+pub(crate) fn no_cookie(token: &Token) -> String {
+    format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict", name(token))
 }
 
 /// Tells whether the value of a `Cookie` header holds a session of this token.
 pub(crate) fn is_session(token: &Token, cookies: &str) -> bool {
-    let own = |pair: &str| pair.trim().strip_prefix(NAME)?.strip_prefix('=').map(str::to_owned);
+    let name = name(token);
+    let own = |pair: &str| pair.trim().strip_prefix(&name)?.strip_prefix('=').map(str::to_owned);
     cookies.split(';').filter_map(own).any(|shown| is_valid(token, &shown, now()))
 }
 
@@ -41,12 +47,17 @@ fn is_valid(token: &Token, shown: &str, now: u64) -> bool {
 }
 
 fn value(token: &Token, end: u64) -> String {
+    format!("{end}.{}", proof(token, &format!("proem session until {end}")))
+}
+
+/// What only whoever has the token can say about a text.
+fn proof(token: &Token, text: &str) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(token.bytes()) else {
         // Keys of every length are taken.
         return String::new();
     };
-    mac.update(format!("proem session until {end}").as_bytes());
-    let mut value = format!("{end}.");
+    mac.update(text.as_bytes());
+    let mut value = String::new();
     for byte in mac.finalize().into_bytes() {
         // Writing to a string does not fail.
         let _ = write!(value, "{byte:02x}");
@@ -78,6 +89,7 @@ mod tests {
         let header = cookie(&own);
         let pair = header.split(';').next().expect("a cookie has a value");
         assert!(is_session(&own, &format!("other=1; {pair}; more=2")));
-        assert!(!is_session(&own, "proem_session=1.2"));
+        assert!(!is_session(&own, &format!("{}=1.2", name(&own))));
+        assert_ne!(name(&own), name(&other));
     }
 }

@@ -137,7 +137,8 @@ fn headers(said: &str) -> Result<Vec<(String, String)>, TelemetryError> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let is_good =
             !name.is_empty() && name.bytes().all(is_name) && !value.contains(|c: char| c.is_control());
-        is_good.then(|| (name.to_owned(), value.trim().to_owned()))
+        let value = decoded(value.trim()).filter(|value| !value.contains(|c: char| c.is_control()))?;
+        is_good.then(|| (name.to_owned(), value))
     };
     pairs
         .map(|said| {
@@ -149,6 +150,22 @@ fn headers(said: &str) -> Result<Vec<(String, String)>, TelemetryError> {
         .collect()
 }
 
+/// A value with `%20` and the like put back; `None` when that is no text.
+fn decoded(value: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
 impl Telemetry {
     /// Starts to send spans where the environment says; `None` when it names no collector.
     pub fn from_environment() -> Result<Option<Self>, TelemetryError> {
@@ -157,8 +174,10 @@ impl Telemetry {
 
     fn start(collector: Collector) -> Self {
         let (spans, waiting) = sync_channel(WAITING_MAX);
-        std::thread::spawn(move || work(&collector, &waiting));
-        Self { spans, dropped: Arc::default() }
+        let dropped = Arc::new(AtomicU64::new(0));
+        let lost = Arc::clone(&dropped);
+        std::thread::spawn(move || work(&collector, &waiting, &lost));
+        Self { spans, dropped }
     }
 
     /// Takes a span; it is dropped when too many wait.
@@ -175,7 +194,7 @@ impl Telemetry {
 }
 
 /// Sends what comes, in batches, until nobody can give anything any more.
-fn work(collector: &Collector, waiting: &Receiver<Value>) {
+fn work(collector: &Collector, waiting: &Receiver<Value>, dropped: &AtomicU64) {
     let mut is_well = true;
     while let Ok(first) = waiting.recv() {
         let mut batch = vec![first];
@@ -189,7 +208,11 @@ fn work(collector: &Collector, waiting: &Receiver<Value>) {
                 break false;
             }
         };
-        match (collector.send(&batch), is_well) {
+        let sent = collector.send(&batch);
+        if sent.is_err() {
+            dropped.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
+        match (sent, is_well) {
             (Ok(()), false) => {
                 log::line("info", &[("event", "telemetry"), ("why", "the collector answers again")]);
             }
@@ -304,12 +327,12 @@ mod tests {
         assert_eq!(collector(&[(ENDPOINT, "http://c:1"), ("OTEL_SDK_DISABLED", "true")]), Ok(None));
         let found = collector(&[
             (ENDPOINT, "http://c:4318/"),
-            (HEADERS, "a=b, key=x=y"),
+            (HEADERS, "a=b, key=x=y%20z"),
             ("OTEL_SERVICE_NAME", "mine"),
         ]);
         let found = found.expect("that is well-formed").expect("a collector is named");
         assert_eq!((found.host.as_str(), found.path.as_str()), ("c:4318", "/v1/traces"));
-        assert_eq!(found.headers, [("a".into(), "b".into()), ("key".into(), "x=y".into())]);
+        assert_eq!(found.headers, [("a".into(), "b".into()), ("key".into(), "x=y z".into())]);
         assert_eq!(found.service, "mine");
         let whole = collector(&[(TRACES_ENDPOINT, "http://c/in")])
             .expect("that is well-formed")

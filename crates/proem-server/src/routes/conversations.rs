@@ -137,8 +137,11 @@ pub(super) async fn turn(
 impl App {
     fn turn_from_memory(&self, id: &str, request: &Request) -> Result<Option<TurnAnswer>, ApiError> {
         let Some(answer) = self.conversations.turn_from_memory(id, request)? else { return Ok(None) };
-        let cwd = request.cwd.as_ref().or(answer.kept.request.cwd.as_ref());
-        self.check_cwd(cwd.map(String::as_str))?;
+        match (&request.cwd, &answer.kept.request.cwd) {
+            (Some(cwd), _) => self.check_cwd(Some(cwd))?,
+            (None, Some(kept)) if self.is_gone(kept) => {}
+            (None, kept) => self.check_cwd(kept.as_deref())?,
+        }
         self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
         Ok(Some(turn_answer(&answer, None, None, Vec::new())))
     }
@@ -150,12 +153,15 @@ impl App {
         provider: Option<Provider>,
     ) -> Result<TurnAnswer, ApiError> {
         // What a turn does not mention stays.
+        let mut is_gone = false;
         if request.cwd.is_none()
             && let Some(kept) = self.conversations.current(id)?
         {
             request.cwd.clone_from(&kept.request.cwd);
+            is_gone = request.cwd.as_deref().is_some_and(|cwd| self.is_gone(cwd));
         }
-        let request = self.admit(request)?;
+        // A conversation outlives its directory: what is frozen needs no file.
+        let request = if is_gone { request } else { self.admit(request)? };
         let answer = self.conversations.turn(id, &request, Self::CALLER)?;
         let counter = if answer.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
         counter.fetch_add(1, Ordering::Relaxed);

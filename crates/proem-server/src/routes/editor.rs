@@ -60,6 +60,7 @@ impl App {
             profile: proem::default_profile(request, Self::CALLER)?,
             models: ModelsShape { models: known.collect(), as_of: models.as_of.clone() },
             providers: Provider::ALL.into_iter().map(Provider::word).collect(),
+            built_in: super::template::built_in(),
             engine: env!("CARGO_PKG_VERSION"),
             limits: LimitsShape { template_bytes: TEMPLATE_BYTES_MAX },
         })

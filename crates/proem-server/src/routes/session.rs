@@ -18,9 +18,11 @@ pub(super) async fn begin(State(app): Shared) -> Result<(StatusCode, HeaderMap),
 }
 
 /// Takes the cookie back.
-pub(super) async fn end() -> Result<(StatusCode, HeaderMap), ApiError> {
+pub(super) async fn end(State(app): Shared) -> Result<(StatusCode, HeaderMap), ApiError> {
     let mut headers = HeaderMap::new();
-    set(&mut headers, &session::no_cookie())?;
+    if let Some(token) = &app.options.token {
+        set(&mut headers, &session::no_cookie(token))?;
+    }
     Ok((StatusCode::NO_CONTENT, headers))
 }
 

@@ -22,15 +22,17 @@ const BUILT_IN: &str = "default/base";
 /// Most versions in one answer.
 const VERSIONS_MAX: usize = 100;
 
+/// The text of the built-in template.
+pub(super) fn built_in() -> &'static str {
+    builtin::asset(BUILT_IN).unwrap_or_default()
+}
+
 /// The current template. Without a store there is still the built-in one.
 pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiError> {
     let stored = app.work(|app| Ok(app.store().template())).await?;
     let answer = match stored {
         Ok(Some(found)) => TemplateAnswer { template: found.text, version: Some(found.version) },
-        Ok(None) | Err(_) => TemplateAnswer {
-            template: builtin::asset(BUILT_IN).unwrap_or_default().to_owned(),
-            version: None,
-        },
+        Ok(None) | Err(_) => TemplateAnswer { template: built_in().to_owned(), version: None },
     };
     Ok(Json(answer))
 }

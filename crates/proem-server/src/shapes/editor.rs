@@ -24,6 +24,8 @@ pub(crate) struct EditorAnswer {
     pub(crate) models: ModelsShape,
     /// The providers that payloads can be made for.
     pub(crate) providers: Vec<&'static str>,
+    /// The built-in template, which counts while none is stored.
+    pub(crate) built_in: &'static str,
     /// The version of proem.
     pub(crate) engine: &'static str,
     /// What is too much.

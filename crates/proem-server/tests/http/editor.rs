@@ -113,6 +113,7 @@ fn the_editor_is_told_what_there_is_to_choose() {
         answer["profiles"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"template") && names.contains(&"default"), "{names:?}");
     assert_eq!(answer["profile"], "default");
+    assert_eq!(answer["built_in"], done(&site.serve(), &Call::get("/system-prompt"))["template"]);
     assert!(answer["providers"].as_array().unwrap().contains(&json!("anthropic")));
 }
 

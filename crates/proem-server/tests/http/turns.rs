@@ -215,3 +215,29 @@ fn no_conversation_shows_the_text_of_another() {
         assert!(!server.ask(&Call::get(path)).body.contains("SECRET-OF"), "{path}");
     }
 }
+
+#[test]
+fn a_conversation_outlives_its_directory() {
+    let site = Site::new();
+    let server = site.serve();
+    for (id, profile) in [("c", "template"), ("d", "default")] {
+        std::fs::create_dir_all(site.path("work/gone")).unwrap();
+        let body = json!({ "profile": profile, "cwd": site.text("work/gone") });
+        let path = format!("/conversations/{id}/turn");
+        let first = server.ask(&Call::json("POST", &path, &body)).json();
+        std::fs::remove_dir(site.path("work/gone")).unwrap();
+        let later = done(&server, &Call::json("POST", &path, &json!({ "prompt": "Go on" })));
+        assert_eq!((&later["digest"], &later["reused"]), (&first["digest"], &json!(true)), "{profile}");
+        let drift = server.ask(&Call::get(&format!("/conversations/{id}/drift")));
+        assert_eq!((drift.status, drift.code()), (404, "no_directory".into()), "{profile}");
+    }
+}
+
+#[test]
+fn every_built_in_profile_can_be_previewed() {
+    let site = Site::new();
+    let server = site.serve();
+    for profile in ["assets", "boundary", "default", "engraving", "layers", "template"] {
+        done(&server, &Call::json("POST", "/preview", &json!({ "profile": profile })));
+    }
+}

@@ -73,7 +73,8 @@ impl Trail {
         if *why == Absence::NoSuchFile {
             return;
         }
-        self.unread.push((path.to_owned(), why.clone()));
+        // What may not be read by rule is as good as not there: whoever asks cannot do anything about it.
+        self.unread.extend((!is_by_rule).then(|| (path.to_owned(), why.clone())));
         // `absent` speaks of variables.
         let code = if why.code() == Code::Absent { Code::Unreadable } else { why.code() };
         let severity = if is_by_rule { Severity::Info } else { Severity::Warning };

@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::cause::{Cause, Reason};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
-use super::units::{Key, Unit, is_content, units};
+use super::units::{Key, Unit, units};
 use crate::models::Model;
 use crate::tokens::Tokenizer;
 
@@ -226,11 +226,47 @@ fn of_carrier(
     if let Some(first) = found.first_mut() {
         // Aligned by source, the first one may begin with bytes that happen to be the same.
         first.byte = byte;
+        decided(first, sides);
         if sides.0.profile != sides.1.profile {
             first.cause = Cause::Profile { before: sides.0.profile.clone(), after: sides.1.profile.clone() };
         }
     }
     found
+}
+
+/// Where only text of a template came or went, a condition decided that: if one file alone came or went, too, it is that
+/// file's doing.
+fn decided(first: &mut Difference, (a, b): (&Snapshot, &Snapshot)) {
+    let is_there =
+        |side: &Snapshot, path: &str| side.considered.get(path).is_some_and(|outcome| outcome == "used");
+    let is_template = matches!(
+        first.cause,
+        Cause::SectionAppeared(_)
+            | Cause::SectionGone(_)
+            | Cause::Request(_)
+            | Cause::Wording(_)
+            | Cause::FileEdited(_)
+            | Cause::FileAppeared(_)
+            | Cause::FileGone(_)
+    );
+    let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
+    let other: Vec<&String> =
+        paths.into_iter().filter(|path| is_there(a, path) != is_there(b, path)).collect();
+    let [path] = other.as_slice() else { return };
+    let is_owner =
+        |owner: &Option<Owner>| owner.as_ref().is_some_and(|owner| owner.source.to_string() == **path);
+    if !is_template || is_owner(&first.a) || is_owner(&first.b) {
+        return;
+    }
+    let source = Source::File { path: (*path).clone(), place: None };
+    let is_new = is_there(b, path);
+    first.cause = Cause::one_sided(&source, None, is_new);
+    let owner = Owner { section: None, source, line: None };
+    (first.kind, first.a, first.b) = if is_new {
+        (Kind::Added, first.a.take(), Some(owner))
+    } else {
+        (Kind::Removed, Some(owner), first.b.take())
+    };
 }
 
 /// Two lists of units, aligned by their sources.
@@ -251,8 +287,7 @@ impl<'u, 't> Aligned<'u, 't> {
         let keys = |units: &[Unit<'_>]| units.iter().map(|unit| unit.key.clone()).collect::<Vec<_>>();
         let mut found = Vec::new();
         for op in capture_diff_slices(Algorithm::Myers, &keys(self.before), &keys(self.after)) {
-            let (old, new) = (op.old_range(), op.new_range());
-            let (old, new) = (&self.before[old], &self.after[new]);
+            let (old, new) = (&self.before[op.old_range()], &self.after[op.new_range()]);
             if matches!(op, DiffOp::Equal { .. }) {
                 let pairs = old.iter().zip(new).filter(|(old, new)| old.text != new.text);
                 found.extend(pairs.map(|(old, new)| changed(carrier, old, new)));
@@ -260,29 +295,38 @@ impl<'u, 't> Aligned<'u, 't> {
                 found.extend(self.replaced(carrier, old, new));
             }
         }
-        // What only stands around content is told when nothing else is.
-        let has_content = found.iter().any(|one: &Difference| is_of_content(one));
-        if has_content {
-            found.retain(is_of_content);
-        }
         found
     }
 
-    /// Units of one side that have no partner at their place on the other.
+    /// Units of one side that have no partner at their place on the other. Content is told first; what stands around
+    /// it only when there is none.
     fn replaced(&self, carrier: Carrier, old: &[Unit<'_>], new: &[Unit<'_>]) -> Vec<Difference> {
-        let gone = old.iter().map(|unit| {
-            let is_moved = self.known_after.contains(&unit.key);
-            one_sided(carrier, Some(unit), None, is_moved)
-        });
-        let come = new.iter().filter(|unit| !self.known_before.contains(&unit.key));
+        let gone = old.iter().filter(|unit| unit.is_content());
+        let gone =
+            gone.map(|unit| one_sided(carrier, Some(unit), None, self.known_after.contains(&unit.key)));
+        let come = new.iter().filter(|unit| unit.is_content() && !self.known_before.contains(&unit.key));
         let come = come.map(|unit| one_sided(carrier, None, Some(unit), false));
-        gone.chain(come).collect()
+        let content: Vec<Difference> = gone.chain(come).collect();
+        if !content.is_empty() {
+            return content;
+        }
+        let mut left: Vec<&Unit<'_>> = new.iter().collect();
+        let mut found = Vec::new();
+        for unit in old {
+            let partner = left.iter().position(|other| is_same_source(unit, other));
+            found.push(match partner {
+                Some(index) => changed(carrier, unit, left.remove(index)),
+                None => one_sided(carrier, Some(unit), None, self.known_after.contains(&unit.key)),
+            });
+        }
+        let new = left.into_iter().filter(|unit| !self.known_before.contains(&unit.key));
+        found.extend(new.map(|unit| one_sided(carrier, None, Some(unit), false)));
+        found
     }
 }
 
-fn is_of_content(difference: &Difference) -> bool {
-    let owner = difference.a.as_ref().or(difference.b.as_ref());
-    owner.is_some_and(|owner| is_content(&owner.source))
+fn is_same_source(one: &Unit<'_>, other: &Unit<'_>) -> bool {
+    one.key.section == other.key.section && one.key.source == other.key.source
 }
 
 const fn reason(carrier: Carrier) -> Reason {

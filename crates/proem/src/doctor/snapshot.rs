@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub tools: ToolSet,
     /// The texts that are frozen, in the order in which a provider reads them.
     pub carriers: Vec<CarrierText>,
+    /// The files that were looked at, and what became of each.
+    pub considered: BTreeMap<String, String>,
 }
 
 /// A carrier's frozen text.
@@ -107,6 +109,11 @@ impl Snapshot {
             model: request.model.clone(),
             tools: ToolSet::of(request.tools.as_deref().unwrap_or_default()),
             carriers: carriers(frozen.body()),
+            considered: frozen
+                .considered()
+                .iter()
+                .map(|one| (one.path.clone(), one.outcome.word().to_owned()))
+                .collect(),
         }
     }
 
@@ -141,7 +148,9 @@ impl Snapshot {
                     .collect(),
             });
         }
-        Ok(Self { name: name.to_owned(), profile: saved.profile, engine: None, model: None, tools, carriers })
+        let considered = saved.considered.into_iter().map(|one| (one.path, one.outcome)).collect();
+        let (name, profile) = (name.to_owned(), saved.profile);
+        Ok(Self { name, profile, engine: None, model: None, tools, carriers, considered })
     }
 }
 
@@ -176,6 +185,14 @@ struct Saved {
     sections: Vec<SavedSection>,
     #[serde(default)]
     spans: Vec<SavedSpan>,
+    #[serde(default)]
+    considered: Vec<SavedConsidered>,
+}
+
+#[derive(Deserialize)]
+struct SavedConsidered {
+    path: String,
+    outcome: String,
 }
 
 #[derive(Deserialize)]

@@ -24,24 +24,41 @@ pub(super) struct Key {
     pub(super) section: Option<String>,
     /// The source without a place, in words.
     pub(super) source: String,
+    /// The text itself, if a template says it: a template has many pieces, and which of them are there depends on its
+    /// conditions. What a file or a variable says is one piece, whatever it says.
+    pub(super) said: Option<String>,
 }
 
 pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
     let mut units: Vec<Unit<'_>> = Vec::new();
     for span in &carrier.spans {
+        let text = carrier.text.get(span.bytes.clone()).unwrap_or_default();
         let key = Key {
             section: carrier.section(span.bytes.start).map(str::to_owned),
             source: span.source.without_place().to_string(),
+            said: is_said_by_template(span).then(|| text.to_owned()),
         };
-        if let Some(last) = units.last_mut().filter(|last| last.key == key) {
+        let is_whole = key.said.is_none();
+        if let Some(last) = units.last_mut().filter(|last| is_whole && last.key == key) {
             last.bytes.end = span.bytes.end;
             last.text = carrier.text.get(last.bytes.clone()).unwrap_or_default();
             continue;
         }
-        let text = carrier.text.get(span.bytes.clone()).unwrap_or_default();
         units.push(Unit { key, bytes: span.bytes.clone(), text, first: span });
     }
     units
+}
+
+/// Tells whether bytes stand in a template themselves, and were not put there by a tag of it.
+fn is_said_by_template(span: &Span) -> bool {
+    span.template.is_none() && !matches!(span.source, Source::Variable { .. } | Source::Hook { .. })
+}
+
+impl Unit<'_> {
+    /// Tells whether it brings content, and does not only stand around it.
+    pub(super) const fn is_content(&self) -> bool {
+        self.key.said.is_none() && is_content(&self.first.source)
+    }
 }
 
 /// Tells whether a source brings content, and does not only stand around it.

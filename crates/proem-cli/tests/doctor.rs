@@ -1,0 +1,84 @@
+//! `proem diff`, `drift` and `why` as a user meets them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+mod desk;
+
+use serde_json::Value;
+
+use desk::Desk;
+
+fn saved(desk: &Desk) {
+    let built = desk.run(&["build", "--format", "json"]);
+    desk.write("work/before.json", &built.stdout);
+}
+
+fn compared(desk: &Desk, arguments: &[&str]) -> Value {
+    let output = desk.run(&[&["diff", "before.json", "now", "--format", "json"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn an_edited_file_is_named_with_byte_line_cause_and_cost() {
+    let desk = Desk::new();
+    desk.write("work/AGENTS.md", b"one\ntwo\nthree\n");
+    saved(&desk);
+    assert!(compared(&desk, &[]).get("first_difference").is_none());
+    desk.write("work/AGENTS.md", b"one\ntoo\nthree\n");
+    let found = compared(&desk, &[]);
+    let first = &found["first_difference"];
+    assert_eq!((&first["cause"], &first["reason"]), (&"file_edited".into(), &"system_changed".into()));
+    assert_eq!((&first["a"]["line"], &first["a"]["section"]), (&2.into(), &"context".into()));
+    let path = desk.work().join("AGENTS.md");
+    assert_eq!(first["a"]["source"]["path"].as_str(), path.to_str());
+    assert_eq!(found["common_prefix"]["bytes"], first["byte"]);
+    assert!(found["lost"]["tokens"].as_u64().unwrap() > 0);
+    let text = desk.run(&["diff", "before.json"]);
+    let text = desk.said(&text.stdout);
+    assert!(text.starts_with("{root}/work/AGENTS.md was edited\n"), "{text}");
+    assert!(text.contains("\n-two\n+too\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let desk = Desk::new();
+    desk.write("work/broken.json", b"{");
+    let output = desk.run(&["diff", "broken.json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", desk.said(&output.stderr));
+    for name in ["missing.json", "a b", "c@x"] {
+        let output = desk.run(&["diff", name, "--store", "none.db"]);
+        assert!(!output.status.success(), "{name}");
+        assert!(desk.said(&output.stderr).contains("hint: "), "{name}");
+    }
+}
+
+#[test]
+fn a_text_is_followed_to_its_source() {
+    let desk = Desk::new();
+    desk.write("work/AGENTS.md", b"one\nsecret handshake\n");
+    let found = desk.run(&["why", "secret handshake"]);
+    assert_eq!(found.status.code(), Some(0));
+    let said = desk.said(&found.stdout);
+    assert!(said.contains("\n  {root}/work/AGENTS.md:2, project\n"), "{said}");
+    let json = desk.run(&["why", "--line", "1", "--format", "json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["places"][0]["spans"][0]["source"]["kind"], "built_in");
+}
+
+#[test]
+fn a_text_that_is_not_in_the_prompt_is_found_where_it_is() {
+    let desk = Desk::new();
+    desk.write("work/AGENTS.md", b"one\n");
+    desk.write("work/CLAUDE.md", b"\nelsewhere\n");
+    desk.write("work/GEMINI.md", b"further away\n");
+    let shadowed = desk.run(&["why", "elsewhere"]);
+    assert_eq!(shadowed.status.code(), Some(1));
+    assert!(
+        desk.said(&shadowed.stdout).starts_with("{root}/work/CLAUDE.md:2\n  the file is not used (shadowed)")
+    );
+    let unread = desk.run(&["why", "further away"]);
+    let expected = "{root}/work/GEMINI.md:1\n  the profile `default` does not read it\n";
+    assert_eq!(desk.said(&unread.stdout), expected);
+    let nowhere = desk.run(&["why", "nowhere at all"]);
+    assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(1), 0));
+}
