@@ -5,11 +5,11 @@ mod desk;
 
 use serde_json::Value;
 
-use desk::Desk;
+use desk::{Desk, on_terminal};
 
 fn saved(desk: &Desk) {
     let built = desk.run(&["build", "--format", "json"]);
-    desk.write("work/before.json", &built.stdout);
+    desk.write("before.json", &built.stdout);
 }
 
 fn compared(desk: &Desk, arguments: &[&str]) -> Value {
@@ -21,10 +21,10 @@ fn compared(desk: &Desk, arguments: &[&str]) -> Value {
 #[test]
 fn an_edited_file_is_named_with_byte_line_cause_and_cost() {
     let desk = Desk::new();
-    desk.write("work/AGENTS.md", b"one\ntwo\nthree\n");
+    desk.write("AGENTS.md", b"one\ntwo\nthree\n");
     saved(&desk);
     assert!(compared(&desk, &[]).get("first_difference").is_none());
-    desk.write("work/AGENTS.md", b"one\ntoo\nthree\n");
+    desk.write("AGENTS.md", b"one\ntoo\nthree\n");
     let found = compared(&desk, &[]);
     let first = &found["first_difference"];
     assert_eq!((&first["cause"], &first["reason"]), (&"file_edited".into(), &"system_changed".into()));
@@ -42,20 +42,34 @@ fn an_edited_file_is_named_with_byte_line_cause_and_cost() {
 #[test]
 fn what_cannot_be_compared_is_said() {
     let desk = Desk::new();
-    desk.write("work/broken.json", b"{");
+    desk.write("broken.json", b"{");
     let output = desk.run(&["diff", "broken.json"]);
     assert_eq!(output.status.code(), Some(2), "{}", desk.said(&output.stderr));
-    for name in ["missing.json", "a b", "c@x"] {
-        let output = desk.run(&["diff", name, "--store", "none.db"]);
-        assert!(!output.status.success(), "{name}");
-        assert!(desk.said(&output.stderr).contains("hint: "), "{name}");
-    }
+    let expected = "error: `a b` is no file, and no conversation or epoch of the store\n\
+                    hint: name a request file, a saved build, `CONVERSATION@EPOCH`, or `now`\n";
+    desk.refuses(&["diff", "a b"], 3, expected);
+    let expected =
+        "error: there is no store at none.db\nhint: `proem serve` makes one; name another with `--store`\n";
+    desk.refuses(&["diff", "c@1", "--store", "none.db"], 3, expected);
+}
+
+#[test]
+fn a_terminal_gets_colours_and_no_commands_of_files() {
+    let desk = Desk::of("template");
+    desk.write("AGENTS.md", b"one\n");
+    saved(&desk);
+    desk.write("AGENTS.md", b"\x1b[31mtwo\n");
+    let mut command = desk.command(&["diff", "before.json"]);
+    command.env("TERM", "xterm");
+    let shown = on_terminal(command);
+    assert!(shown.contains("\x1b[32m+"), "{shown:?}");
+    assert!(!shown.contains("\x1b[31mtwo"), "{shown:?}");
 }
 
 #[test]
 fn a_text_is_followed_to_its_source() {
     let desk = Desk::new();
-    desk.write("work/AGENTS.md", b"one\nsecret handshake\n");
+    desk.write("AGENTS.md", b"one\nsecret handshake\n");
     let found = desk.run(&["why", "secret handshake"]);
     assert_eq!(found.status.code(), Some(0));
     let said = desk.said(&found.stdout);
@@ -68,9 +82,9 @@ fn a_text_is_followed_to_its_source() {
 #[test]
 fn a_text_that_is_not_in_the_prompt_is_found_where_it_is() {
     let desk = Desk::new();
-    desk.write("work/AGENTS.md", b"one\n");
-    desk.write("work/CLAUDE.md", b"\nelsewhere\n");
-    desk.write("work/GEMINI.md", b"further away\n");
+    desk.write("AGENTS.md", b"one\n");
+    desk.write("CLAUDE.md", b"\nelsewhere\n");
+    desk.write("GEMINI.md", b"further away\n");
     let shadowed = desk.run(&["why", "elsewhere"]);
     assert_eq!(shadowed.status.code(), Some(1));
     assert!(
