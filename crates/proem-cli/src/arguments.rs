@@ -81,6 +81,17 @@ pub(crate) enum Format {
     Json,
 }
 
+/// How an explanation is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PageFormat {
+    /// For people at a terminal
+    Text,
+    /// For programs
+    Json,
+    /// For a browser: one page, without scripts
+    Html,
+}
+
 /// A side of the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
@@ -350,9 +361,9 @@ pub(crate) struct Simulate {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) prompt: PromptFlags,
-    /// Output: a tree for people, or the JSON of `proem build`
+    /// Output: a tree for people, the JSON of `proem build`, or a page that stands alone
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: Format,
+    pub(crate) format: PageFormat,
     /// Print only the files that were looked at
     #[arg(long)]
     pub(crate) files: bool,

@@ -96,3 +96,22 @@ fn a_text_that_is_not_in_the_prompt_is_found_where_it_is() {
     let nowhere = desk.run(&["why", "nowhere at all"]);
     assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(1), 0));
 }
+
+#[test]
+fn an_explanation_is_a_page_that_stands_alone() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", "<script>alert(1)</script> \u{202e}\" onmouseover=\"x".as_bytes());
+    let output = desk.run(&["explain", "--format", "html"]);
+    assert_eq!(output.status.code(), Some(0));
+    let page = desk.said(&output.stdout);
+    assert!(page.starts_with("<!doctype html>\n") && page.ends_with("</html>\n"), "{page}");
+    assert!(
+        page.contains("&lt;script&gt;alert(1)&lt;/script&gt; &lt;U+202E&gt;&quot; onmouseover=&quot;x"),
+        "{page}"
+    );
+    assert!(!page.contains("<script") && !page.contains("http:") && !page.contains("https:"), "{page}");
+    assert!(
+        page.contains("title=\"{root}/work/AGENTS.md:1:1, put there by built-in default/context"),
+        "{page}"
+    );
+}

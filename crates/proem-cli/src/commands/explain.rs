@@ -11,33 +11,36 @@ use proem_core::rendered::Span;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
+use super::explain_page::page;
 use super::request::prompt_request;
-use crate::arguments::{Explain, Format};
+use crate::arguments::{Explain, PageFormat};
 use crate::colour;
 use crate::failure::Failure;
 use crate::label::{first_line, name, with_line};
 use crate::notes;
 use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, visible_line};
+use crate::terminal::{print, print_json, print_raw, visible_line};
 
 const DIM: Style = Style::new().dimmed();
 
 type Row = Vec<Cell>;
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
-    if arguments.files && arguments.format == Format::Json {
+    if arguments.files && arguments.format != PageFormat::Text {
         return Err(Failure::Flags {
             flag: "--files",
-            other: "--format json",
+            other: if arguments.format == PageFormat::Json { "--format json" } else { "--format html" },
             hint: "leave `--files` out: `considered` in the JSON is the list of files",
         });
     }
-    let build = proem::build(&prompt_request(&arguments.prompt)?, Caller::User)?;
+    let request = prompt_request(&arguments.prompt)?;
+    let build = proem::build(&request, Caller::User)?;
     let frozen = &build.frozen;
     match arguments.format {
-        Format::Json => print_json(&BuildShape::of(&build)),
-        Format::Text if arguments.files => print(&files(frozen.considered())),
-        Format::Text => {
+        PageFormat::Json => print_json(&BuildShape::of(&build)),
+        PageFormat::Html => print_raw(&page(&build, &request)?),
+        PageFormat::Text if arguments.files => print(&files(frozen.considered())),
+        PageFormat::Text => {
             let parts = [header(frozen), tree(&build), files(frozen.considered()), said(frozen.notes())];
             print(&parts.join("\n"))
         }

@@ -6,6 +6,7 @@ mod conversation;
 mod diff;
 mod drift;
 mod explain;
+mod explain_page;
 mod init;
 mod pages;
 mod profile;
