@@ -3,12 +3,13 @@
 
 import { untrack } from "svelte";
 import { isAbort } from "../lib/api.ts";
-import { patiently } from "../lib/connection.svelte.ts";
+import { patiently, Wait } from "../lib/connection.svelte.ts";
 
 export class Loading<T> {
   value = $state.raw<T>();
   error = $state.raw<unknown>();
   busy = $state(false);
+  readonly wait = new Wait();
   #control?: AbortController;
 
   /** Asks. What was there stays until the answer comes, so that nothing flickers. */
@@ -20,7 +21,7 @@ export class Loading<T> {
       this.busy = true;
     });
     try {
-      const value = await patiently(() => question(control.signal), control.signal);
+      const value = await patiently(() => question(control.signal), control.signal, this.wait);
       if (control !== this.#control) return;
       this.value = value;
       this.error = undefined;
@@ -38,5 +39,6 @@ export class Loading<T> {
     this.value = undefined;
     this.error = undefined;
     this.busy = false;
+    this.wait.current = null;
   }
 }

@@ -4,6 +4,8 @@ import { startCompletion, type Completion, type CompletionContext, type Completi
 import type { EditorView } from "@codemirror/view";
 import type { Files, Variable } from "../lib/api.ts";
 import { stabilityWords } from "../lib/stability.ts";
+import { visibleLine, visibleName } from "../lib/visible.ts";
+import { unfit } from "./paths.ts";
 import { keyOf } from "./variable-rows.ts";
 
 const LOOK_BACK = 300;
@@ -46,7 +48,8 @@ function optionOf(variable: Variable, asks: boolean): Completion {
   const key = keyOf(variable);
   return {
     label: key,
-    detail: variable.dynamic ? variable.name : variable.absent ? "absent" : shorten(variable.value ?? "", 32),
+    displayLabel: visibleName(key),
+    detail: variable.dynamic ? visibleName(variable.name) : variable.absent ? "absent" : visibleLine(variable.value ?? "", 32),
     info: () => infoOf(variable),
     apply: variable.dynamic ? again(key) : closing(key, asks),
     boost: variable.absent ? -1 : 0,
@@ -61,9 +64,9 @@ async function completePaths(context: CompletionContext, { files }: CompletionSo
   // A directory that is not there has nothing to offer, and the preview says so already.
   const listed = await files(typed.slice(0, slash), abort.signal).catch(() => null);
   if (!listed) return null;
-  const options = listed.entries.map(({ name, kind }): Completion => kind === "directory"
-    ? { label: `${name}/`, apply: again(`${name}/`), type: "folder" }
-    : { label: name, apply: closing(name, asks), type: "file" });
+  const options = listed.entries.filter(({ name, kind }) => !unfit(kind === "directory" ? `${name}/` : name)).map(({ name, kind }): Completion => kind === "directory"
+    ? { label: `${name}/`, displayLabel: visibleName(`${name}/`), apply: again(`${name}/`), type: "folder" }
+    : { label: name, displayLabel: visibleName(name), apply: closing(name, asks), type: "file" });
   return { from: context.pos - typed.length + slash, options, validFor: /^[^/[\]\n]*$/ };
 }
 
@@ -91,14 +94,9 @@ function closing(text: string, asks: boolean) {
 function infoOf(variable: Variable): HTMLElement {
   const element = document.createElement("div");
   element.className = "foreign";
-  const value = variable.absent ? `absent: ${variable.absent}` : shorten(variable.value ?? "", VALUE_SHOWN);
+  const value = variable.absent ? `absent: ${variable.absent}` : visibleLine(variable.value ?? "", VALUE_SHOWN);
   for (const text of [variable.description, value, stabilityWords(variable.stability)]) {
-    if (text) element.append(Object.assign(document.createElement("p"), { textContent: text }));
+    if (text) element.append(Object.assign(document.createElement("p"), { textContent: visibleName(text) }));
   }
   return element;
-}
-
-function shorten(text: string, most: number): string {
-  const flat = text.slice(0, most + 1).replace(/\s+/g, " ");
-  return flat.length > most ? `${flat.slice(0, most - 1)}…` : flat;
 }

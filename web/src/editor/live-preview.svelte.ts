@@ -5,7 +5,7 @@ import { setDiagnostics } from "@codemirror/lint";
 import type { EditorView } from "@codemirror/view";
 import { api, isAbort, type PromptRequest } from "../lib/api.ts";
 import { byteLength } from "../lib/bytes.ts";
-import { patiently } from "../lib/connection.svelte.ts";
+import { connection, patiently, Wait } from "../lib/connection.svelte.ts";
 import { placeAnswer, type Answer } from "./answer.ts";
 import { problemsOf } from "./problems.ts";
 import { answered, sent } from "./structure.ts";
@@ -21,12 +21,18 @@ export class LivePreview {
   bytes = $state(0);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #abort: AbortController | undefined;
+  readonly wait = new Wait();
   readonly #view: EditorView;
   readonly #request: (template: string) => PromptRequest;
 
   constructor(view: EditorView, request: (template: string) => PromptRequest) {
     this.#view = view;
     this.#request = request;
+  }
+
+  /** The shown answer is of another text, and no newer one is about to come. */
+  get stale(): boolean {
+    return this.answer !== null && (this.error !== null || (this.behind && (this.wait.current !== null || connection.offline)));
   }
 
   /** Asks soon. */
@@ -45,7 +51,7 @@ export class LivePreview {
     this.behind = true;
     this.bytes = byteLength(template);
     try {
-      const preview = await patiently(() => api.preview(this.#request(template), signal), signal);
+      const preview = await patiently(() => api.preview(this.#request(template), signal), signal, this.wait);
       if (signal.aborted) return;
       this.#show(placeAnswer(template, preview));
     } catch (error) {

@@ -10,3 +10,12 @@ export function below(dir: string, path: string): string | null {
 export function fileKey(cwd: string, path: string): string {
   return `file:${below(cwd, path) ?? path}`;
 }
+
+/** Why a tag cannot name this path, if it cannot; docs/templates.md has the rules. */
+export function unfit(path: string): string | undefined {
+  if (/[\n\r\u2028\u2029]/.test(path)) return "a tag ends with its line, and this name has a line break";
+  if (/[[\]]/.test(path)) return "a tag cannot hold the brackets of this name";
+  if (/\p{Cc}/u.test(path)) return "this name has a control character";
+  if (/\s$/.test(path)) return "a tag drops the white space that this name ends with";
+  return undefined;
+}

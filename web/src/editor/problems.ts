@@ -3,6 +3,7 @@
 import type { Action, Diagnostic } from "@codemirror/lint";
 import type { EditorState } from "@codemirror/state";
 import type { EditorView } from "@codemirror/view";
+import { visibleText } from "../lib/visible.ts";
 import type { PlacedNote } from "./answer.ts";
 import { placeNow } from "./structure.ts";
 
@@ -10,13 +11,13 @@ export function problemsOf(state: EditorState, notes: readonly PlacedNote[]): Di
   return notes.filter((note) => note.place).map((note) => ({
     ...placeNow(state, note.place!),
     severity: note.severity,
-    message: note.hint ? `${note.message}\n${note.hint}` : note.message,
+    message: visibleText(note.hint ? `${note.message}\n${note.hint}` : note.message),
     actions: note.fix ? [fixAction(note)] : undefined,
   }));
 }
 
 function fixAction(note: PlacedNote): Action {
-  return { name: note.fix!.label, apply: (view) => applyFix(view, note) };
+  return { name: visibleText(note.fix!.label), apply: (view) => applyFix(view, note) };
 }
 
 /** Puts right what the note is about, where it lies by now. */

@@ -67,7 +67,7 @@ export function createTemplateView(doc: string, sources: CompletionSources, on: 
       extensions: [
         // Only LF ends a line: a CR is a byte of the template that has to come back as it was.
         EditorState.lineSeparator.of("\n"),
-        EditorView.contentAttributes.of({ "aria-label": "Template", tabindex: "0", spellcheck: "false", autocapitalize: "off" }),
+        EditorView.contentAttributes.of({ "aria-label": "Template", tabindex: "0", spellcheck: "false", autocapitalize: "off", "data-home": "" }),
         EditorView.lineWrapping,
         lineNumbers(), highlightActiveLineGutter(), drawSelection(), rectangularSelection(),
         history(), search({ top: true }), highlightSelectionMatches(), placeholder(HINT),

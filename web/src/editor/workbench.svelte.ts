@@ -5,11 +5,12 @@ import { Text, Transaction } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { api, isAbort, type Editor, type Range, type Span, type Template, type Variable } from "../lib/api.ts";
 import { announce } from "../lib/announce.svelte.ts";
-import { once, patiently } from "../lib/connection.svelte.ts";
+import { once, patiently, Wait } from "../lib/connection.svelte.ts";
 import { spansFrom } from "./answer.ts";
 import { DraftKeeper, type Draft } from "./draft.ts";
 import { applyGesture, type Gesture } from "./insertion.ts";
 import { LivePreview } from "./live-preview.svelte.ts";
+import { asides, setAside, type Aside } from "./set-aside.ts";
 import { Settings } from "./settings.svelte.ts";
 import { linked, placeNow } from "./structure.ts";
 import { createTemplateView, replaceText } from "./template-view.ts";
@@ -26,6 +27,8 @@ export class Workbench {
   loadError = $state.raw<unknown>(null);
   variables = $state.raw<readonly Variable[] | null>(null);
   variablesError = $state.raw<unknown>(null);
+  readonly loadWait = new Wait();
+  readonly variablesWait = new Wait();
 
   /** The version that the text in the editor began from; 0 for the built-in one. */
   baseVersion = $state(0);
@@ -71,7 +74,7 @@ export class Workbench {
     this.loadError = null;
     try {
       this.#drafts ??= await this.#openDrafts();
-      const [setup, template] = await patiently(() => Promise.all([api.editor(), api.template()]));
+      const [setup, template] = await patiently(() => Promise.all([api.editor(), api.template()]), undefined, this.loadWait);
       this.settings.fit(setup);
       this.#begin(template);
       this.setup = setup;
@@ -129,8 +132,27 @@ export class Workbench {
     }
   }
 
-  /** Puts the stored text into the editor; undo brings the other one back. */
+  /** Keeps text that is not saved, before another takes its place. Returns whether it is safe. */
+  setAside(why: string): boolean {
+    if (!this.dirty) return true;
+    try {
+      return setAside(localStorage, this.text, why);
+    } catch {
+      return false;
+    }
+  }
+
+  get asides(): Aside[] {
+    try {
+      return asides(localStorage);
+    } catch {
+      return [];
+    }
+  }
+
+  /** Puts the stored text into the editor; undo brings the other one back, and so does the history. */
   discard(): void {
+    this.setAside("it was discarded");
     replaceText(this.view, this.storedText);
     this.restored = null;
     void once(() => api.template()).then((template) => {
@@ -157,7 +179,7 @@ export class Workbench {
     this.#variablesAbort?.abort();
     const { signal } = (this.#variablesAbort = new AbortController());
     try {
-      const { variables } = await patiently(() => api.variables(this.settings.request(), signal), signal);
+      const { variables } = await patiently(() => api.variables(this.settings.request(), signal), signal, this.variablesWait);
       if (signal.aborted) return;
       this.variables = variables;
       this.variablesError = null;

@@ -4,6 +4,7 @@ import { ApiError, api } from "./api.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 30_000;
+const ASKED_PAUSE_MAX_MS = 300_000;
 
 class Connection {
   /** Somebody has to give the token before anything else works. */
@@ -39,12 +40,23 @@ class Connection {
     return new Promise((resolve) => this.#signedIn.push(resolve));
   }
 
-  pause(milliseconds: number): Promise<void> {
+  pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      this.#wake.push(resolve);
-      setTimeout(resolve, milliseconds);
+      const go = () => {
+        this.#wake = this.#wake.filter((each) => each !== go);
+        resolve();
+      };
+      this.#wake.push(go);
+      setTimeout(go, milliseconds);
+      signal?.addEventListener("abort", go);
     });
   }
+}
+
+/** What one part of the page waits for while the server is busy. */
+export class Wait {
+  /** The server's words, and when it is asked again; it stays until the server answers something else. */
+  current = $state.raw<{ message: string; until: number } | null>(null);
 }
 
 export const connection = new Connection();
@@ -54,15 +66,27 @@ if (typeof addEventListener === "function") addEventListener("online", () => con
  * Makes a call that only reads, and makes it again when that can help: after the token was given, and while the server
  * does not answer or is busy. Other failures are the caller's.
  */
-export async function patiently<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-  for (let pause = PAUSE_FIRST_MS; ; pause = Math.min(pause * 2, PAUSE_MAX_MS)) {
-    try {
-      return await attempt(call, signal);
-    } catch (error) {
-      if (!(error instanceof ApiError) || (error.status !== 0 && error.status !== 503)) throw error;
-      await connection.pause(error.retryAfter === undefined ? pause : error.retryAfter * 1_000);
-      signal?.throwIfAborted();
+export async function patiently<T>(call: () => Promise<T>, signal?: AbortSignal, wait?: Wait): Promise<T> {
+  // Whoever gave this question up asks another one, and that says whether it has to wait.
+  const say = (next: Wait["current"]) => {
+    if (wait && !signal?.aborted) wait.current = next;
+  };
+  try {
+    for (let pause = PAUSE_FIRST_MS; ; pause = Math.min(pause * 2, PAUSE_MAX_MS)) {
+      try {
+        return await attempt(call, signal);
+      } catch (error) {
+        if (!(error instanceof ApiError) || (error.status !== 0 && error.status !== 503)) throw error;
+        // What the server asks for, and longer each time where that does not help.
+        const asked = Math.min((error.retryAfter ?? 0) * 1_000, ASKED_PAUSE_MAX_MS);
+        const milliseconds = Math.max(pause, asked);
+        say(error.status === 503 ? { message: error.message, until: Date.now() + milliseconds } : null);
+        await connection.pause(milliseconds, signal);
+        signal?.throwIfAborted();
+      }
     }
+  } finally {
+    say(null);
   }
 }
 

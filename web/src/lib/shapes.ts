@@ -146,6 +146,8 @@ export interface Editor {
   providers: string[];
   engine: string;
   limits: { template_bytes: number };
+  /** The text of the built-in template. */
+  built_in?: string | null;
 }
 
 export interface Template {

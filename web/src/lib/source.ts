@@ -1,8 +1,12 @@
 // Where a piece of a prompt comes from, in words.
 
 import type { Source } from "./api.ts";
+import { visibleName } from "./visible.ts";
 
-export function describeSource(source: Source): string {
+/** A path or a name may hide characters: what comes back shows them. */
+export const describeSource = (source: Source): string => visibleName(describe(source));
+
+function describe(source: Source): string {
   const place = at(source);
   switch (source.kind) {
     case "built_in": return `built in: ${source.name ?? ""}${place}`;

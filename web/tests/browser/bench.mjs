@@ -15,6 +15,7 @@ const ARGS = [
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 export const WIDE = { width: 1440, height: 900 };
 export const NARROW = { width: 420, height: 800 };
+export const SMALLEST = { width: 320, height: 640 };
 
 /**
  * Defines tests that share a browser and a server: `it(name, async ({ page, server, watch }) => …)`, each with a fresh
@@ -95,6 +96,18 @@ async function theme(page, colorScheme) {
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   await page.waitForFunction(() => !document.getAnimations().some((animation) => animation instanceof CSSTransition));
+}
+
+/** Asserts that nothing in sight is wider than the window, and nothing but code scrolls sideways. */
+export async function fits(page, what) {
+  const wide = await page.evaluate(() =>
+    [...document.querySelectorAll("html, body *")].filter((element) => {
+      if (!element.checkVisibility() || element.closest(".cm-editor, .visually-hidden")) return false;
+      const { left, right, width } = element.getBoundingClientRect();
+      const scrolls = /auto|scroll/.test(getComputedStyle(element).overflowX) && element.scrollWidth > element.clientWidth + 1;
+      return width > 0 && (left < -1 || right > innerWidth + 1 || scrolls);
+    }).map((element) => element.outerHTML.slice(0, 120)));
+  assert.deepEqual(wide, [], what);
 }
 
 /** Takes the page's picture at both widths in both themes, if somebody wants pictures. */

@@ -1,7 +1,7 @@
 // The page of conversations.
 
 import assert from "node:assert/strict";
-import { accessible, bench, NARROW, shots } from "./bench.mjs";
+import { accessible, bench, fits, NARROW, shots, SMALLEST } from "./bench.mjs";
 import { tabTo } from "./editor.mjs";
 
 const { it, server } = bench();
@@ -221,8 +221,44 @@ it("the keyboard alone goes from the list to another epoch's payload", async ({ 
   await tabTo(page, text);
 });
 
+it("the address names the conversation in the title", async ({ page, server }) => {
+  await turn("titled");
+  await page.goto(`${server.url}/#/conversations/titled/drift`);
+  await page.waitForFunction(() => document.title === "titled – Conversations – proem");
+  await page.getByRole("link", { name: "All conversations" }).click();
+  await page.waitForFunction(() => document.title === "Conversations – proem");
+});
+
+it("going back closes the question before a reload, and Escape gives the focus back", async ({ page, server }) => {
+  server.write("AGENTS.md", "Say one.\n");
+  await turn("asked");
+  server.write("AGENTS.md", "Say two.\n");
+  await page.goto(`${server.url}/#/conversations/asked`);
+  await page.getByRole("link", { name: "Drift" }).click();
+  const button = page.getByRole("button", { name: "Reload…" });
+  const dialog = page.getByRole("dialog", { name: "Reload the prompt of asked?" });
+  await button.click();
+  await dialog.waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.waitForFunction((element) => element === document.activeElement, await button.elementHandle());
+  await button.click();
+  await dialog.waitFor();
+  await page.goBack();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Notes" }).click();
+  await page.getByRole("heading", { level: 2, name: "Notes of epoch 1" }).waitFor();
+});
+
 it("nothing is wider than a narrow screen", { viewport: NARROW }, async ({ page, server }) => {
   await turn(`${"long".repeat(25)}`);
+  await page.setViewportSize(SMALLEST);
+  for (const rest of ["", `/${"long".repeat(25)}`, "/keys/drift", "/keys/differences", "/keys/payload", "/keys/notes"]) {
+    await page.goto(`${server.url}/#/conversations${rest}`);
+    await page.getByRole("heading", { level: 1 }).first().waitFor();
+    await fits(page, rest || "the list");
+  }
+  await page.setViewportSize(NARROW);
   for (const rest of ["", "/keys", "/keys/drift", "/keys/differences", "/keys/payload", "/keys/notes"]) {
     await page.goto(`${server.url}/#/conversations${rest}`);
     await page.getByRole("heading", { level: 1 }).first().waitFor();

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { bench } from "./bench.mjs";
-import { openEditor } from "./editor.mjs";
+import { bench, fits, SMALLEST } from "./bench.mjs";
+import { editorOf, openEditor } from "./editor.mjs";
 
 const SCRIPT = "<script>alert(1)</script>";
 const IMAGE = "<img src=x onerror=alert(1)>";
@@ -14,8 +14,15 @@ const HIDDEN = "zero\u200bwidth\u2060joined\ufeff";
 const HOSTILE = [SCRIPT, IMAGE, ESCAPES, BIDI, HIDDEN, "{@html x} {{ 7 * 7 }} [file:", "javascript:alert(1)"].join("\n");
 const LONG = `long${"<b>x</b> ".repeat(1024 * 1024 / 9)}end of the line`;
 const DIRECTORY = "<img src=x onerror=alert(1)> \u202edir";
+const SHOWN = "<img src=x onerror=alert(1)> ‹U+202E›dir";
+const LONG_NAME = `${"n".repeat(246)}.md`;
 
-const { it, server } = bench({ files: { "AGENTS.md": `${HOSTILE}\n`, [`${DIRECTORY}/<b>.md`]: "x\n" } });
+const { it, server } = bench({
+  files: {
+    "AGENTS.md": `${HOSTILE}\n`, [`${DIRECTORY}/<b>.md`]: "x\n", "odd/a]b.md": "x\n", "odd/line\nbreak.md": "x\n",
+    "odd/bell\u0007.md": "x\n", "odd/good.md": "good\n", [`${"d".repeat(250)}/${LONG_NAME}`]: "x\n", "odd/[id]/page.md": "x\n",
+  },
+});
 const turn = (id, body) => server().ask(`/conversations/${id}/turn`, { prompt: "Hello", ...body });
 
 it("a conversation with hostile files, directory and model is text", async ({ page, server }) => {
@@ -23,7 +30,7 @@ it("a conversation with hostile files, directory and model is text", async ({ pa
   await page.goto(`${server.url}/#/conversations`);
   const item = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: "hostile" }) });
   await item.getByText(`${IMAGE}${SCRIPT}`).waitFor();
-  await item.getByText(DIRECTORY).waitFor();
+  await item.getByText(SHOWN).waitFor();
   await page.getByRole("link", { name: "hostile" }).click();
   const prompt = page.getByRole("textbox", { name: "Prompt, carrier system" });
   await prompt.getByText(SCRIPT).first().waitFor();
@@ -52,7 +59,7 @@ it("a hostile template, its author and its versions are text", async ({ page, se
   await page.keyboard.type(IMAGE);
   await page.getByRole("button", { name: "History" }).click();
   const dialog = page.getByRole("dialog", { name: "History of the template" });
-  await dialog.getByRole("listitem").filter({ hasText: "Version 1" }).getByText(IMAGE).waitFor();
+  await dialog.getByRole("listitem").filter({ hasText: "Version 1" }).getByText(`${IMAGE}user‹U+202E›‹U+2066›// admin‹U+2069›`).waitFor();
   await dialog.getByRole("textbox", { name: "Text in the editor" }).getByText(IMAGE).first().waitFor();
   await page.keyboard.press("Escape");
   await editor.save();
@@ -64,10 +71,63 @@ it("hostile names of files are text, and can be picked", async ({ page, server }
   await editor.write("");
   await (await editor.variable("file:")).use.click();
   const dialog = page.getByRole("dialog", { name: "Which file?" });
-  await dialog.getByRole("button", { name: `${DIRECTORY}/` }).click();
+  await dialog.getByRole("button", { name: `${SHOWN}/` }).click();
   await dialog.getByRole("button", { name: "<b>.md" }).click();
   await dialog.getByRole("button", { name: "Insert its text" }).click();
   await editor.prompt.getByText("x", { exact: true }).waitFor();
+});
+
+it("a file whose name a tag cannot hold is shown with the reason, and cannot be picked", async ({ page, server }) => {
+  const editor = await openEditor(page, server);
+  await editor.write("");
+  await (await editor.variable("file:")).use.click();
+  const dialog = page.getByRole("dialog", { name: "Which file?" });
+  await dialog.getByRole("button", { name: "odd/" }).click();
+  const entry = (name) => dialog.getByRole("listitem").filter({ hasText: name }).getByRole("button");
+  for (const [name, reason] of [["a]b.md", "brackets"], ["line‹U+000A›break.md", "line break"], ["bell‹U+0007›.md", "control"], ["[id]/", "brackets"]]) {
+    await entry(name).getByText(reason).waitFor();
+    assert.equal(await entry(name).isDisabled(), true, name);
+  }
+  const path = dialog.getByLabel("Path, from the directory above");
+  await path.fill("odd/a]b.md");
+  await dialog.getByText("This path cannot be used").waitFor();
+  assert.equal(await dialog.getByRole("button", { name: "Insert its text" }).isDisabled(), true);
+  await entry("good.md").click();
+  await dialog.getByRole("button", { name: "Insert its text" }).click();
+  await editor.expectText("[file:odd/good.md]");
+  await editor.expectPrompt("good\n");
+  await editor.write("");
+  await page.keyboard.type("[file:odd/");
+  await page.getByRole("option", { name: "good.md" }).waitFor();
+  assert.equal(await page.getByRole("option", { name: /bell|a]b|line/ }).count(), 0);
+});
+
+it("hidden characters in values of variables are shown by their number", async ({ page, server }) => {
+  await page.route("**/preview/variables", async (route) => {
+    const response = await route.fetch();
+    const answer = await response.json();
+    answer.variables.unshift({ type: "git", name: "evil\u202e", description: "d\u200b", stability: "user", value: "x\u202ey\n\u0007" });
+    await route.fulfill({ response, json: answer });
+  });
+  const editor = await openEditor(page, server);
+  const row = editor.variables.getByRole("listitem").filter({ hasText: "evil‹U+202E›" });
+  await row.getByText("x‹U+202E›y ‹U+0007›").waitFor();
+  assert.equal(await row.locator(".value").evaluate((element) => getComputedStyle(element).unicodeBidi), "isolate");
+});
+
+it("names of 250 characters fit the smallest screen", { viewport: SMALLEST }, async ({ page, server }) => {
+  await page.goto(`${server.url}/`);
+  const editor = editorOf(page);
+  await editor.ready();
+  await page.getByRole("tab", { name: "Variables" }).click();
+  await (await editor.variable("file:")).use.click();
+  const dialog = page.getByRole("dialog", { name: "Which file?" });
+  await dialog.getByRole("button", { name: /^ddd/ }).click();
+  const entry = dialog.getByRole("button", { name: /^nnn/ });
+  await entry.waitFor();
+  await fits(page, "the choice of a file");
+  const label = await entry.getByText("2 bytes").boundingBox();
+  assert.ok(label.height < 30, `the size takes ${label.height} pixels`);
 });
 
 it("the page's policy refuses scripts and styles in the page, and frames around it", async ({ page, server, watch }) => {

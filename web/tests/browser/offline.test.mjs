@@ -60,3 +60,64 @@ it("conversations say it too, and load when the server is back", { allow }, asyn
   await page.getByRole("textbox", { name: "Prompt, carrier system" }).waitFor();
   await banner(page).waitFor({ state: "detached" });
 });
+
+const busy = (after = 2) => ({
+  status: 503, headers: { "retry-after": String(after) },
+  json: { code: "store_unavailable", message: "the store is locked by another program", hint: "wait" },
+});
+
+it("a busy server is named while the page loads, with the pause, and asked again", { allow }, async ({ page, server }) => {
+  let refused = true;
+  for (const path of ["**/system-prompt", "**/preview", "**/preview/variables"]) {
+    await page.route(path, (route) => (refused ? route.fulfill(busy(300)) : route.continue()));
+  }
+  await page.goto(`${server.url}/`);
+  await page.getByText("The template cannot be loaded yet: the store is locked by another program").waitFor();
+  await page.getByText(/^Trying again in (300|29\d) s\.$/).first().waitFor();
+  await accessible(page, "a busy server");
+  refused = false;
+  await page.getByRole("button", { name: "Try now" }).first().click();
+  await page.getByRole("button", { name: "History" }).and(page.locator(":enabled")).waitFor();
+  await page.getByText("the store is locked by another program").waitFor({ state: "detached" });
+});
+
+it("a busy server is named while somebody writes, and nothing looks up to date", { allow }, async ({ page, server }) => {
+  const editor = await openEditor(page, server);
+  await editor.write("before it was busy");
+  await editor.expectPrompt("before it was busy");
+  let asked = 0;
+  await page.route("**/preview", (route) => ((asked += 1) <= 2 ? route.fulfill(busy(asked === 1 ? 0 : 300)) : route.continue()));
+  await editor.write("while it is busy");
+  await editor.pane("Prompt").getByText("The prompt cannot be built yet: the store is locked by another program").waitFor();
+  await editor.pane("Prompt").getByText("not up to date").waitFor();
+  await editor.cost.getByText("not up to date").waitFor();
+  // It asked by itself, and goes on doing so.
+  await editor.pane("Prompt").getByText(/^Trying again in (300|29\d) s\.$/).waitFor();
+  await editor.pane("Prompt").getByRole("button", { name: "Try now" }).click();
+  await editor.expectPrompt("while it is busy");
+  assert.equal(asked, 3);
+  assert.equal(await page.getByText("not up to date").count(), 0);
+});
+
+it("figures of an earlier prompt are marked when the last one failed", { allow }, async ({ page, server }) => {
+  const editor = await openEditor(page, server);
+  await page.getByRole("combobox", { name: "Model" }).selectOption("claude-opus-5");
+  await editor.write("a prompt with figures");
+  await editor.expectPrompt("a prompt with figures");
+  const clear = editor.cost.getByText("Nothing in the cached part");
+  const colour = () => clear.evaluate((element) => getComputedStyle(element).color);
+  await editor.cost.getByText("changes more often than it may").waitFor();
+  const good = await colour();
+  await page.route("**/preview", (route) => route.fulfill({ status: 500, json: { code: "broken", message: "it broke" } }));
+  await editor.write("a prompt that fails");
+  await editor.pane("Prompt").getByRole("alert").filter({ hasText: "it broke" }).waitFor();
+  await editor.cost.getByText("not up to date").waitFor();
+  await editor.cost.getByText("the figures of the last prompt that could be built").waitFor();
+  assert.notEqual(await colour(), good);
+  assert.equal(await editor.pane("Template").getByText("No problems", { exact: true }).count(), 0);
+  await accessible(page, "figures that are not up to date");
+  await page.unroute("**/preview");
+  await editor.write("a prompt again");
+  await editor.expectPrompt("a prompt again");
+  assert.equal(await page.getByText("not up to date").count(), 0);
+});

@@ -1,11 +1,17 @@
 // Saving, history, conflicts, and text that must not be lost.
 
 import assert from "node:assert/strict";
-import { accessible, bench, shots } from "./bench.mjs";
-import { openEditor } from "./editor.mjs";
+import { accessible, bench, NARROW, shots, SMALLEST } from "./bench.mjs";
+import { editorOf, openEditor } from "./editor.mjs";
 
 const { it, server } = bench();
 const stored = () => server().ask("/system-prompt");
+/** The editor of a page that is there already. */
+const openEditorHere = async (page) => {
+  const editor = editorOf(page);
+  await editor.ready("template");
+  return editor;
+};
 /** Saves as another client would. */
 const put = async (template) => {
   const { version } = await stored();
@@ -148,3 +154,161 @@ it("bytes that an editor likes to change come back as they were", async ({ page,
   await editor.save();
   assert.equal((await stored()).template, `x${template}`);
 });
+
+it("going back with a dialog open closes it, and keeps the text", async ({ page, server }) => {
+  await page.goto(`${server.url}/#/conversations`);
+  await page.getByRole("link", { name: "Editor" }).click();
+  const editor = await openEditorHere(page);
+  await editor.write("written before going back");
+  for (const button of ["Save…", "History", "Help and keys", "Choose a folder"]) {
+    await page.getByRole("button", { name: button }).click();
+    await page.getByRole("dialog").waitFor();
+    await page.goBack();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("searchbox", { name: "Search by name or directory" }).click();
+    await page.goForward();
+    await editor.expectText("written before going back");
+    await editor.template.click();
+  }
+});
+
+it("the focus comes back from each dialog", async ({ page, server }) => {
+  await put("focus\n");
+  const editor = await openEditor(page, server);
+  const focused = (locator) => page.waitForFunction((element) => element === document.activeElement, locator);
+  for (const [name, button] of [["History", "History"], ["Help", "Help and keys"], ["Which folder?", "Choose a folder"]]) {
+    await page.getByRole("button", { name: button }).click();
+    await page.getByRole("dialog", { name }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await focused(await page.getByRole("button", { name: button }).elementHandle());
+  }
+  await editor.write("one two");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Control+S");
+  await page.getByRole("dialog", { name: "Save the template" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.type("a ");
+  await page.keyboard.press("Control+S");
+  await page.getByRole("dialog", { name: "Save the template" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.type("b ");
+  await editor.expectText("a b one two");
+  // The button of the mouse is disabled once all is saved: then the template has the focus.
+  await editor.save();
+  await focused(await editor.template.elementHandle());
+});
+
+it("text that theirs took the place of is in the history after a reload", { allow: [/409/] }, async ({ page, server }) => {
+  await put("base of a conflict\n");
+  const editor = await openEditor(page, server);
+  await editor.write("mine, hours of work\n");
+  const theirs = await put("theirs, in a conflict\n");
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("dialog", { name: "Save the template" }).getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("button", { name: "Take theirs" }).click();
+  await editor.expectText("theirs, in a conflict\n");
+  await page.reload();
+  await editor.ready();
+  await editor.expectText("theirs, in a conflict\n");
+  await page.getByRole("button", { name: "History" }).click();
+  const dialog = page.getByRole("dialog", { name: "History of the template" });
+  const aside = new RegExp(`^Set aside, .*: version ${theirs.version} was taken instead`);
+  await dialog.getByRole("listitem").getByText(aside).first().waitFor();
+  await dialog.getByRole("radio", { name: /^Compare from Set aside/ }).check();
+  await dialog.getByRole("textbox", { name: aside }).getByText("mine, hours of work").waitFor();
+  await accessible(page, "the history with a text set aside");
+  await dialog.getByRole("button", { name: /^Bring back: Set aside/ }).click();
+  await editor.expectText("mine, hours of work\n");
+});
+
+it("unsaved text is set aside when a version is restored, another text is loaded, or it is discarded", async ({ page, server }) => {
+  const older = await put("older\n");
+  await put("newer\n");
+  const editor = await openEditor(page, server);
+  await editor.write("not saved, then restored over\n");
+  await page.getByRole("button", { name: "History" }).click();
+  const dialog = page.getByRole("dialog", { name: "History of the template" });
+  await dialog.getByRole("button", { name: `Restore version ${older.version}` }).click();
+  await dialog.getByRole("button", { name: "Restore", exact: true }).click();
+  await editor.expectText("older\n");
+  await editor.write("not saved, then loaded over\n");
+  await page.getByRole("button", { name: "History" }).click();
+  await dialog.getByRole("button", { name: /^Bring back: .*was restored/ }).click();
+  await editor.expectText("not saved, then restored over\n");
+  await page.getByText("unsaved", { exact: true }).waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Discard it" }).click();
+  await editor.expectText("older\n");
+  await page.reload();
+  await editor.ready();
+  await page.getByRole("button", { name: "History" }).click();
+  await dialog.getByRole("button", { name: /^Bring back: .*another text was loaded/ }).waitFor();
+  await dialog.getByRole("button", { name: /^Bring back: .*it was discarded/ }).click();
+  await editor.expectText("not saved, then restored over\n");
+});
+
+it("a text that cannot be kept goes only when somebody says so", async ({ page, server }) => {
+  const older = await put("an older one\n");
+  await put("a newer one\n");
+  await page.addInitScript(() => {
+    const { setItem } = Storage.prototype;
+    Storage.prototype.setItem = function (key, value) {
+      if (key.startsWith("proem.aside.")) throw new DOMException("full", "QuotaExceededError");
+      setItem.call(this, key, value);
+    };
+  });
+  const editor = await openEditor(page, server);
+  await editor.write("too much for this browser\n");
+  await page.getByRole("button", { name: "History" }).click();
+  const dialog = page.getByRole("dialog", { name: "History of the template" });
+  await dialog.getByRole("button", { name: `Restore version ${older.version}` }).click();
+  await dialog.getByRole("button", { name: "Restore", exact: true }).click();
+  await dialog.getByRole("alert").getByText("The browser cannot keep the text in the editor").waitFor();
+  assert.equal((await stored()).template, "a newer one\n");
+  await dialog.getByRole("button", { name: "Go on without it" }).click();
+  await editor.expectText("an older one\n");
+});
+
+it("the built-in template is compared and loaded", async ({ page, server }) => {
+  await page.route("**/editor", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), built_in: "You are built in.\n" } });
+  });
+  await put("stored instead\n");
+  const editor = await openEditor(page, server);
+  await page.getByRole("button", { name: "History" }).click();
+  const dialog = page.getByRole("dialog", { name: "History of the template" });
+  await dialog.getByRole("radio", { name: "Compare from the built-in template" }).check();
+  await dialog.getByRole("textbox", { name: "Built-in template" }).getByText("You are built in.").waitFor();
+  await dialog.getByRole("button", { name: "Load the built-in template into the editor" }).click();
+  await editor.expectText("You are built in.\n");
+  await page.getByText("unsaved", { exact: true }).waitFor();
+  assert.equal((await stored()).template, "stored instead\n");
+});
+
+for (const viewport of [NARROW, SMALLEST]) {
+  it(`the buttons of the dialog before saving are in sight at ${viewport.width} pixels`, { viewport }, async ({ page, server }) => {
+    await put("short\n");
+    await page.goto(`${server.url}/`);
+    const editor = await openEditorHere(page);
+    await editor.write(Array.from({ length: 200 }, (_, line) => `[line:${line}] of a long text`).join("\n"));
+    await page.getByRole("button", { name: "Save…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Save the template" });
+    for (const name of ["Save", "Go on writing", "Close"]) {
+      const button = dialog.getByRole("button", { name, exact: true });
+      const { x, y, width, height } = await button.boundingBox();
+      assert.ok(x >= 0 && y >= 0 && x + width <= viewport.width && y + height <= viewport.height, `${name} is out of sight`);
+      // The middle of the button is the button, and not something above it.
+      const hit = await button.evaluate((element) => {
+        const { left, top, width, height } = element.getBoundingClientRect();
+        return element.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+      });
+      assert.ok(hit, `${name} is covered`);
+    }
+    await dialog.getByRole("button", { name: "Save", exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+  });
+}

@@ -1,7 +1,7 @@
 // Writing a template: variables, conditions, live preview, problems.
 
 import assert from "node:assert/strict";
-import { accessible, bench, NARROW, shots } from "./bench.mjs";
+import { accessible, bench, fits, NARROW, shots, SMALLEST } from "./bench.mjs";
 import { editorOf, openEditor, tabTo } from "./editor.mjs";
 
 const { it } = bench();
@@ -170,6 +170,59 @@ it("a narrow screen has tabs, one pane at a time", { viewport: NARROW }, async (
   await accessible(page, "the template on a narrow screen");
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(width <= NARROW.width, `the page is ${width} wide`);
+});
+
+it("nothing is wider than the smallest screen", { viewport: SMALLEST }, async ({ page, server }) => {
+  await page.goto(`${server.url}/`);
+  const editor = editorOf(page);
+  await editor.ready();
+  const shownFor = page.locator("summary").first();
+  await shownFor.click();
+  await page.getByRole("combobox", { name: "Model" }).selectOption("claude-opus-5");
+  await fits(page, "what the prompt is shown for");
+  await shownFor.click();
+  await editor.write("[system:time] short\n[if git:branch]x");
+  for (const tab of ["Template", "Prompt", "Cost", "Variables"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    if (tab === "Cost") await editor.cost.getByText("Tokens by section").click();
+    if (tab === "Cost") await editor.cost.getByRole("row", { name: /warm/ }).waitFor();
+    await fits(page, tab);
+  }
+  for (const button of ["Save…", "History", "Help and keys"]) {
+    await page.getByRole("button", { name: button }).click();
+    await page.getByRole("dialog").waitFor();
+    await fits(page, button);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  }
+});
+
+it("a warm turn that costs more is explained", async ({ page, server }) => {
+  const editor = await openEditor(page, server);
+  await page.getByRole("combobox", { name: "Model" }).selectOption("claude-opus-5");
+  await editor.write("short");
+  await editor.cost.getByText(/The frozen part is shorter than the [\d,]+ tokens from which on claude-opus-5 caches/).waitFor();
+  await editor.write("You are careful. ".repeat(1_000));
+  await editor.cost.getByText("The frozen part is shorter").waitFor({ state: "detached" });
+});
+
+it("the cost has lines and letters where the system takes colours away", { forcedColors: "active" }, async ({ page, server }) => {
+  const editor = await openEditor(page, server, { profile: "default" });
+  const part = editor.cost.locator(".part").first();
+  await part.waitFor();
+  assert.match(await part.textContent(), /[A-Z]/);
+  const border = await editor.cost.locator(".parts").first().evaluate((element) => getComputedStyle(element).borderTopStyle);
+  assert.equal(border, "solid");
+});
+
+it("a hint is shown as it is", { allow: [/400/] }, async ({ page, server }) => {
+  const editor = await openEditor(page, server);
+  const hints = [["docs/request.md describes the fields", "docs/request.md describes the fields."], ["is this still proem?", "is this still proem?"]];
+  for (const [hint, shown] of hints) {
+    await page.route("**/preview", (route) => route.fulfill({ status: 400, json: { code: "bad", message: "no", hint } }));
+    await editor.write(hint);
+    await editor.pane("Prompt").getByRole("alert").getByText(shown, { exact: true }).waitFor();
+  }
 });
 
 it("the keyboard alone writes, inserts, wraps, saves", async ({ page, server }) => {

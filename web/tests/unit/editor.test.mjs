@@ -6,7 +6,8 @@ const { placeAnswer, reachOf, spansFrom } = await load("editor/answer.ts");
 const { segmentsOf } = await load("editor/cost.ts");
 const { DraftKeeper } = await load("editor/draft.ts");
 const { openTag } = await load("editor/completion.ts");
-const { below, fileKey } = await load("editor/paths.ts");
+const { asides, setAside } = await load("editor/set-aside.ts");
+const { below, fileKey, unfit } = await load("editor/paths.ts");
 const { rowsBetween, rowsOf } = await load("editor/variable-rows.ts");
 
 class MemoryStorage extends Map {
@@ -139,4 +140,41 @@ test("variables are grouped by type, and every word of a search must be there", 
   assert.deepEqual(rowsOf(all, "git MAIN").map((row) => row.key ?? row.type), ["git", "git:branch"]);
   const many = rowsOf(Array.from({ length: 5000 }, (_, index) => variable("t", `v${index}`)), "");
   assert.deepEqual(rowsBetween(many, 32 + 44 * 100, 32 + 44 * 102).map(({ key }) => key), ["t:v100", "t:v101"]);
+});
+
+test("the last five texts that were set aside are kept, the newest first, and a text once", () => {
+  const storage = new MemoryStorage([["proem.aside.x", "{"], ["proem.draft.y", "{}"]]);
+  for (let at = 1; at <= 7; at += 1) assert.ok(setAside(storage, `text ${at}`, "why", at));
+  assert.deepEqual(asides(storage).map(({ at }) => at), [7, 6, 5, 4, 3]);
+  assert.ok(setAside(storage, "text 5", "again", 8));
+  assert.deepEqual(asides(storage).map(({ template }) => template), ["text 5", "text 7", "text 6", "text 4", "text 3"]);
+  assert.ok(setAside(storage, "at once", "why", 8));
+  assert.equal(asides(storage).length, 5);
+  assert.equal(setAside(storage, "ä".repeat(600_000), "too long", 9), false);
+  assert.equal(asides(storage)[0].template, "at once");
+});
+
+test("a full storage drops older texts for a newer one, and says when that does not help", () => {
+  const storage = new MemoryStorage();
+  for (let at = 1; at <= 3; at += 1) setAside(storage, `text ${at}`, "why", at);
+  const { setItem } = storage;
+  storage.setItem = (key, value) => {
+    if (storage.size > 1) throw new Error("full");
+    setItem(key, value);
+  };
+  assert.ok(setAside(storage, "newest", "why", 4));
+  assert.deepEqual(asides(storage).map(({ template }) => template), ["newest", "text 3"]);
+  storage.setItem = (key, value) => {
+    if (value.includes("never")) throw new Error("full");
+    setItem(key, value);
+  };
+  assert.equal(setAside(storage, "never", "why", 5), false);
+  assert.deepEqual(asides(storage).map(({ template }) => template), ["newest", "text 3"]);
+});
+
+test("a tag names a path unless it has brackets, breaks, controls or white space at its end", () => {
+  for (const path of ["file:a b.md", "file:ü/日本.md", "file:.env", "file:dir /x", "file:\u202e"]) assert.equal(unfit(path), undefined);
+  for (const path of ["file:a]b", "file:[id]/x", "file:a\nb", "file:a\u2028b", "file:\u0007", "file:a\u009b", "file:a ", "file:a\u00a0"]) {
+    assert.equal(typeof unfit(path), "string", JSON.stringify(path));
+  }
 });

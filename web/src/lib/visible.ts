@@ -1,0 +1,32 @@
+// Short texts of strangers, such as names of files: what hides or reorders is shown by its number.
+
+// Control characters, marks of direction, characters without width, fillers, tags, and halves of characters. A joiner
+// inside an emoji is no trick, and would tear it apart.
+const HIDDEN = new RegExp(
+  [
+    "[\\p{Cc}\\p{Cs}\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200c\\u200e\\u200f]",
+    "[\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e01ef}]",
+    "(?<![\\p{Extended_Pictographic}\\ufe0f\\u{1f3fb}-\\u{1f3ff}])\\u200d",
+  ].join("|"),
+  "gu",
+);
+
+const named = (character: string) =>
+  `‹U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}›`;
+
+/** A name, a path or a value on one line, as it can be read without a doubt. */
+export function visibleName(text: string | null | undefined): string {
+  return (text ?? "").replace(HIDDEN, named);
+}
+
+/** The same for a message, whose tabs and line breaks are its own. */
+export function visibleText(text: string | null | undefined): string {
+  return (text ?? "").replace(HIDDEN, (character) => (character === "\n" || character === "\t" ? character : named(character)));
+}
+
+/** The beginning of a text, on one line of about `most` characters. */
+export function visibleLine(text: string, most: number): string {
+  const flat = text.slice(0, most + 1).replace(/[ \t\r\n]+/g, " ");
+  // Not between the halves of a character.
+  return visibleName(flat.length > most ? `${flat.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…` : flat);
+}
