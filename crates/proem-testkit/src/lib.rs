@@ -22,9 +22,11 @@
     reason = "a test that cannot be set up must stop, and says so"
 )]
 
+mod mishaps;
 mod postgres;
 mod steps;
 
+pub use mishaps::{Mishap, Side, mishaps};
 pub use postgres::PostgresServer;
 pub use steps::git;
 

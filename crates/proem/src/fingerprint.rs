@@ -40,7 +40,7 @@ pub(crate) fn canonical_tools(tools: &[Tool]) -> String {
 }
 
 /// A tool as the provider sees it: what is only for the prompt is in the prefix already.
-fn definition(tool: &Tool) -> Value {
+pub(crate) fn definition(tool: &Tool) -> Value {
     let mut fields = serde_json::Map::new();
     fields.insert("name".into(), json!(tool.name));
     fields.extend(tool.description.as_ref().map(|text| ("description".into(), json!(text))));

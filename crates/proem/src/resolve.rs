@@ -23,7 +23,7 @@ use crate::request::Request;
 use crate::workspace::Workspace;
 
 /// What stands behind a fact that is cut.
-const CUT_MARKER: &str = "\n... [truncated]";
+pub(crate) const CUT_MARKER: &str = "\n... [truncated]";
 
 const FILE: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
 

@@ -5,6 +5,8 @@ use std::fmt;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
+use crate::resolve::CUT_MARKER;
+
 /// The provider's word for a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -73,7 +75,7 @@ pub enum Cause {
     LineEndings(String),
     /// Only a byte-order mark of a file differs.
     ByteOrderMark(String),
-    /// Only the end of a file differs: white space or line breaks.
+    /// Only white space at the end of a file, or of its lines, differs.
     TrailingSpace(String),
     /// A file is new, or is read now.
     FileAppeared(String),
@@ -89,6 +91,8 @@ pub enum Cause {
     Hook(String),
     /// Wording of a pack differs.
     Pack(String),
+    /// A condition of a template decides otherwise.
+    Condition(String),
     /// A section is new.
     SectionAppeared(String),
     /// A section is gone.
@@ -125,6 +129,7 @@ impl Cause {
             Self::Request(_) => "request",
             Self::Hook(_) => "hook",
             Self::Pack(_) => "pack",
+            Self::Condition(_) => "condition",
             Self::SectionAppeared(_) => "section_appeared",
             Self::SectionGone(_) => "section_gone",
             Self::Wording(_) => "wording",
@@ -152,7 +157,8 @@ impl Cause {
     }
 
     /// The cause when a source is there on one side only.
-    pub(super) fn one_sided(source: &Source, section: Option<&str>, is_new: bool) -> Self {
+    pub(super) fn one_sided(span: (&Source, Stability), section: Option<&str>, is_new: bool) -> Self {
+        let (source, stability) = span;
         match (source, is_new) {
             (Source::File { path, .. } | Source::Variable { path: Some(path), .. }, true) => {
                 Self::FileAppeared(path.clone())
@@ -160,8 +166,7 @@ impl Cause {
             (Source::File { path, .. } | Source::Variable { path: Some(path), .. }, false) => {
                 Self::FileGone(path.clone())
             }
-            (Source::Variable { key, .. }, _) if key.starts_with("git:") => Self::Git(key.clone()),
-            (Source::Variable { key, .. }, _) => Self::Variable(key.clone()),
+            (Source::Variable { key, .. }, _) => of_variable(key, stability),
             (Source::Request { field, .. }, _) => Self::Request(field.clone()),
             (Source::Hook { name }, _) => Self::Hook(name.clone()),
             (Source::Pack { path, key, .. }, _) => Self::Pack(format!("{path}, `{key}`")),
@@ -178,14 +183,34 @@ impl Cause {
 fn of_file(path: &str, before: &str, after: &str) -> Cause {
     let path = path.to_owned();
     let without_mark = |text: &str| text.trim_start_matches('\u{feff}').to_owned();
-    if before.replace("\r\n", "\n") == after.replace("\r\n", "\n") {
+    if is_cut_elsewhere(before, after) {
+        Cause::CutMoved(path)
+    } else if before.replace("\r\n", "\n") == after.replace("\r\n", "\n") {
         Cause::LineEndings(path)
     } else if without_mark(before) == without_mark(after) {
         Cause::ByteOrderMark(path)
-    } else if before.trim_end() == after.trim_end() {
+    } else if without_blanks(before) == without_blanks(after) {
         Cause::TrailingSpace(path)
     } else {
         Cause::FileEdited(path)
+    }
+}
+
+/// A text without white space at the ends of its lines, and of itself.
+fn without_blanks(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+/// Tells whether one text is the other's beginning, each with a mark where it is cut.
+fn is_cut_elsewhere(before: &str, after: &str) -> bool {
+    let kept = |text: &str| text.strip_suffix(CUT_MARKER).map(str::to_owned);
+    match (kept(before), kept(after)) {
+        (None, None) => false,
+        (Some(a), Some(b)) => a.starts_with(&b) || b.starts_with(&a),
+        // What is whole must be the longer one: else it grew.
+        (Some(a), None) => after.starts_with(&a),
+        (None, Some(b)) => before.starts_with(&b),
     }
 }
 
@@ -221,7 +246,9 @@ impl fmt::Display for Cause {
             Self::FileEdited(path) => write!(formatter, "{path} was edited"),
             Self::LineEndings(path) => write!(formatter, "{path} has other line endings, and the same text"),
             Self::ByteOrderMark(path) => write!(formatter, "{path} has a byte-order mark on one side only"),
-            Self::TrailingSpace(path) => write!(formatter, "{path} ends with other white space"),
+            Self::TrailingSpace(path) => {
+                write!(formatter, "{path} has other white space at the end of lines, or of itself")
+            }
             Self::FileAppeared(path) => write!(formatter, "{path} is read now, and was not"),
             Self::FileGone(path) => write!(formatter, "{path} was read, and is not any more"),
             Self::Reordered(what) => write!(formatter, "{what} stands at another place: the order changed"),
@@ -229,6 +256,7 @@ impl fmt::Display for Cause {
             Self::Request(field) => write!(formatter, "the request says another `{field}`"),
             Self::Hook(name) => write!(formatter, "the hook `{name}` says something else"),
             Self::Pack(wording) => write!(formatter, "the wording of {wording} is another one"),
+            Self::Condition(place) => write!(formatter, "a condition before {place} decides otherwise"),
             Self::SectionAppeared(id) => write!(formatter, "the section `{id}` is new"),
             Self::SectionGone(id) => write!(formatter, "the section `{id}` is gone"),
             Self::Wording(what) => write!(formatter, "the text of {what} is another one"),

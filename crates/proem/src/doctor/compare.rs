@@ -1,14 +1,12 @@
 //! Two prompts against each other: how far they agree, where they part, and whose bytes differ.
 
-use std::collections::BTreeSet;
-
 use proem_core::carrier::Carrier;
 use proem_core::source::Source;
-use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::aligned::Aligned;
 use super::cause::{Cause, Reason};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
-use super::units::{Key, Unit, units};
+use super::units::units;
 use crate::models::Model;
 use crate::tokens::Tokenizer;
 
@@ -139,11 +137,11 @@ pub fn compare(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer) -> Comparison {
     for carrier in Carrier::ALL {
         differences.extend(of_carrier(find(a, carrier), find(b, carrier), (a, b)));
     }
-    let (common, rest) = agreement(a, b);
-    let common = if is_other_model { String::new() } else { common };
-    let lost = if is_other_model { whole(b) } else { rest };
+    let (bytes, common, rest) = agreement(a, b);
+    let (bytes, common) = if is_other_model { (0, String::new()) } else { (bytes, common) };
+    let lost = if is_other_model { pieces(b, &b.tools.text()).concat() } else { rest };
     Comparison {
-        common_bytes: common.len(),
+        common_bytes: bytes,
         common_tokens: tokenizer.count(&common),
         lost_tokens: tokenizer.count(&lost),
         differences,
@@ -158,19 +156,37 @@ fn find(snapshot: &Snapshot, carrier: Carrier) -> Option<&CarrierText> {
     snapshot.carriers.iter().find(|text| text.carrier == carrier)
 }
 
-/// Everything that is cached, in order.
-fn whole(snapshot: &Snapshot) -> String {
-    let carriers = snapshot.carriers.iter().map(|carrier| carrier.text.as_str());
-    std::iter::once(snapshot.tools.text().as_str()).chain(carriers).collect()
+/// Everything that is cached, piece by piece in order: tools, then carriers.
+fn pieces<'s>(snapshot: &'s Snapshot, tools: &'s str) -> Vec<&'s str> {
+    let carrier = |carrier: Carrier| find(snapshot, carrier).map_or("", |text| text.text.as_str());
+    std::iter::once(tools).chain(Carrier::ALL.into_iter().map(carrier)).collect()
 }
 
-/// The beginning that both share, and what follows in the second.
-fn agreement(a: &Snapshot, b: &Snapshot) -> (String, String) {
-    let (a, b) = (whole(a), whole(b));
-    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let same = b.floor_char_boundary(same);
-    let (common, rest) = b.split_at(same);
-    (common.to_owned(), rest.to_owned())
+/// The beginning that both share, and what follows in the second. Where a piece ends, the next one begins in both.
+fn agreement(a: &Snapshot, b: &Snapshot) -> (usize, String, String) {
+    // A saved build knows only the digest of its tools: when it is the same, so are they.
+    let is_known = |tools: &ToolSet| matches!(tools, ToolSet::Known { .. });
+    let is_counted = is_known(&a.tools) && is_known(&b.tools) || a.tools.digest() != b.tools.digest();
+    let (tools_a, tools_b) =
+        if is_counted { (a.tools.text(), b.tools.text()) } else { (b.tools.text(), b.tools.text()) };
+    let (a, b) = (pieces(a, &tools_a), pieces(b, &tools_b));
+    let (mut bytes, mut common, mut rest) = (0, String::new(), String::new());
+    for (a, b) in a.into_iter().zip(b) {
+        let same = if rest.is_empty() { shared(a, b) } else { 0 };
+        bytes += same;
+        common.push_str(b.get(..b.floor_char_boundary(same)).unwrap_or_default());
+        rest.push_str(b.get(b.ceil_char_boundary(same)..).unwrap_or_default());
+        if same < a.len() && rest.is_empty() {
+            // The first one goes on: what follows in the second stands elsewhere.
+            rest.push('\0');
+        }
+    }
+    (bytes, common, rest.replace('\0', ""))
+}
+
+/// How many bytes two texts share from the beginning.
+fn shared(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
 fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
@@ -183,11 +199,11 @@ fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
         cause,
         reason: Reason::Tools,
     };
-    let byte = a.text().bytes().zip(b.text().bytes()).take_while(|(a, b)| a == b).count();
-    let (ToolSet::Known(before), ToolSet::Known(after)) = (a, b) else {
-        let is_same = a == b;
-        return if is_same { Vec::new() } else { vec![difference(Kind::Changed, byte, Cause::Tools)] };
+    let (ToolSet::Known { tools: before, .. }, ToolSet::Known { tools: after, .. }) = (a, b) else {
+        let is_same = a.digest() == b.digest();
+        return if is_same { Vec::new() } else { vec![difference(Kind::Changed, 0, Cause::Tools)] };
     };
+    let byte = shared(&a.text(), &b.text());
     if before == after {
         return Vec::new();
     }
@@ -221,175 +237,25 @@ fn of_carrier(
         return Vec::new();
     };
     let (before, after) = (a.map(units).unwrap_or_default(), b.map(units).unwrap_or_default());
-    let mut found = Aligned::new(&before, &after).differences(carrier);
-    let byte = text(a).bytes().zip(text(b).bytes()).take_while(|(a, b)| a == b).count();
+    let byte = shared(&text(a), &text(b));
+    let aligned = Aligned { carrier, byte, before: &before, after: &after, sides };
+    let mut found: Vec<Difference> = Vec::new();
+    for difference in aligned.differences() {
+        // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
+        let is_value =
+            matches!(difference.cause, Cause::Clock(_) | Cause::Day(_) | Cause::Git(_) | Cause::Variable(_));
+        if is_value || !found.iter().any(|known| known.cause == difference.cause) {
+            found.push(difference);
+        }
+    }
     if let Some(first) = found.first_mut() {
         // Aligned by source, the first one may begin with bytes that happen to be the same.
         first.byte = byte;
-        decided(first, sides);
         if sides.0.profile != sides.1.profile {
             first.cause = Cause::Profile { before: sides.0.profile.clone(), after: sides.1.profile.clone() };
         }
     }
     found
-}
-
-/// Where only text of a template came or went, a condition decided that: if one file alone came or went, too, it is that
-/// file's doing.
-fn decided(first: &mut Difference, (a, b): (&Snapshot, &Snapshot)) {
-    let is_there =
-        |side: &Snapshot, path: &str| side.considered.get(path).is_some_and(|outcome| outcome == "used");
-    let is_template = matches!(
-        first.cause,
-        Cause::SectionAppeared(_)
-            | Cause::SectionGone(_)
-            | Cause::Request(_)
-            | Cause::Wording(_)
-            | Cause::FileEdited(_)
-            | Cause::FileAppeared(_)
-            | Cause::FileGone(_)
-    );
-    let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
-    let other: Vec<&String> =
-        paths.into_iter().filter(|path| is_there(a, path) != is_there(b, path)).collect();
-    let [path] = other.as_slice() else { return };
-    let is_owner =
-        |owner: &Option<Owner>| owner.as_ref().is_some_and(|owner| owner.source.to_string() == **path);
-    if !is_template || is_owner(&first.a) || is_owner(&first.b) {
-        return;
-    }
-    let source = Source::File { path: (*path).clone(), place: None };
-    let is_new = is_there(b, path);
-    first.cause = Cause::one_sided(&source, None, is_new);
-    let owner = Owner { section: None, source, line: None };
-    (first.kind, first.a, first.b) = if is_new {
-        (Kind::Added, first.a.take(), Some(owner))
-    } else {
-        (Kind::Removed, Some(owner), first.b.take())
-    };
-}
-
-/// Two lists of units, aligned by their sources.
-struct Aligned<'u, 't> {
-    before: &'u [Unit<'t>],
-    after: &'u [Unit<'t>],
-    known_before: BTreeSet<&'u Key>,
-    known_after: BTreeSet<&'u Key>,
-}
-
-impl<'u, 't> Aligned<'u, 't> {
-    fn new(before: &'u [Unit<'t>], after: &'u [Unit<'t>]) -> Self {
-        let keys = |units: &'u [Unit<'t>]| units.iter().map(|unit| &unit.key).collect();
-        Self { before, after, known_before: keys(before), known_after: keys(after) }
-    }
-
-    fn differences(&self, carrier: Carrier) -> Vec<Difference> {
-        let keys = |units: &[Unit<'_>]| units.iter().map(|unit| unit.key.clone()).collect::<Vec<_>>();
-        let mut found = Vec::new();
-        for op in capture_diff_slices(Algorithm::Myers, &keys(self.before), &keys(self.after)) {
-            let (old, new) = (&self.before[op.old_range()], &self.after[op.new_range()]);
-            if matches!(op, DiffOp::Equal { .. }) {
-                let pairs = old.iter().zip(new).filter(|(old, new)| old.text != new.text);
-                found.extend(pairs.map(|(old, new)| changed(carrier, old, new)));
-            } else {
-                found.extend(self.replaced(carrier, old, new));
-            }
-        }
-        found
-    }
-
-    /// Units of one side that have no partner at their place on the other. Content is told first; what stands around
-    /// it only when there is none.
-    fn replaced(&self, carrier: Carrier, old: &[Unit<'_>], new: &[Unit<'_>]) -> Vec<Difference> {
-        let gone = old.iter().filter(|unit| unit.is_content());
-        let gone =
-            gone.map(|unit| one_sided(carrier, Some(unit), None, self.known_after.contains(&unit.key)));
-        let come = new.iter().filter(|unit| unit.is_content() && !self.known_before.contains(&unit.key));
-        let come = come.map(|unit| one_sided(carrier, None, Some(unit), false));
-        let content: Vec<Difference> = gone.chain(come).collect();
-        if !content.is_empty() {
-            return content;
-        }
-        let mut left: Vec<&Unit<'_>> = new.iter().collect();
-        let mut found = Vec::new();
-        for unit in old {
-            let partner = left.iter().position(|other| is_same_source(unit, other));
-            found.push(match partner {
-                Some(index) => changed(carrier, unit, left.remove(index)),
-                None => one_sided(carrier, Some(unit), None, self.known_after.contains(&unit.key)),
-            });
-        }
-        let new = left.into_iter().filter(|unit| !self.known_before.contains(&unit.key));
-        found.extend(new.map(|unit| one_sided(carrier, None, Some(unit), false)));
-        found
-    }
-}
-
-fn is_same_source(one: &Unit<'_>, other: &Unit<'_>) -> bool {
-    one.key.section == other.key.section && one.key.source == other.key.source
-}
-
-const fn reason(carrier: Carrier) -> Reason {
-    match carrier {
-        Carrier::System | Carrier::Developer => Reason::System,
-        Carrier::FirstUser | Carrier::Turn => Reason::Messages,
-    }
-}
-
-fn owner(unit: &Unit<'_>, inside: usize) -> Owner {
-    let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();
-    let breaks = passed.matches('\n').count();
-    let begin = match &unit.first.source {
-        Source::Variable { path: Some(_), .. } => Some(1),
-        other => other.place().map(|place| place.line),
-    };
-    Owner {
-        section: unit.key.section.clone(),
-        source: unit.first.source.without_place(),
-        line: begin.map(|line| line + breaks),
-    }
-}
-
-fn changed(carrier: Carrier, old: &Unit<'_>, new: &Unit<'_>) -> Difference {
-    let inside = old.text.bytes().zip(new.text.bytes()).take_while(|(a, b)| a == b).count();
-    Difference {
-        kind: Kind::Changed,
-        carrier: Some(carrier),
-        byte: old.bytes.start + inside,
-        a: Some(owner(old, inside)),
-        b: Some(owner(new, inside)),
-        cause: Cause::edited(
-            &old.first.source,
-            old.first.stability.max(new.first.stability),
-            old.text,
-            new.text,
-        ),
-        reason: reason(carrier),
-    }
-}
-
-fn one_sided(carrier: Carrier, old: Option<&Unit<'_>>, new: Option<&Unit<'_>>, is_moved: bool) -> Difference {
-    let unit = old.or(new);
-    let source = unit.map(|unit| unit.first.source.clone());
-    let section = unit.and_then(|unit| unit.key.section.clone());
-    let cause = match &source {
-        Some(source) if is_moved => Cause::Reordered(source.without_place().to_string()),
-        Some(source) => Cause::one_sided(source, section.as_deref(), new.is_some()),
-        None => Cause::Wording(String::new()),
-    };
-    Difference {
-        kind: match (is_moved, new) {
-            (true, _) => Kind::Moved,
-            (false, Some(_)) => Kind::Added,
-            (false, None) => Kind::Removed,
-        },
-        carrier: Some(carrier),
-        byte: unit.map_or(0, |unit| unit.bytes.start),
-        a: old.map(|unit| owner(unit, 0)),
-        b: new.map(|unit| owner(unit, 0)),
-        cause,
-        reason: reason(carrier),
-    }
 }
 
 #[cfg(test)]

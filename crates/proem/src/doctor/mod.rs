@@ -1,5 +1,6 @@
 //! What broke the cache: two prompts against each other, and whose byte it was.
 
+mod aligned;
 mod cause;
 mod compare;
 mod shape;

@@ -11,11 +11,10 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::Place;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::canonical::canonical_json;
-use crate::fingerprint::canonical_tools;
-use crate::request::{Request, Tool};
+use crate::fingerprint::{canonical_tools, definition};
+use crate::request::{Request, Tool, distinct_tools};
 
 /// A prompt as a cache would hold it.
 #[derive(Debug, Clone)]
@@ -61,27 +60,41 @@ impl CarrierText {
 /// The tools of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolSet {
-    /// Each by name, in canonical form, in the order in which they are sent.
-    Known(Vec<(String, String)>),
+    /// What a provider gets.
+    Known {
+        /// Each by name, in canonical form, in the order in which they are sent.
+        tools: Vec<(String, String)>,
+        /// The digest of them all.
+        digest: String,
+    },
     /// Only the digest of them all is known.
     Digest(String),
 }
 
 impl ToolSet {
     fn of(tools: &[Tool]) -> Self {
-        let canonical = |tool: &Tool| {
-            let value = serde_json::to_value(tool).unwrap_or(Value::Null);
-            (tool.name.clone(), canonical_json(&value))
-        };
-        Self::Known(tools.iter().map(canonical).collect())
+        // As a provider gets them: what is only for the prompt is in the prompt.
+        let canonical = |tool: &&Tool| (tool.name.clone(), canonical_json(&definition(tool)));
+        let known = distinct_tools(tools).iter().map(canonical).collect();
+        Self::Known { tools: known, digest: digest_of(tools) }
     }
 
-    /// The text that stands for them in the cached prefix.
+    /// The digest of them all, which does not depend on their order.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        match self {
+            Self::Known { digest, .. } | Self::Digest(digest) => digest,
+        }
+    }
+
+    /// The text that stands for them in the cached prefix; empty where it is not known.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            Self::Known(tools) => tools.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n"),
-            Self::Digest(digest) => digest.clone(),
+            Self::Known { tools, .. } => {
+                tools.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n")
+            }
+            Self::Digest(_) => String::new(),
         }
     }
 }
@@ -121,12 +134,8 @@ impl Snapshot {
     pub fn read(name: &str, json: &str) -> Result<Self, SnapshotError> {
         let saved: Saved = serde_json::from_str(json)
             .map_err(|error| SnapshotError(format!("{name} is no saved build: {error}")))?;
-        let digest = saved.fingerprint.map_or_else(String::new, |fingerprint| fingerprint.tools);
-        let tools = if digest.is_empty() || digest == Digest::of(canonical_tools(&[]).as_bytes()).hex() {
-            ToolSet::Known(Vec::new())
-        } else {
-            ToolSet::Digest(digest)
-        };
+        let digest = saved.fingerprint.map_or_else(|| digest_of(&[]), |fingerprint| fingerprint.tools);
+        let tools = if digest == digest_of(&[]) { ToolSet::of(&[]) } else { ToolSet::Digest(digest) };
         let mut carriers = Vec::new();
         for carrier in frozen_carriers() {
             let Some(whole) = saved.carriers.get(carrier.word()) else { continue };
@@ -152,6 +161,10 @@ impl Snapshot {
         let (name, profile) = (name.to_owned(), saved.profile);
         Ok(Self { name, profile, engine: None, model: None, tools, carriers, considered })
     }
+}
+
+fn digest_of(tools: &[Tool]) -> String {
+    Digest::of(canonical_tools(tools).as_bytes()).hex()
 }
 
 /// The carriers whose text is frozen: that of a turn is new each time, behind everything cached.

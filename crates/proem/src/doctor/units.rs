@@ -54,14 +54,27 @@ fn is_said_by_template(span: &Span) -> bool {
     span.template.is_none() && !matches!(span.source, Source::Variable { .. } | Source::Hook { .. })
 }
 
-impl Unit<'_> {
-    /// Tells whether it brings content, and does not only stand around it.
-    pub(super) const fn is_content(&self) -> bool {
-        self.key.said.is_none() && is_content(&self.first.source)
-    }
+/// What a unit is to the text, the more telling the higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// Stands around something: words of a profile before and after a section, of a list around its items.
+    Frame,
+    /// Stands in a template.
+    Template,
+    /// Is what somebody wrote: a file, a value, a text of the request.
+    Content,
 }
 
-/// Tells whether a source brings content, and does not only stand around it.
-pub(super) const fn is_content(source: &Source) -> bool {
-    !matches!(source, Source::Profile { .. } | Source::BuiltIn { .. })
+impl Unit<'_> {
+    pub(super) fn role(&self) -> Role {
+        let is_said = self.key.said.is_some();
+        match &self.first.source {
+            Source::Profile { key, .. } if key.ends_with(".template") => Role::Template,
+            Source::Profile { .. } => Role::Frame,
+            Source::BuiltIn { .. } => Role::Template,
+            Source::Request { field, .. } if is_said && field == "template" => Role::Template,
+            Source::File { .. } if is_said => Role::Template,
+            _ => Role::Content,
+        }
+    }
 }

@@ -1,0 +1,1 @@
+if [ -d ../tree/team ]; then printf '{"skill_paths": ["team"]}'; fi
