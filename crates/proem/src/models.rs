@@ -58,6 +58,13 @@ pub struct Model {
 }
 
 impl Model {
+    /// What tokens cost more, in dollars, when they are not read from the cache; prices are per million.
+    #[must_use]
+    pub fn cost_of_missing(&self, tokens: usize) -> Option<f64> {
+        let millions = f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) / 1e6;
+        Some((self.input? - self.cache_read?) * millions)
+    }
+
     /// How its tokens are counted.
     #[must_use]
     pub fn tokenizer(&self) -> Tokenizer {

@@ -112,7 +112,6 @@ impl Break {
 #[must_use]
 pub fn breaks(build: &Build, model: Option<&Model>) -> Vec<Break> {
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
-    let more = model.and_then(|model| Some(model.input? - model.cache_read?));
     let body = build.frozen.body();
     let found = body.volatile().take(BREAKS_MAX).map(|(carrier, span)| {
         let text = body.text(carrier).unwrap_or_default();
@@ -126,15 +125,10 @@ pub fn breaks(build: &Build, model: Option<&Model>) -> Vec<Break> {
             byte: span.bytes.start,
             token: tokenizer.count(before),
             lost_tokens,
-            usd: more.map(|more| more * tokens_as_millions(lost_tokens)),
+            usd: model.and_then(|model| model.cost_of_missing(lost_tokens)),
         }
     });
     found.collect()
-}
-
-/// Prices are per million tokens.
-fn tokens_as_millions(tokens: usize) -> f64 {
-    f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) / 1e6
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request as HttpRequest};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proem::Request;
 use proem::deliver::Provider;
@@ -156,4 +156,11 @@ pub(super) fn provider(word: &str) -> Result<Provider, ApiError> {
         ApiError::bad_request("no provider is called so")
             .with_hint(format!("the providers are: {}", known.join(", ")))
     })
+}
+
+/// Tells whether a caller has the answer of this tag.
+pub(super) fn has_answer(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut known = known.flat_map(|value| value.split(','));
+    known.any(|one| one.trim() == "*" || one.trim().trim_start_matches("W/") == tag)
 }

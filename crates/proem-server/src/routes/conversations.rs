@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::body::{Asked, Named, Text};
+use super::body::{Asked, Named, Text, has_answer};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -74,7 +74,7 @@ pub(super) async fn show(
     let (kept, epochs) = app
         .work(move |app| {
             let kept = app.known(&id)?;
-            let is_known = names(&headers, &tag(&kept));
+            let is_known = has_answer(&headers, &tag(&kept));
             let epochs = if is_known { None } else { Some(app.store().epochs(&id)?) };
             Ok((kept, epochs))
         })
@@ -94,13 +94,6 @@ pub(super) async fn show(
 /// What names the state of a conversation.
 fn tag(kept: &Kept) -> String {
     format!("\"{}-{}\"", kept.head.number, kept.head.digest)
-}
-
-/// Tells whether a caller has the answer of this tag.
-pub(super) fn names(headers: &HeaderMap, tag: &str) -> bool {
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut known = known.flat_map(|value| value.split(','));
-    known.any(|one| one.trim() == "*" || one.trim().trim_start_matches("W/") == tag)
 }
 
 /// Forgets a conversation.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use proem_core::digest::Digest;
 
 use super::Shared;
-use super::conversations::names;
+use super::body::has_answer;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -67,7 +67,7 @@ impl App {
             })?,
         };
         let tag = format!("\"{}\"", Digest::of(&content).hex());
-        let is_known = names(headers, &tag);
+        let is_known = has_answer(headers, &tag);
         let own = [
             (header::CONTENT_TYPE, file.kind),
             (header::CONTENT_SECURITY_POLICY, POLICY),

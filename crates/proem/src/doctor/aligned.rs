@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proem_core::carrier::Carrier;
+use proem_core::change::between;
 use proem_core::source::Source;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
@@ -147,16 +148,21 @@ impl<'u> Aligned<'u> {
     /// The one file that was used on one side only and whose text is on neither.
     fn deciding_file(&self) -> Option<(String, bool)> {
         let (a, b) = self.sides;
-        let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
         let is_shown = |path: &str| {
             let carriers = a.carriers.iter().chain(&b.carriers);
             carriers.flat_map(|carrier| &carrier.spans).any(|span| path_of(&span.source) == Some(path))
         };
-        let is_flipped = |path: &str| Self::is_used(a, path) != Self::is_used(b, path);
-        let flipped = paths.into_iter().filter(|path| is_flipped(path) && !is_shown(path));
-        let flipped: Vec<&String> = flipped.collect();
-        let [path] = flipped.as_slice() else { return None };
-        Some(((*path).clone(), Self::is_used(b, path)))
+        self.only_flipped(|path| !is_shown(path))
+    }
+
+    /// The one file of a kind that was used on one side only, and whether that is the second.
+    fn only_flipped(&self, is_meant: impl Fn(&str) -> bool) -> Option<(String, bool)> {
+        let (a, b) = self.sides;
+        let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
+        let is_flipped = |path: &&String| Self::is_used(a, path) != Self::is_used(b, path);
+        let mut flipped = paths.into_iter().filter(|path| is_meant(path)).filter(is_flipped);
+        let path = flipped.next().filter(|_| flipped.next().is_none())?;
+        Some((path.clone(), Self::is_used(b, path)))
     }
 
     fn changed(&self, old: &Unit<'_>, new: &Unit<'_>) -> Difference {
@@ -186,15 +192,7 @@ impl<'u> Aligned<'u> {
 
     /// The one file below a folder that was used on one side only.
     fn flipped_below(&self, folder: &str) -> Option<(String, bool)> {
-        let (a, b) = self.sides;
-        let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
-        let is_below = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        let flipped = paths
-            .into_iter()
-            .filter(|path| is_below(path) && Self::is_used(a, path) != Self::is_used(b, path));
-        let flipped: Vec<&String> = flipped.collect();
-        let [path] = flipped.as_slice() else { return None };
-        Some(((*path).clone(), Self::is_used(b, path)))
+        self.only_flipped(|path| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
     }
 
     fn one_sided(&self, old: Option<&Unit<'_>>, new: Option<&Unit<'_>>) -> Difference {
@@ -218,7 +216,7 @@ impl<'u> Aligned<'u> {
     ) -> Difference {
         let byte = match (old, new) {
             (Some(old), Some(new)) if kind == Kind::Changed => {
-                old.bytes.start + old.text.bytes().zip(new.text.bytes()).take_while(|(a, b)| a == b).count()
+                old.bytes.start + between(old.text, new.text).first_byte
             }
             (old, new) => old.or(new).map_or(self.byte, |unit| unit.bytes.start),
         };
@@ -241,7 +239,7 @@ impl<'u> Aligned<'u> {
     fn owner(&self, unit: &Unit<'_>, pair: Option<(&Unit<'_>, &Unit<'_>)>) -> Owner {
         let inside = match pair {
             _ if unit.bytes.contains(&self.byte) => self.byte - unit.bytes.start,
-            Some((old, new)) => old.text.bytes().zip(new.text.bytes()).take_while(|(a, b)| a == b).count(),
+            Some((old, new)) => between(old.text, new.text).first_byte,
             None => 0,
         };
         let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();

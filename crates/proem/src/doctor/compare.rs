@@ -1,6 +1,7 @@
 //! Two prompts against each other: how far they agree, where they part, and whose bytes differ.
 
 use proem_core::carrier::Carrier;
+use proem_core::change::between;
 use proem_core::source::Source;
 
 use super::aligned::Aligned;
@@ -112,9 +113,7 @@ pub struct Lost {
 #[must_use]
 pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Lost {
     let tokens = if comparison.differences.is_empty() { 0 } else { comparison.lost_tokens };
-    let more = model.and_then(|model| Some(model.input? - model.cache_read?));
-    let millions = f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) / 1e6;
-    Lost { tokens, usd: more.map(|more| more * millions) }
+    Lost { tokens, usd: model.and_then(|model| model.cost_of_missing(tokens)) }
 }
 
 /// Compares two prompts.
@@ -171,22 +170,15 @@ fn agreement(a: &Snapshot, b: &Snapshot) -> (usize, String, String) {
         if is_counted { (a.tools.text(), b.tools.text()) } else { (b.tools.text(), b.tools.text()) };
     let (a, b) = (pieces(a, &tools_a), pieces(b, &tools_b));
     let (mut bytes, mut common, mut rest) = (0, String::new(), String::new());
+    let mut is_same = true;
     for (a, b) in a.into_iter().zip(b) {
-        let same = if rest.is_empty() { shared(a, b) } else { 0 };
+        let same = if is_same { between(a, b).first_byte } else { 0 };
         bytes += same;
         common.push_str(b.get(..b.floor_char_boundary(same)).unwrap_or_default());
         rest.push_str(b.get(b.ceil_char_boundary(same)..).unwrap_or_default());
-        if same < a.len() && rest.is_empty() {
-            // The first one goes on: what follows in the second stands elsewhere.
-            rest.push('\0');
-        }
+        is_same &= a == b;
     }
-    (bytes, common, rest.replace('\0', ""))
-}
-
-/// How many bytes two texts share from the beginning.
-fn shared(a: &str, b: &str) -> usize {
-    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
+    (bytes, common, rest)
 }
 
 fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
@@ -203,7 +195,7 @@ fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
         let is_same = a.digest() == b.digest();
         return if is_same { Vec::new() } else { vec![difference(Kind::Changed, 0, Cause::Tools)] };
     };
-    let byte = shared(&a.text(), &b.text());
+    let byte = between(&a.text(), &b.text()).first_byte;
     if before == after {
         return Vec::new();
     }
@@ -237,7 +229,7 @@ fn of_carrier(
         return Vec::new();
     };
     let (before, after) = (a.map(units).unwrap_or_default(), b.map(units).unwrap_or_default());
-    let byte = shared(&text(a), &text(b));
+    let byte = between(&text(a), &text(b)).first_byte;
     let aligned = Aligned { carrier, byte, before: &before, after: &after, sides };
     let mut found: Vec<Difference> = Vec::new();
     for difference in aligned.differences() {
