@@ -53,8 +53,14 @@ pub(super) fn run(arguments: &Why) -> Result<(), Failure> {
         print(&others.iter().map(other).collect::<String>())?;
     }
     if found.is_empty() {
-        if others.is_empty() {
-            print_status("that is neither in the prompt nor in a file that was looked at");
+        match question {
+            Question::Text(_) if others.is_empty() => {
+                print_status("that is neither in the prompt nor in a file that was looked at");
+            }
+            Question::Text(_) => {}
+            Question::Byte(carrier, _) | Question::Line(carrier, _) => {
+                print_status(&format!("the {} carrier is not so long", carrier.word()));
+            }
         }
         return Err(Failure::Found);
     }

@@ -11,11 +11,13 @@ type Kept<T> = Result<T, StoreError>;
 pub(crate) struct Gate {
     pub(crate) store: MemoryStore,
     pub(crate) before: Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>,
+    /// What it says when it is asked, outside of any work, whether it is near.
+    pub(crate) near: fn() -> bool,
 }
 
 impl Gate {
     pub(crate) fn new(before: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static) -> Self {
-        Self { store: MemoryStore::default(), before: Box::new(before) }
+        Self { store: MemoryStore::default(), before: Box::new(before), near: || false }
     }
 }
 
@@ -74,6 +76,9 @@ impl Store for Gate {
     }
     fn prune(&self) -> Kept<u64> {
         self.store.prune()
+    }
+    fn is_near(&self) -> bool {
+        (self.near)()
     }
     fn describe(&self) -> String {
         self.store.describe()

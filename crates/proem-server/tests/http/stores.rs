@@ -84,6 +84,20 @@ fn a_panic_is_an_incident_and_nothing_more() {
     assert_eq!(server.ask(&turn("c", "x")).status, 200, "the place of the one that failed is free again");
 }
 
+/// Not all is done as work on a thread of its own: what is in memory is answered where the request is read.
+#[test]
+fn a_panic_outside_of_work_is_an_incident_too() {
+    let site = Site::new();
+    let store = Gate { near: || panic!("CANARY"), ..Gate::new(|| Ok(())) };
+    let server = Server::start(Arc::new(store), site.options());
+    for _ in 0..4 {
+        let answer = server.ask(&turn("c", "x"));
+        assert_eq!((answer.status, answer.code()), (500, "internal".into()));
+        assert!(!answer.body.contains("CANARY"), "{answer:?}");
+    }
+    assert!(server.is_well());
+}
+
 /// Something to wait at until it is opened.
 #[derive(Default)]
 struct Bar {
