@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Compare a conversation's frozen prompt with what would be built now; changes nothing
     Drift(Drift),
+    /// Look for what will cost, mislead or leak: exit code 1 if there is anything
+    Check(Check),
     /// Show everything that the model sees in one turn: system prompt, messages, tools
     Turn(TurnCommand),
     /// Follow a conversation through a provider's cache: what is read, written, and paid in full
@@ -196,6 +198,40 @@ pub(crate) struct Why {
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
+}
+
+/// A prompt, and what is wrong with it.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) prompt: PromptFlags,
+    /// Also count what is only good to know, and call everything an error: for CI
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Mend files of the project where that is safe, then say what is left
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Also build under another clock, zone, locale, order of folders, home and environment, and name what moved
+    #[arg(long)]
+    pub(crate) determinism: bool,
+    /// List the codes, and what each is about
+    #[arg(long, exclusive = true)]
+    pub(crate) codes: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: CheckFormat,
+}
+
+/// How findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// For code hosts: SARIF 2.1.0
+    Sarif,
 }
 
 /// Two prompts.

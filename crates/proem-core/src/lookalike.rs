@@ -2,6 +2,8 @@
 
 use alloc::string::String;
 
+use crate::text::slice;
+
 /// Letters of other scripts that look like a Latin one in most fonts.
 const TWINS: [(&str, char); 26] = [
     ("АΑ", 'a'),
@@ -64,4 +66,31 @@ const fn is_invisible(character: char) -> bool {
 #[must_use]
 pub fn is_variant(name: &str, wanted: &str) -> bool {
     name != wanted && seen(name) == seen(wanted)
+}
+
+/// Finds the first word that mixes Latin letters with letters of another script that look like them, and returns it with
+/// what a reader takes it for.
+///
+/// ```
+/// use proem_core::lookalike::disguised_word;
+///
+/// assert_eq!(disguised_word("## S\u{435}curity"), Some(("S\u{435}curity", "security".into())));
+/// assert_eq!(disguised_word("## Безопасность and α-helix"), None);
+/// ```
+#[must_use]
+pub fn disguised_word(text: &str) -> Option<(&str, String)> {
+    let mut rest = text;
+    while let Some(start) = rest.find(char::is_alphabetic) {
+        rest = slice(rest, start, rest.len());
+        let end = rest.find(|character: char| !character.is_alphanumeric()).unwrap_or(rest.len());
+        let word = slice(rest, 0, end);
+        rest = slice(rest, end, rest.len());
+        if !word.is_ascii() && word.contains(|letter: char| letter.is_ascii_alphabetic()) {
+            let others = || word.chars().filter(|letter| !letter.is_ascii());
+            if others().all(|letter| plain(letter).is_ascii_alphabetic()) {
+                return Some((word, seen(word)));
+            }
+        }
+    }
+    None
 }

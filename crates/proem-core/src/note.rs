@@ -106,11 +106,37 @@ pub enum Code {
     BelowCacheMinimum,
     /// A change waits for the next epoch.
     PendingChange,
+    /// Characters that a reader does not see.
+    HiddenText,
+    /// Characters that show text in another order than it has.
+    BidiControl,
+    /// Characters that control a terminal.
+    ControlCharacter,
+    /// A word that mixes letters which look the same.
+    DisguisedText,
+    /// Text that looks like a key, a token or a password.
+    LooksSecret,
+    /// A paragraph that the prompt says twice.
+    DuplicateContent,
+    /// Two instructions that do not go together.
+    Contradiction,
+    /// A condition that always has the same answer.
+    AlwaysTrue,
+    /// A tag that inserts nothing, whatever happens.
+    NeverPresent,
+    /// A list whose order may change by itself.
+    Unordered,
+    /// Line endings that depend on who checked the file out.
+    LineEndings,
+    /// Bytes that moved where they must not.
+    NotDeterministic,
+    /// An allowance that nothing needs.
+    UnusedAllow,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 47] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -145,12 +171,79 @@ impl Code {
         Self::SuffixBeforeHistory,
         Self::BelowCacheMinimum,
         Self::PendingChange,
+        Self::HiddenText,
+        Self::BidiControl,
+        Self::ControlCharacter,
+        Self::DisguisedText,
+        Self::LooksSecret,
+        Self::DuplicateContent,
+        Self::Contradiction,
+        Self::AlwaysTrue,
+        Self::NeverPresent,
+        Self::Unordered,
+        Self::LineEndings,
+        Self::NotDeterministic,
+        Self::UnusedAllow,
     ];
 
     /// The code of this word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.word() == word)
+    }
+
+    /// What it is about, in one sentence without a full stop.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Absent => "A variable that the template mentions has no value",
+            Self::UnknownType => "A tag names a type that nobody provides",
+            Self::UnknownName => "A tag names a known type but an unknown name",
+            Self::UnclosedIf => "An `[if]` that is never closed",
+            Self::StrayTag => "An `[else]` or `[endif]` that belongs to no `[if]`",
+            Self::VolatileInPrefix => "A value that changes more often than the prefix may",
+            Self::SecretPath => "A path whose very name says secret was not read",
+            Self::NotUtf8 => "A file that is not UTF-8 text was not read",
+            Self::RootNotAllowed => "A file outside the allowed roots was not read",
+            Self::PathEscape => "A relative path that leaves its root was not read",
+            Self::OverLimit => "Something over a limit was not taken",
+            Self::NotRegular => "Something that is no regular file was not read",
+            Self::EnvNotAllowed => "An environment variable that the configuration does not allow",
+            Self::GitFailed => "A git command failed or took too long",
+            Self::UnusedField => "A field of the request that the profile has no use for",
+            Self::UnknownKey => "A key of a pack that the catalog does not have",
+            Self::IgnoredSetting => "A setting that a workspace may not make",
+            Self::Shadowed => "A file takes the place of another",
+            Self::MalformedResident => "A file of resident knowledge that is not what it should be",
+            Self::Unreadable => "An instruction file or a skill that is there and cannot be read",
+            Self::MalformedSkill => "A skill that is not what it should be",
+            Self::DuplicateTool => "Two tools with one name",
+            Self::LinkOutside => "A link led to a file outside the project",
+            Self::NameVariant => "A file whose name is nearly one that is looked for",
+            Self::HookFailed => "A hook failed, took too long or answered nonsense",
+            Self::PrefixChanged => "A hook changed the frozen prompt for one turn",
+            Self::LeftOut => "A section is left out because a tool that it needs is not active",
+            Self::BoundaryInText => "Text has a line that equals the boundary",
+            Self::OverBudget => "A carrier is larger than the profile wants",
+            Self::UnknownModel => "A model that the table does not have",
+            Self::NotAccepted => "Something that a provider refuses",
+            Self::SuffixBeforeHistory => "What belongs to one turn stands before the messages",
+            Self::BelowCacheMinimum => "The prefix is too short to be cached",
+            Self::PendingChange => "A change waits for the next epoch",
+            Self::HiddenText => "Characters that a reader does not see",
+            Self::BidiControl => "Characters that show text in another order than it has",
+            Self::ControlCharacter => "Characters that control a terminal",
+            Self::DisguisedText => "A word that mixes letters which look the same",
+            Self::LooksSecret => "Text that looks like a key, a token or a password",
+            Self::DuplicateContent => "A paragraph that the prompt says twice",
+            Self::Contradiction => "Two instructions that do not go together",
+            Self::AlwaysTrue => "A condition that always has the same answer",
+            Self::NeverPresent => "A tag that inserts nothing, whatever happens",
+            Self::Unordered => "A list whose order may change by itself",
+            Self::LineEndings => "Line endings that depend on who checked the file out",
+            Self::NotDeterministic => "Bytes that moved where they must not",
+            Self::UnusedAllow => "An allowance that nothing needs",
+        }
     }
 
     /// The code as programs see it.
@@ -191,6 +284,19 @@ impl Code {
             Self::SuffixBeforeHistory => "suffix_before_history",
             Self::BelowCacheMinimum => "below_cache_minimum",
             Self::PendingChange => "pending_change",
+            Self::HiddenText => "hidden_text",
+            Self::BidiControl => "bidi_control",
+            Self::ControlCharacter => "control_character",
+            Self::DisguisedText => "disguised_text",
+            Self::LooksSecret => "looks_secret",
+            Self::DuplicateContent => "duplicate_content",
+            Self::Contradiction => "contradiction",
+            Self::AlwaysTrue => "always_true",
+            Self::NeverPresent => "never_present",
+            Self::Unordered => "unordered",
+            Self::LineEndings => "line_endings",
+            Self::NotDeterministic => "not_deterministic",
+            Self::UnusedAllow => "unused_allow",
         }
     }
 }

@@ -15,6 +15,7 @@ use proem_core::text::Places;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::check::{Allow, AllowKeys};
 use crate::error::{Error, Excerpt};
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::hooks::{CommandHook, HookKeys};
@@ -90,6 +91,8 @@ pub struct Config {
     pub git_time_max: Setting<Duration>,
     /// Programs that take part in making prompts.
     pub hooks: Setting<Vec<CommandHook>>,
+    /// What `proem check` may find without counting it.
+    pub allow: Vec<Allow>,
     /// What was ignored, and why.
     pub notes: Vec<Note>,
 }
@@ -104,6 +107,13 @@ struct Keys {
     files: Option<FilesKeys>,
     git: Option<GitKeys>,
     hook: Option<Vec<HookKeys>>,
+    check: Option<CheckKeys>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CheckKeys {
+    allow: Vec<AllowKeys>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -134,6 +144,7 @@ impl Config {
             files_allow: Setting::default(Vec::new()),
             git_time_max: Setting::default(GIT_TIME_MAX),
             hooks: Setting::default(Vec::new()),
+            allow: Vec::new(),
             notes: Vec::new(),
         };
         if let Some(folder) = host.config_dir() {
@@ -157,8 +168,7 @@ impl Config {
         let hooks = keys.hook.clone();
         let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
         self.hooks.set(hooks, &origin);
-        self.take_plain(keys, path, &origin);
-        Ok(())
+        self.take_plain(keys, path, &origin, folder)
     }
 
     fn take_workspace(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
@@ -174,15 +184,19 @@ impl Config {
                 self.notes.push(ignored(key, path));
             }
         }
-        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()));
-        Ok(())
+        let project = path.parent().and_then(Path::parent).unwrap_or(path);
+        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project)
     }
 
     /// Takes what any file may say. Paths are relative to the file that names them.
-    fn take_plain(&mut self, keys: Keys, path: &Path, origin: &Origin) {
+    fn take_plain(&mut self, keys: Keys, path: &Path, origin: &Origin, home: &Path) -> Result<(), Error> {
         let folder = path.parent().unwrap_or(path);
+        for allow in keys.check.unwrap_or_default().allow {
+            self.allow.push(Allow::read(allow, path, home)?);
+        }
         self.profile.set(keys.profile, origin);
         self.template.set(keys.template.map(|template| Some(folder.join(template))), origin);
+        Ok(())
     }
 
     fn take_environment(&mut self, host: &Host, workspace: &Workspace) {

@@ -84,6 +84,8 @@ pub(crate) struct Memory {
     pub(crate) reason: DiscoverReason,
     /// The structure of the request's template, where somebody wants to know it.
     pub(crate) outline: Option<Outline>,
+    /// What could be better in bracket templates, where somebody wants to know it.
+    pub(crate) lints: Option<Vec<Note>>,
 }
 
 /// Builds the prompt that `request` asks for.
@@ -150,6 +152,7 @@ pub(crate) fn build_parts(
         skill_paths: &resources.skills,
         discovered: &mut memory.discovered,
         outline: memory.outline.as_mut(),
+        lints: memory.lints.as_mut(),
         notes: notes.into_iter().chain(hook_notes).chain(tools.notes.iter().cloned()).collect(),
         considered: Vec::new(),
         tools,

@@ -15,6 +15,7 @@
 mod base;
 mod canonical;
 pub mod catalog;
+pub mod check;
 mod collect;
 pub mod config;
 pub mod deliver;
@@ -34,6 +35,7 @@ pub mod listing;
 mod long_date;
 pub mod models;
 mod object;
+mod order;
 mod pending;
 mod policy;
 pub mod preview;

@@ -249,6 +249,14 @@ impl<T> Pin<T> {
 }
 
 impl<T> Pin<T> {
+    /// The value that was said, where one was.
+    pub(crate) const fn given(&self) -> Option<&T> {
+        match self {
+            Self::Given(value) => Some(value),
+            Self::Observe | Self::None => None,
+        }
+    }
+
     const fn is_observed(&self) -> bool {
         matches!(self, Self::Observe)
     }

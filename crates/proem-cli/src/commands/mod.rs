@@ -1,6 +1,7 @@
 //! One module for each command.
 
 mod build;
+mod check;
 mod config;
 mod conversation;
 mod diff;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Diff(arguments) => diff::run(arguments),
         Command::Drift(arguments) => drift::run(arguments),
         Command::Why(arguments) => why::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
         Command::Turn(arguments) => turn::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Skills(command) => skills::run(command),

@@ -9,6 +9,7 @@
 
 mod bind;
 pub mod diagnose;
+pub mod lint;
 pub mod outline;
 mod plain;
 mod render;

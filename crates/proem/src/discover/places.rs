@@ -34,6 +34,11 @@ impl Places {
         Self { cwd, home: host.home(), config: host.config_dir(), repository, project }
     }
 
+    /// The real path of the project: the git repository, or the working directory outside of one.
+    pub(crate) fn project(&self) -> &Path {
+        &self.project
+    }
+
     /// The working directory, without `.`, `..` and doubled slashes.
     pub(crate) fn cwd(&self) -> &Path {
         &self.cwd

@@ -16,6 +16,7 @@ use proem_core::profile::SkillDirectoryRecipe;
 
 use super::{Owner, Places, Trail, file};
 use crate::file::{Cap, ReadPolicy, read, shown};
+use crate::order;
 
 const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
 const DESCRIPTION_CHARACTERS_MAX: usize = 80;
@@ -141,6 +142,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
     let mut folders: Vec<PathBuf> = entries.flatten().filter(is_wanted).map(|entry| entry.path()).collect();
+    order::arrange(&mut folders);
     folders.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     folders
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proem_core::bracket::outline::{self, Outline};
-use proem_core::bracket::{self, Template, diagnose};
+use proem_core::bracket::{self, Template, diagnose, lint};
 use proem_core::carrier::Carrier;
 use proem_core::considered::Considered;
 use proem_core::draft::{self, Draft, Section};
@@ -51,6 +51,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) skill_paths: &'b [PathBuf],
     pub(crate) discovered: &'b mut Discovered,
     pub(crate) outline: Option<&'b mut Outline>,
+    pub(crate) lints: Option<&'b mut Vec<Note>>,
     pub(crate) parts: Parts,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<Considered>,
@@ -137,6 +138,9 @@ impl Builder<'_> {
         draft::check_bytes(carrier, bracket::rendered_bytes(&template, &bound))?;
         if let Some(outline) = self.outline.as_deref_mut().filter(|_| is_of_request(&text.origin)) {
             *outline = outline::outline(&template, &bound);
+        }
+        if let Some(lints) = self.lints.as_deref_mut() {
+            lints.extend(lint::lint(&template, &text.origin, &facts));
         }
         Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
     }

@@ -19,6 +19,7 @@ use super::head::{self, HEAD_BYTES_MAX, Opened};
 use super::ignored::{self, Rules};
 use super::{Root, Search, Spot};
 use crate::file::{self, Identity, reason};
+use crate::order;
 
 const FILE_NAME: &[u8] = b"SKILL.md";
 
@@ -298,6 +299,7 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
             break;
         }
     }
+    order::arrange(&mut entries);
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((entries, ignore_files))
 }

@@ -1,0 +1,209 @@
+//! `proem check`: what will cost, mislead or leak.
+
+use std::path::{Path, PathBuf};
+
+use anstyle::{AnsiColor, Style};
+use proem::check::{self, Axis, Fixed, Moved, Report, file_of};
+use proem::wire::{NoteShape, SourceShape};
+use proem::{Caller, Request, Workspace};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use serde_json::{Value, json};
+
+use super::request::prompt_request;
+use crate::arguments::{Check, CheckFormat};
+use crate::failure::Failure;
+use crate::notes::{print_status, print_warning};
+use crate::table::{Cell, layout};
+use crate::terminal::{print, print_json, visible_line};
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
+    if arguments.codes {
+        return codes();
+    }
+    let request = prompt_request(&arguments.prompt)?;
+    let (fixed, mut report) = if arguments.fix {
+        check::fix(&request)?
+    } else {
+        (Fixed::default(), check::check(&request, Caller::User)?)
+    };
+    let moved = if arguments.determinism { check::determinism(&request, Caller::User)? } else { Vec::new() };
+    let notes = moved.iter().filter_map(Moved::note).collect();
+    report.add(notes, &request, Caller::User)?;
+    if arguments.strict {
+        report.make_strict();
+    } else if arguments.format == CheckFormat::Text {
+        report.findings.retain(|note| note.severity > Severity::Info);
+    }
+    let shown = Shown { report: &report, fixed: &fixed, moved: arguments.determinism.then_some(&moved) };
+    shown.print(arguments, &request)?;
+    let counts = |note: &&Note| note.severity > Severity::Info;
+    if report.findings.iter().any(|note| counts(&note)) { Err(Failure::Found) } else { Ok(()) }
+}
+
+fn codes() -> Result<(), Failure> {
+    let row = |code: Code| vec![Cell::new(code.word(), BOLD), Cell::plain(code.about())];
+    print(&layout(&Code::ALL.into_iter().map(row).collect::<Vec<_>>()))
+}
+
+struct Shown<'s> {
+    report: &'s Report,
+    fixed: &'s Fixed,
+    moved: Option<&'s Vec<Moved>>,
+}
+
+impl Shown<'_> {
+    fn print(&self, arguments: &Check, request: &Request) -> Result<(), Failure> {
+        let root = root(request)?;
+        for (path, why) in &self.fixed.refused {
+            print_warning(&visible_line(&format!("{} is not mended: {why}", path.display())));
+        }
+        if arguments.fix {
+            let files = counted(self.fixed.files.len(), "file");
+            print_status(&format!("mended {} in {files}", counted(self.fixed.findings, "finding")));
+        }
+        match arguments.format {
+            CheckFormat::Json => print_json(&self.json()),
+            CheckFormat::Sarif => print_json(&check::sarif(self.report, &root)),
+            CheckFormat::Text => print(&self.text(&root, arguments)),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let moved = |moved: &Moved| {
+            json!({
+                "source": SourceShape::of(&moved.source),
+                "with": moved.axis.word(),
+                "stability": moved.stability.word(),
+                "allowed": moved.is_allowed,
+                "frozen": moved.is_frozen,
+            })
+        };
+        let mut value = json!({
+            "profile": self.report.profile,
+            "files": self.report.files,
+            "bytes": self.report.bytes,
+            "findings": self.report.findings.iter().map(finding).collect::<Vec<_>>(),
+            "allowed": self.report.allowed.iter().map(|(note, reason)| {
+                let mut value = finding(note);
+                value["reason"] = json!(reason);
+                value
+            }).collect::<Vec<_>>(),
+            "mended": self.fixed.findings,
+        });
+        if let Some(all) = self.moved {
+            value["moved"] = all.iter().map(moved).collect();
+        }
+        value
+    }
+
+    fn text(&self, root: &Path, arguments: &Check) -> String {
+        let mut text: String = self.report.findings.iter().map(|note| line(note, root)).collect();
+        if let Some(moved) = self.moved {
+            text.push_str(&movements(moved));
+        }
+        text.push_str(&self.summary(arguments));
+        text
+    }
+
+    fn summary(&self, arguments: &Check) -> String {
+        let report = self.report;
+        let about = format!(
+            "{DIM}profile {}, {}, {} bytes frozen{DIM:#}\n",
+            report.profile,
+            counted(report.files, "file"),
+            report.bytes
+        );
+        let allowed = match report.allowed.len() {
+            0 => String::new(),
+            some => format!(", {some} allowed"),
+        };
+        let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+        if errors + warnings == 0 {
+            return format!("nothing to complain about{allowed}\n{about}");
+        }
+        let mendable = report.findings.iter().filter(|note| can_be_mended(note)).count();
+        let mend = if mendable > 0 && !arguments.fix {
+            format!("; `--fix` mends {mendable}")
+        } else {
+            String::new()
+        };
+        format!("{}, {}{allowed}{mend}\n{about}", counted(errors, "error"), counted(warnings, "warning"))
+    }
+}
+
+fn can_be_mended(note: &Note) -> bool {
+    note.fix.is_some() && matches!(note.source, Some(Source::File { .. }))
+}
+
+fn finding(note: &Note) -> Value {
+    let mut value = serde_json::to_value(NoteShape::of(note)).unwrap_or_default();
+    value["fixable"] = json!(can_be_mended(note));
+    value
+}
+
+/// The directory that paths are shown relative to.
+fn root(request: &Request) -> Result<PathBuf, Failure> {
+    Ok(Workspace::open(request.cwd.as_deref())?.path().to_owned())
+}
+
+/// A finding: where, how grave, which code, what, and what to do.
+fn line(note: &Note, root: &Path) -> String {
+    let (word, style) = match note.severity {
+        Severity::Info => ("note", DIM),
+        Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
+        Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
+    };
+    let place = note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
+    let hint = note.hint.as_ref();
+    let hint = hint.map_or_else(String::new, |hint| format!("  {DIM}{}{DIM:#}\n", visible_line(hint)));
+    format!(
+        "{BOLD}{}{BOLD:#}: {style}{word}{style:#}[{}]: {}\n{hint}",
+        visible_line(&place),
+        note.code,
+        visible_line(&note.message.replace(&format!("{}/", root.display()), ""))
+    )
+}
+
+fn place(source: &Source, root: &Path) -> String {
+    let whole = source.to_string();
+    let inside =
+        file_of(source).and_then(|path| Path::new(path).strip_prefix(root).ok().map(|inside| (path, inside)));
+    match (source, inside) {
+        (Source::File { .. }, Some((path, inside))) => whole.replacen(path, &inside.to_string_lossy(), 1),
+        _ => whole,
+    }
+}
+
+/// What moved, as a table: a row for each source, with what it moved.
+fn movements(moved: &[Moved]) -> String {
+    if moved.is_empty() {
+        let all: Vec<&str> = Axis::ALL.into_iter().map(Axis::word).collect();
+        return format!("nothing moved: {}\n", all.join(", "));
+    }
+    let titles =
+        ["moved", "with", "stability", "frozen", "allowed"].map(|title| Cell::new(title, DIM)).into();
+    let row = |moved: &Moved| {
+        let (word, style) = if moved.is_allowed {
+            ("yes", Style::new())
+        } else {
+            ("no", AnsiColor::Red.on_default().bold())
+        };
+        vec![
+            Cell::plain(visible_line(&moved.source.to_string())),
+            Cell::plain(moved.axis.word()),
+            Cell::plain(moved.stability.word()),
+            Cell::plain(if moved.is_frozen { "yes" } else { "no" }),
+            Cell::new(word, style),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = std::iter::once(titles).chain(moved.iter().map(row)).collect();
+    layout(&rows) + "\n"
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

@@ -1,0 +1,119 @@
+//! What a template says that has no effect: conditions whose answer is known, and tags that can insert nothing.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::scan::{Scanner, Tag};
+use super::template::Template;
+use crate::fact::{Absence, Facts};
+use crate::note::{Code, Note, Severity};
+use crate::source::Source;
+use crate::text::Places;
+
+/// Variables that every build has.
+const ALWAYS: [&str; 6] =
+    ["system:time", "system:date", "system:clock", "system:datetime", "system:os", "prompt:cwd"];
+
+/// Looks for conditions that are always true or never, and for tags that never insert anything.
+#[must_use]
+pub fn lint(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note> {
+    let mut lint = Lint { origin, facts, open: Vec::new(), notes: Vec::new() };
+    let mut places = Places::new(template.source());
+    for found in Scanner::new(template.source()) {
+        let note = lint.take(found.tag);
+        lint.notes.extend(note.map(|note| note.with_source(origin.at(places.at(found.bytes.start)))));
+    }
+    lint.notes
+}
+
+struct Lint<'l> {
+    origin: &'l Source,
+    facts: &'l Facts,
+    /// Blocks that are open: what they ask for, and whether it is there in the branch that is read now.
+    open: Vec<(&'l str, bool)>,
+    notes: Vec<Note>,
+}
+
+impl<'l> Lint<'l> {
+    fn take<'t: 'l>(&mut self, tag: Tag<'t>) -> Option<Note> {
+        match tag {
+            Tag::Variable { key } => self.variable(key),
+            Tag::If { key, negated } => {
+                let note = self.condition(key, negated);
+                self.open.push((key, !negated));
+                note
+            }
+            Tag::Else => {
+                if let Some((_, is_present)) = self.open.last_mut() {
+                    *is_present = !*is_present;
+                }
+                None
+            }
+            Tag::EndIf => {
+                self.open.pop();
+                None
+            }
+        }
+    }
+
+    /// What the open blocks know about a variable.
+    fn known(&self, key: &str) -> Option<bool> {
+        self.open.iter().rev().find(|(asked, _)| *asked == key).map(|(_, is_present)| *is_present)
+    }
+
+    fn condition(&self, key: &str, negated: bool) -> Option<Note> {
+        let (is_present, why) = match self.known(key) {
+            Some(is_present) => (is_present, "a block around it asks the same"),
+            None if ALWAYS.contains(&key) => (true, "every build has this value"),
+            None => return None,
+        };
+        let answer = if is_present == negated { "never" } else { "always" };
+        let sign = if negated { "!" } else { "" };
+        let message = format!("`[if {sign}{key}]` is {answer} true: {why}");
+        let hint = "remove the condition, or the branch that is never taken";
+        Some(Note::new(Code::AlwaysTrue, Severity::Warning, message).with_hint(hint))
+    }
+
+    fn variable(&self, key: &str) -> Option<Note> {
+        let absence = self.facts.fact(key)?.value.as_ref().err()?;
+        // Where a condition asks for it, that it may be missing is meant.
+        if !matches!(absence, Absence::NoSuchFile | Absence::EnvNotSet) || self.known(key) == Some(true) {
+            return None;
+        }
+        let message = format!("`[{key}]` in {} inserts nothing: {absence}", self.origin);
+        let hint = format!("correct the name, or put it into `[if {key}]…[endif]` if it may be missing");
+        Some(Note::new(Code::NeverPresent, Severity::Warning, message).with_hint(hint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Fact;
+    use crate::stability::Stability;
+
+    fn linted(text: &str) -> Vec<alloc::string::String> {
+        let template = Template::parse(text);
+        let mut facts = Facts::default();
+        let missing = Fact { value: Err(Absence::NoSuchFile), stability: Stability::Project, path: None };
+        facts.insert("file:gone.md", missing);
+        let origin = Source::File { path: "t.md".into(), place: None };
+        lint(&template, &origin, &facts).into_iter().map(|note| note.message).collect()
+    }
+
+    #[test]
+    fn conditions_with_a_known_answer_are_named() {
+        assert_eq!(linted("[if system:os]x[endif]").len(), 1);
+        assert!(linted("[if !prompt:cwd]x[endif]")[0].contains("never true"));
+        assert!(linted("[if a:b][if a:b]x[endif][endif]")[0].contains("a block around it"));
+        assert!(linted("[if a:b]x[else][if a:b]y[endif][endif]")[0].contains("never true"));
+        assert_eq!(linted("[if a:b]x[endif][if a:b]y[endif]"), [""; 0]);
+    }
+
+    #[test]
+    fn a_missing_file_is_named_unless_a_condition_asks_for_it() {
+        assert_eq!(linted("[file:gone.md]").len(), 1);
+        assert_eq!(linted("[if file:gone.md][file:gone.md][endif]"), [""; 0]);
+        assert_eq!(linted("[if file:gone.md]x[else][file:gone.md][endif]").len(), 1);
+    }
+}

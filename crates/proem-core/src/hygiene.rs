@@ -1,0 +1,318 @@
+//! Text that a reader does not see as a model does: hidden, reordered or controlling characters.
+//!
+//! Scripts and emoji need some of these characters. Where one belongs to what stands beside it, it is left alone.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::text::slice;
+
+/// A run of characters of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oddity {
+    /// The bytes of the run.
+    pub bytes: Range<usize>,
+    /// What it is.
+    pub kind: Kind,
+    /// How many characters it has.
+    pub characters: usize,
+    /// What it says to those who can read it, where it says anything.
+    pub decoded: Option<String>,
+}
+
+/// What a run of characters does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Tag characters: ASCII that nobody sees.
+    Tag,
+    /// Controls of the direction of text, which show it in another order.
+    Bidi,
+    /// Characters without width or shape.
+    Invisible,
+    /// Several variation selectors on end, which can carry bytes.
+    Variation,
+    /// A byte order mark at the start.
+    ByteOrderMark,
+    /// Controls of terminals and printers.
+    Control,
+}
+
+impl Kind {
+    /// What the characters are called, in the plural.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Tag => "tag characters",
+            Self::Bidi => "bidirectional controls",
+            Self::Invisible => "invisible characters",
+            Self::Variation => "variation selectors in a row",
+            Self::ByteOrderMark => "byte order marks",
+            Self::Control => "control characters",
+        }
+    }
+
+    /// Whether the text loses nothing that a reader sees when the run is taken out.
+    #[must_use]
+    pub const fn is_removable(self) -> bool {
+        matches!(self, Self::Tag | Self::Invisible | Self::Variation | Self::ByteOrderMark)
+    }
+}
+
+/// Finds the characters of a text that a reader does not see as a model does.
+///
+/// ```
+/// use proem_core::hygiene::{Kind, scan};
+///
+/// let found = scan("Be kind.\u{E0062}\u{E0061}\u{E0064}");
+/// assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Tag, Some("bad")));
+/// assert!(scan("👩‍🚀 می‌خواهم 🏴󠁧󠁢󠁳󠁣󠁴󠁿").is_empty());
+/// ```
+#[must_use]
+pub fn scan(text: &str) -> Vec<Oddity> {
+    let mut found: Vec<Oddity> = Vec::new();
+    let mut kept = 0;
+    for (start, character) in text.char_indices().filter(|(_, character)| may_be_odd(*character)) {
+        if start < kept {
+            continue;
+        }
+        if let Some(end) = flag_end(text, start, character) {
+            kept = end;
+            continue;
+        }
+        let Some(kind) = kind_of(text, start, character) else { continue };
+        let end = start + character.len_utf8();
+        match found.last_mut() {
+            Some(last) if last.bytes.end == start && last.kind == kind => {
+                last.bytes.end = end;
+                last.characters += 1;
+            }
+            _ => found.push(Oddity { bytes: start..end, kind, characters: 1, decoded: None }),
+        }
+    }
+    for oddity in &mut found {
+        oddity.decoded = decoded(slice(text, oddity.bytes.start, oddity.bytes.end), oddity.kind);
+    }
+    found
+}
+
+/// The text with what is hidden taken out, and what controls made visible; `None` when there is nothing to do.
+#[must_use]
+pub fn neutralised(text: &str) -> Option<String> {
+    let mut clean = pass(text)?;
+    // What is taken out may have kept two others apart.
+    while let Some(cleaner) = pass(&clean) {
+        clean = cleaner;
+    }
+    Some(clean)
+}
+
+fn pass(text: &str) -> Option<String> {
+    let found = scan(text);
+    if found.is_empty() {
+        return None;
+    }
+    let (mut clean, mut end) = (String::with_capacity(text.len()), 0);
+    for oddity in found {
+        clean.push_str(slice(text, end, oddity.bytes.start));
+        end = oddity.bytes.end;
+        if !oddity.kind.is_removable() {
+            let odd = slice(text, oddity.bytes.start, oddity.bytes.end).chars();
+            odd.for_each(|character| clean.push_str(&format!("<U+{:04X}>", u32::from(character))));
+        }
+    }
+    clean.push_str(slice(text, end, text.len()));
+    Some(clean)
+}
+
+/// A quick look: letters, digits, signs and nearly all scripts are none of ours.
+const fn may_be_odd(character: char) -> bool {
+    match character {
+        '\t' | '\n' | ' '..='~' => false,
+        _ => bare_kind(character).is_some() || is_selector(character) || character == FLAG,
+    }
+}
+
+const FLAG: char = '\u{1F3F4}';
+
+/// What a character would be if nothing stood beside it.
+const fn bare_kind(character: char) -> Option<Kind> {
+    Some(match character {
+        '\u{E0000}'..='\u{E007F}' => Kind::Tag,
+        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => Kind::Bidi,
+        '\u{200B}'..='\u{200D}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{206A}'..='\u{206F}'
+        | '\u{FEFF}'
+        | '\u{AD}'
+        | '\u{34F}'
+        | '\u{115F}'
+        | '\u{1160}'
+        | '\u{17B4}'
+        | '\u{17B5}'
+        | '\u{180B}'..='\u{180F}'
+        | '\u{FFF9}'..='\u{FFFB}'
+        | '\u{3164}' => Kind::Invisible,
+        '\t' | '\n' => return None,
+        '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Kind::Control,
+        _ => return None,
+    })
+}
+
+const fn is_selector(character: char) -> bool {
+    matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
+}
+
+fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
+    let (before, behind) = (slice(text, 0, start), slice(text, start + character.len_utf8(), text.len()));
+    if is_selector(character) {
+        let is_run = before.ends_with(is_selector) || behind.starts_with(is_selector);
+        return is_run.then_some(Kind::Variation);
+    }
+    match character {
+        '\u{FEFF}' if start == 0 => Some(Kind::ByteOrderMark),
+        // The end of a line, as some systems write it.
+        '\r' if behind.starts_with('\n') => None,
+        '\u{200C}' | '\u{200D}' if joins_letters(before, behind) => None,
+        '\u{200D}' if joins_pictures(before, behind) => None,
+        _ => bare_kind(character),
+    }
+}
+
+/// A joiner behind a letter of a script that has need of it, and not in a row of them.
+fn joins_letters(before: &str, behind: &str) -> bool {
+    let is_joiner = |character: char| matches!(character, '\u{200B}'..='\u{200D}');
+    before.ends_with(is_joined) && !behind.starts_with(is_joiner)
+}
+
+/// Letters of scripts whose shapes depend on their neighbours.
+const fn is_joined(character: char) -> bool {
+    matches!(
+        character,
+        '\u{620}'..='\u{6FF}'
+            | '\u{710}'..='\u{74F}'
+            | '\u{750}'..='\u{77F}'
+            | '\u{7CA}'..='\u{7FA}'
+            | '\u{840}'..='\u{85B}'
+            | '\u{860}'..='\u{86A}'
+            | '\u{8A0}'..='\u{8FF}'
+            | '\u{900}'..='\u{DFF}'
+            | '\u{F40}'..='\u{FBC}'
+            | '\u{1000}'..='\u{109F}'
+            | '\u{1780}'..='\u{17B3}'
+            | '\u{17B6}'..='\u{17D3}'
+            | '\u{1820}'..='\u{18AA}'
+            | '\u{A840}'..='\u{A873}'
+            | '\u{A8E0}'..='\u{A8FF}'
+            | '\u{FB50}'..='\u{FDFF}'
+            | '\u{FE70}'..='\u{FEFC}'
+            | '\u{10D00}'..='\u{10D27}'
+            | '\u{11000}'..='\u{1107F}'
+            | '\u{11080}'..='\u{110C1}'
+            | '\u{1E900}'..='\u{1E943}'
+    )
+}
+
+/// A joiner between two pictures: one picture of both.
+fn joins_pictures(before: &str, behind: &str) -> bool {
+    let base = before.strip_suffix('\u{FE0F}').unwrap_or(before);
+    base.ends_with(is_picture) && behind.starts_with(is_picture)
+}
+
+/// Characters that can be emoji.
+const fn is_picture(character: char) -> bool {
+    matches!(
+        character,
+        '©' | '®'
+            | '‼' | '⁉' | '™' | 'ℹ'
+            | '\u{2194}'..='\u{21AA}'
+            | '\u{231A}'..='\u{23FF}'
+            | 'Ⓜ'
+            | '\u{25AA}'..='\u{25FE}'
+            | '\u{2600}'..='\u{27BF}'
+            | '\u{2934}'..='\u{2935}'
+            | '\u{2B05}'..='\u{2B55}'
+            | '〰' | '〽' | '㊗' | '㊙'
+            | '\u{1F000}'..='\u{1FAFF}'
+            | '\u{1FC00}'..='\u{1FFFD}'
+    )
+}
+
+/// The end of a flag that is spelt with tag characters: a region, a part of it, and the sign that ends it.
+fn flag_end(text: &str, start: usize, character: char) -> Option<usize> {
+    const LETTERS: core::ops::RangeInclusive<usize> = 3..=6;
+    if character != FLAG {
+        return None;
+    }
+    let rest = slice(text, start + character.len_utf8(), text.len());
+    let is_letter =
+        |character: &char| matches!(character, '\u{E0061}'..='\u{E007A}' | '\u{E0030}'..='\u{E0039}');
+    let letters = rest.chars().take(LETTERS.end() + 1).take_while(is_letter).count();
+    let ends = rest.chars().nth(letters) == Some('\u{E007F}');
+    (ends && LETTERS.contains(&letters)).then(|| start + FLAG.len_utf8() + (letters + 1) * 4)
+}
+
+/// What a run says: tag characters are ASCII, selectors are bytes.
+fn decoded(run: &str, kind: Kind) -> Option<String> {
+    let said: String = match kind {
+        Kind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
+        Kind::Variation => String::from_utf8(run.chars().map(byte_of).collect()).ok()?,
+        Kind::Bidi | Kind::Invisible | Kind::ByteOrderMark | Kind::Control => return None,
+    };
+    let shown: String = said.chars().filter(|character| !character.is_control()).collect();
+    (!shown.is_empty()).then_some(shown)
+}
+
+fn byte_of(selector: char) -> u8 {
+    let code = u32::from(selector);
+    let number = if code >= 0xE0100 { code - 0xE0100 + 16 } else { code - 0xFE00 };
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        scan(text).into_iter().map(|oddity| oddity.kind).collect()
+    }
+
+    #[test]
+    fn what_scripts_and_emoji_need_is_left_alone() {
+        for text in ["👨‍👩‍👧‍👦", "❤️‍🔥", "🏳️‍🌈", "👩🏽‍🚀", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "می‌خواهم", "क्‍ष", "ශ්‍රී", "a\r\nb\tc", "葛󠄀"]
+        {
+            assert_eq!(kinds(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn hidden_text_is_found_and_read() {
+        assert_eq!(kinds("\u{FEFF}a\u{FEFF}"), [Kind::ByteOrderMark, Kind::Invisible]);
+        assert_eq!(kinds("a\u{200B}\u{200D}b"), [Kind::Invisible]);
+        assert_eq!(kinds("a\u{202E}b\u{1B}c\rd"), [Kind::Bidi, Kind::Control, Kind::Control]);
+        assert_eq!(kinds("🏴\u{E0069}\u{E0067}\u{E006E}"), [Kind::Tag], "a flag that does not end");
+        let bytes: String =
+            "hi".bytes().filter_map(|byte| char::from_u32(0xE0100 + u32::from(byte) - 16)).collect();
+        let found = scan(&format!("😀{bytes}"));
+        assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Variation, Some("hi")));
+    }
+
+    #[test]
+    fn neutralised_text_is_clean_and_stays_so() {
+        assert_eq!(neutralised("plain — text"), None);
+        assert_eq!(neutralised("\u{FEFF}a\u{202E}b\u{200B}c\u{7}"), Some("a<U+202E>bc<U+0007>".into()));
+        let apart = "a\u{FE0F}\u{200B}\u{FE0F}";
+        assert_eq!(neutralised(apart), Some("a".into()));
+    }
+
+    #[test]
+    fn every_character_alone_is_clean_or_becomes_so() {
+        for character in '\0'..=char::MAX {
+            let text = format!("x{character}y");
+            let clean = neutralised(&text);
+            assert_eq!(clean.is_some(), bare_kind(character).is_some(), "{character:?}");
+            assert_eq!(clean.as_deref().and_then(neutralised), None, "{character:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the configuration allows although it was found, each with a reason.
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use proem_core::nearest::nearest;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// An allowance as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AllowKeys {
+    code: String,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    reason: String,
+}
+
+/// Something that may be found without being counted.
+#[derive(Debug, Clone)]
+pub struct Allow {
+    /// What may be found.
+    pub code: Code,
+    /// Why.
+    pub reason: String,
+    /// In which files only, as a pattern of ignore files.
+    pub path: Option<String>,
+    /// Which words of the message it needs to have.
+    pub text: Option<String>,
+    /// The file that allows it.
+    pub origin: PathBuf,
+    files: Option<Gitignore>,
+    folder: PathBuf,
+}
+
+impl Allow {
+    /// Reads what a file of settings allows; patterns are relative to `folder`.
+    pub(crate) fn read(keys: AllowKeys, origin: &Path, folder: &Path) -> Result<Self, Error> {
+        let refuse = |message: String, hint: Option<String>| Error::Config {
+            role: "configuration",
+            path: origin.display().to_string(),
+            message,
+            hint,
+            excerpt: None,
+        };
+        let code = Code::named(&keys.code).ok_or_else(|| {
+            let near = nearest(&keys.code, Code::ALL.into_iter().map(Code::word));
+            let hint = near.map_or_else(
+                || "`proem check --codes` lists the codes".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            refuse(format!("`check.allow` has the code `{}`, which does not exist", keys.code), Some(hint))
+        })?;
+        if keys.reason.trim().is_empty() {
+            let message = format!("`check.allow` of `{code}` has an empty `reason`");
+            return Err(refuse(message, Some("say why, for those who come after you".into())));
+        }
+        let pattern = |pattern: &String| {
+            let mut builder = GitignoreBuilder::new(folder);
+            let added = builder.add_line(None, pattern).map(drop);
+            added.and_then(|()| builder.build()).map_err(|error| {
+                refuse(format!("`check.allow` of `{code}` has the path `{pattern}`: {error}"), None)
+            })
+        };
+        let files = keys.path.as_ref().map(pattern).transpose()?;
+        let (origin, folder) = (origin.to_owned(), folder.to_owned());
+        Ok(Self { code, reason: keys.reason, path: keys.path, text: keys.text, origin, files, folder })
+    }
+
+    /// Tells whether it allows what a note says.
+    #[must_use]
+    pub fn allows(&self, note: &Note) -> bool {
+        self.code == note.code
+            && self.text.as_ref().is_none_or(|text| note.message.contains(text.as_str()))
+            && self.files.as_ref().is_none_or(|files| self.is_in(files, note.source.as_ref()))
+    }
+
+    fn is_in(&self, files: &Gitignore, source: Option<&Source>) -> bool {
+        let Some(path) = source.and_then(file_of) else { return false };
+        let path = Path::new(path);
+        let inside = path.strip_prefix(&self.folder).unwrap_or(path);
+        inside.ancestors().any(|part| files.matched(part, false).is_ignore())
+    }
+
+    /// A note that nothing needs this allowance.
+    #[must_use]
+    pub(super) fn unused(&self) -> Note {
+        let place = self.path.as_ref().map_or_else(String::new, |path| format!(" in `{path}`"));
+        let message = format!("nothing needs the allowance of `{}`{place}", self.code);
+        Note::new(Code::UnusedAllow, Severity::Info, message)
+            .with_hint("remove it from the configuration")
+            .with_source(Source::File { path: self.origin.display().to_string(), place: None })
+    }
+}
+
+/// The file that a source is, or that its value was read from.
+#[must_use]
+pub fn file_of(source: &Source) -> Option<&str> {
+    match source {
+        Source::File { path, .. } | Source::Pack { path, .. } => Some(path),
+        Source::Variable { path, .. } => path.as_deref(),
+        Source::BuiltIn { .. } | Source::Request { .. } | Source::Profile { .. } | Source::Hook { .. } => {
+            None
+        }
+    }
+}

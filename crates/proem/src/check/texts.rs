@@ -1,0 +1,154 @@
+//! What is wrong with a text by itself: hidden characters, disguised words, secrets, line endings.
+
+use proem_core::hygiene::{self, Kind, Oddity};
+use proem_core::lookalike::disguised_word;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::secret::{self, masked};
+use proem_core::source::Source;
+use proem_core::text::{Place, Places};
+
+/// Most findings of one kind that are listed for one text.
+const LISTED_MAX: usize = 20;
+
+/// How much of a hidden text is shown.
+const DECODED_CHARACTERS_MAX: usize = 200;
+
+/// A text, and where it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Read<'t> {
+    pub(super) text: &'t str,
+    /// Places are counted from its first character.
+    pub(super) source: Source,
+    /// Whether it is a whole file, so that bytes of the text are bytes of the file.
+    pub(super) is_file: bool,
+}
+
+impl Read<'_> {
+    fn slice(&self, bytes: &std::ops::Range<usize>) -> &str {
+        self.text.get(bytes.clone()).unwrap_or_default()
+    }
+
+    fn at(&self, place: Place) -> Source {
+        self.source.at(place)
+    }
+
+    /// Everything that is wrong with it.
+    pub(super) fn lints(&self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        // Nearly every file is plain: one pass says so.
+        let is_plain = self.text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'));
+        if !is_plain {
+            self.characters(&mut notes);
+            self.headings(&mut notes);
+            self.line_endings(&mut notes);
+        }
+        self.secrets(&mut notes);
+        notes
+    }
+
+    fn characters(&self, notes: &mut Vec<Note>) {
+        let mut places = Places::new(self.text);
+        let found = hygiene::scan(self.text);
+        let (listed, rest) = found.split_at(found.len().min(LISTED_MAX));
+        for oddity in listed {
+            let place = places.at(oddity.bytes.start);
+            let note = note_of(oddity, self.slice(&oddity.bytes)).with_source(self.at(place));
+            let can_be_mended = self.is_file && oddity.kind.is_removable();
+            notes.push(if can_be_mended { note.with_fix(oddity.bytes.clone(), "") } else { note });
+        }
+        if !rest.is_empty() {
+            let message = format!("{} more runs of such characters are not listed", rest.len());
+            let note = Note::new(Code::HiddenText, Severity::Warning, message);
+            notes.push(note.with_source(self.source.without_place()));
+        }
+    }
+
+    fn headings(&self, notes: &mut Vec<Note>) {
+        let lines = self.text.lines().enumerate().filter(|(_, line)| !line.is_ascii());
+        let disguised = lines.filter_map(|(index, line)| Some((index, line, disguised_word(line)?)));
+        for (index, line, (word, seen)) in disguised.take(LISTED_MAX) {
+            let is_heading = line.trim_start().starts_with('#');
+            let (severity, what) =
+                if is_heading { (Severity::Warning, "heading") } else { (Severity::Info, "text") };
+            let spelt: String = word.chars().map(spell).collect();
+            let message = format!(
+                "a word of the {what} reads as `{seen}` and has letters of another script: `{spelt}`"
+            );
+            let column = line.split(word).next().map_or(1, |before| before.chars().count() + 1);
+            let note = Note::new(Code::DisguisedText, severity, message)
+                .with_hint("write it with letters of one script")
+                .with_source(self.at(Place { line: index + 1, column }));
+            notes.push(note);
+        }
+    }
+
+    fn line_endings(&self, notes: &mut Vec<Note>) {
+        if !self.is_file {
+            return;
+        }
+        let with_return = memchr::memmem::find_iter(self.text.as_bytes(), "\r\n").count();
+        let all = memchr::memchr_iter(b'\n', self.text.as_bytes()).count();
+        let (severity, message) = match with_return {
+            0 => return,
+            some if some < all => {
+                (Severity::Warning, format!("{some} of {all} lines end with CR LF, the others with LF"))
+            }
+            _ => (
+                Severity::Info,
+                "its lines end with CR LF: another checkout has other bytes, and another cache".to_owned(),
+            ),
+        };
+        let note = Note::new(Code::LineEndings, severity, message)
+            .with_hint("use LF, and say `* text=auto eol=lf` in .gitattributes")
+            .with_source(self.source.without_place());
+        notes.push(note);
+    }
+
+    fn secrets(&self, notes: &mut Vec<Note>) {
+        let mut places = Places::new(self.text);
+        for found in secret::scan(self.text).into_iter().take(LISTED_MAX) {
+            let place = places.at(found.bytes.start);
+            let message = format!("this looks like {}: {}", found.what, masked(self.slice(&found.bytes)));
+            let note = Note::new(Code::LooksSecret, Severity::Error, message)
+                .with_hint(
+                    "take it out and replace it where it is valid: what is in a prompt is sent to the provider",
+                )
+                .with_source(self.at(place));
+            notes.push(note);
+        }
+    }
+}
+
+fn note_of(oddity: &Oddity, run: &str) -> Note {
+    let count = oddity.characters;
+    let what = oddity.kind.words();
+    let what = if count == 1 { what.trim_end_matches('s') } else { what };
+    let (code, hint) = match oddity.kind {
+        Kind::Bidi => (Code::BidiControl, "remove it, unless the text is in a script that needs it"),
+        Kind::Control => (Code::ControlCharacter, "remove it: it can change what a terminal shows"),
+        _ => (Code::HiddenText, "remove it: `proem check --fix` does"),
+    };
+    let (severity, said) = match &oddity.decoded {
+        Some(text) => (Severity::Error, format!(", which say: «{}»", shortened(text))),
+        None => (Severity::Warning, format!(": {}", run.chars().take(4).map(spell).collect::<String>())),
+    };
+    let severity = if oddity.kind == Kind::ByteOrderMark { Severity::Info } else { severity };
+    Note::new(code, severity, format!("{count} {what}{said}")).with_hint(hint)
+}
+
+fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(DECODED_CHARACTERS_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A character that can be told from one that looks the same.
+fn spell(character: char) -> String {
+    if character.is_ascii_graphic() {
+        character.to_string()
+    } else {
+        format!("<U+{:04X}>", u32::from(character))
+    }
+}
