@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Drift(Drift),
     /// Look for what will cost, mislead or leak: exit code 1 if there is anything
     Check(Check),
+    /// Compare what a provider read from its cache with what it should have read, and say whose doing a miss is
+    Evidence(Evidence),
     /// Show everything that the model sees in one turn: system prompt, messages, tools
     Turn(TurnCommand),
     /// Follow a conversation through a provider's cache: what is read, written, and paid in full
@@ -270,6 +272,29 @@ pub(crate) struct Drift {
     /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// What providers said about calls.
+#[derive(Debug, Args)]
+pub(crate) struct Evidence {
+    /// Calls, one on each line: the provider's response, or `{"response": …, "at": …, "request": …}`; `-` is
+    /// standard input [default: the calls that a server was told about]
+    #[arg(value_name = "CALLS.jsonl", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Conversation of the lines that name none
+    #[arg(long, value_name = "CONVERSATION")]
+    pub(crate) conversation: Option<String>,
+    /// Provider of the lines that name none [default: by the shape of the numbers]
+    #[arg(long, value_name = "PROVIDER")]
+    pub(crate) provider: Option<String>,
+    /// Model of the lines that name none
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreFlags,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,

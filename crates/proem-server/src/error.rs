@@ -114,6 +114,7 @@ impl From<ConversationError> for ApiError {
             }
             ConversationError::Build(_) => (StatusCode::UNPROCESSABLE_ENTITY, "build_failed"),
             ConversationError::BadId => (StatusCode::BAD_REQUEST, "bad_id"),
+            ConversationError::BadCall(_) => (StatusCode::BAD_REQUEST, "bad_request"),
             ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),
             ConversationError::NoCompaction => (StatusCode::NOT_FOUND, "no_compaction"),
             ConversationError::NotAllowed { .. } => (StatusCode::CONFLICT, "rebuild_not_allowed"),

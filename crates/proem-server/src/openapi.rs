@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::shapes::{
-    ChangeAnswer, CompactionAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
-    EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, TurnAnswer, ValuesAnswer,
-    VariablesAnswer, VersionShape, VersionsAnswer,
+    CallsAnswer, ChangeAnswer, CompactionAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer,
+    EditorAnswer, EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, TurnAnswer,
+    ValuesAnswer, VariablesAnswer, VersionShape, VersionsAnswer,
 };
 
 /// One operation.
@@ -81,6 +81,7 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     operations.extend(of_template(generator));
     operations.extend(of_editor(generator));
     operations.extend(of_conversations(generator));
+    operations.extend(of_evidence(generator));
     operations.extend(of_compaction(generator));
     operations
 }
@@ -245,14 +246,35 @@ fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
         Operation {
             query: PLAN,
             body: Some(tools),
-            answer: Some(change.clone()),
+            answer: Some(change),
             errors: &[404, 409, 413, 422, 503],
             ..of("put", "/conversations/{id}/tools", "Give a conversation other tools")
         },
+    ]
+}
+
+/// What is known about a conversation's prompts and calls.
+fn of_evidence(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    vec![
         Operation {
-            answer: Some(change.clone()),
+            answer: Some(reference::<ChangeAnswer>(generator)),
             errors: &[404, 422, 503],
             ..of("get", "/conversations/{id}/drift", "The frozen prompt against what would be built now")
+        },
+        Operation {
+            answer: Some(reference::<CallsAnswer>(generator)),
+            errors: &[404, 503],
+            ..of(
+                "get",
+                "/conversations/{id}/calls",
+                "What providers said about calls, and whose doing a miss is",
+            )
+        },
+        Operation {
+            body: Some(json!({ "type": "object" })),
+            answer: Some(reference::<proem::evidence::Judged>(generator)),
+            errors: &[404, 413, 503],
+            ..of("post", "/conversations/{id}/calls", "Keep what a provider said about a call, and judge it")
         },
         Operation {
             query: &[("provider", "string", "The provider whose request parts are wanted")],

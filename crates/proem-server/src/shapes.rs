@@ -1,5 +1,6 @@
 //! What requests and answers look like.
 
+pub(crate) mod comparison;
 mod editor;
 mod epoch;
 mod preview;
@@ -267,6 +268,17 @@ pub(crate) struct ChangeAnswer {
     /// What is different, or would be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<PlanShape>,
+    /// Whose byte it is, why, and what it costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<proem::doctor::ComparisonShape<'static>>")]
+    pub(crate) comparison: Option<Value>,
+}
+
+/// The calls of a conversation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallsAnswer {
+    /// The calls, the first one first.
+    pub(crate) calls: Vec<proem::evidence::Judged>,
 }
 
 /// What building anew would change.
@@ -334,6 +346,9 @@ pub(crate) struct DiffAnswer {
     pub(crate) to: u64,
     /// The carriers that differ.
     pub(crate) carriers: Vec<CarrierDiff>,
+    /// Whose byte it is, why, and what it costs.
+    #[schemars(with = "proem::doctor::ComparisonShape<'static>")]
+    pub(crate) comparison: Value,
 }
 
 /// A carrier that differs.

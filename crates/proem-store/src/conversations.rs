@@ -3,6 +3,7 @@
 mod answer;
 mod change;
 mod compact;
+mod evidence;
 mod recent;
 
 use std::sync::Arc;

@@ -66,6 +66,16 @@ pub trait Store: Send + Sync {
     /// whether there was one.
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError>;
 
+    /// Keeps what is known about a call of a conversation, and gives it a number; `None` when there is no such
+    /// conversation.
+    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError>;
+
+    /// What is known about the calls of a conversation, the first one first.
+    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError>;
+
+    /// What is known about the last call of a conversation.
+    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError>;
+
     /// The current template.
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError>;
 

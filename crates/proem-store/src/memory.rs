@@ -17,6 +17,7 @@ struct Kept {
     conversations: BTreeMap<String, Vec<Epoch>>,
     compactions: BTreeMap<String, Compaction>,
     templates: Vec<TemplateVersion>,
+    calls: BTreeMap<String, Vec<String>>,
 }
 
 impl MemoryStore {
@@ -105,6 +106,7 @@ impl Store for MemoryStore {
 
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         let mut kept = self.kept();
+        kept.calls.remove(conversation);
         kept.compactions.retain(|_, compaction| compaction.conversation != conversation);
         Ok(kept.conversations.remove(conversation).is_some())
     }
@@ -124,6 +126,24 @@ impl Store for MemoryStore {
         let Some(compaction) = kept.compactions.get_mut(token) else { return Ok(false) };
         (compaction.opened, compaction.rebuilt) = (Some(opened), None);
         Ok(true)
+    }
+
+    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
+        let mut kept = self.kept();
+        if !kept.conversations.contains_key(conversation) {
+            return Ok(None);
+        }
+        let calls = kept.calls.entry(conversation.to_owned()).or_default();
+        calls.push(record.to_owned());
+        Ok(Some(calls.len() as u64))
+    }
+
+    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.kept().calls.get(conversation).cloned().unwrap_or_default())
+    }
+
+    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.kept().calls.get(conversation).and_then(|calls| calls.last()).cloned())
     }
 
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {

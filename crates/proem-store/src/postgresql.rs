@@ -3,6 +3,7 @@
 //! Nothing is kept in a session: statements are sent with their types, settings hold for one transaction, and so
 //! it works behind a pooler that hands out connections by transaction.
 
+mod calls;
 mod check;
 mod compactions;
 mod rows;
@@ -314,6 +315,7 @@ impl Store for PostgresStore {
             let removed =
                 transaction.execute_typed("DELETE FROM proem_conversation WHERE id = $1", &values)?;
             transaction.execute_typed("DELETE FROM proem_compaction WHERE conversation = $1", &values)?;
+            transaction.execute_typed("DELETE FROM proem_call WHERE conversation = $1", &values)?;
             transaction.execute_typed("DELETE FROM proem_epoch WHERE conversation = $1", &values)?;
             Ok(removed > 0)
         })
@@ -329,6 +331,18 @@ impl Store for PostgresStore {
 
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
         compactions::end(self, token, opened)
+    }
+
+    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
+        calls::add(self, conversation, record)
+    }
+
+    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {
+        calls::list(self, conversation)
+    }
+
+    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+        calls::last(self, conversation)
     }
 
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {

@@ -22,6 +22,9 @@ pub fn is_conversation_id(id: &str) -> bool {
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
 }
 
+/// Most calls of one conversation that are kept; older ones go.
+pub(crate) const CALLS_MAX: u64 = 10_000;
+
 /// The life of one frozen prompt in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Epoch {

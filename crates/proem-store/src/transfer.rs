@@ -44,6 +44,13 @@ pub enum Record {
         /// The request.
         request: String,
     },
+    /// What is known about a call.
+    Call {
+        /// The conversation.
+        conversation: String,
+        /// What is known.
+        record: String,
+    },
 }
 
 /// What an export or import did.
@@ -97,10 +104,14 @@ impl Writer<'_> {
                 if !written.insert(conversation.conversation.clone()) {
                     continue;
                 }
+                let id = &conversation.conversation;
                 for head in store.epochs(&conversation.conversation)? {
                     if let Some(epoch) = store.epoch(&head.conversation, head.number)? {
                         self.epoch(epoch)?;
                     }
+                }
+                for record in store.calls(id)? {
+                    self.line(&Record::Call { conversation: id.clone(), record })?;
                 }
             }
             match page.next {
@@ -134,6 +145,7 @@ impl Writer<'_> {
 /// error, and nothing is ever replaced.
 pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred, TransferError> {
     let (mut texts, mut done) = (HashMap::<String, String>::new(), Transferred::default());
+    let mut calls = HashMap::new();
     for (index, line) in lines.lines().enumerate() {
         let line = line.map_err(|error| TransferError::Line(index + 1, error.to_string()))?;
         if line.trim().is_empty() {
@@ -179,9 +191,28 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 }
                 done.epochs += 1;
             }
+            Record::Call { conversation, record } => take_call(store, &mut calls, &conversation, &record)?,
         }
     }
     Ok(done)
+}
+
+/// Adds a call, unless the conversation has it: what a first import brought, a second one must not bring again.
+fn take_call(
+    store: &dyn Store,
+    known: &mut HashMap<String, Vec<String>>,
+    conversation: &str,
+    record: &str,
+) -> Result<(), TransferError> {
+    if !known.contains_key(conversation) {
+        known.insert(conversation.to_owned(), store.calls(conversation)?);
+    }
+    let there = known.entry(conversation.to_owned()).or_default();
+    match there.iter().position(|one| *one == record) {
+        Some(index) => drop(there.remove(index)),
+        None => drop(store.add_call(conversation, record)?),
+    }
+    Ok(())
 }
 
 fn take_template(store: &dyn Store, template: &TemplateVersion) -> Result<(), TransferError> {

@@ -80,7 +80,7 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
 
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
-const PROMISES: [(&str, Promise); 12] = [
+const PROMISES: [(&str, Promise); 13] = [
     ("what was stored is read as it was", stored_is_read),
     ("an epoch is the next one or none", epochs_have_no_gaps),
     ("of many first epochs one wins, and all get its bytes", one_wins),
@@ -93,6 +93,7 @@ const PROMISES: [(&str, Promise); 12] = [
     ("texts of every kind survive", every_text),
     ("unused texts can be pruned, used ones cannot", pruning),
     ("an export reads back as the same store", transfer),
+    ("calls are kept in order, and go with their conversation", calls),
 ];
 
 #[test]
@@ -253,6 +254,28 @@ fn compactions(open: &dyn Fn() -> Arc<dyn Store>) {
     assert_eq!(store.compaction("t2").unwrap(), None, "it goes with its conversation");
 }
 
+fn calls(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    assert_eq!(store.add_call("c", "{}").unwrap(), None, "there is no such conversation");
+    store.open(&epoch("c", 1, "x")).unwrap();
+    store.open(&epoch("d", 1, "x")).unwrap();
+    assert_eq!(store.last_call("c").unwrap(), None);
+    let threads: Vec<_> = (0..8)
+        .map(|index| {
+            let store = open();
+            thread::spawn(move || store.add_call("c", &index.to_string()).unwrap().unwrap())
+        })
+        .collect();
+    let mut numbers: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
+    assert_eq!(store.add_call("c", "last").unwrap(), Some(9));
+    assert_eq!(store.last_call("c").unwrap().as_deref(), Some("last"));
+    assert_eq!((store.calls("c").unwrap().len(), store.calls("d").unwrap().len()), (9, 0));
+    store.remove("c").unwrap();
+    assert_eq!(store.calls("c").unwrap(), Vec::<String>::new());
+}
+
 fn templates(open: &dyn Fn() -> Arc<dyn Store>) {
     let store = open();
     assert_eq!(store.template().unwrap(), None);
@@ -309,6 +332,8 @@ fn transfer(open: &dyn Fn() -> Arc<dyn Store>) {
     for index in 0..5 {
         store.open(&epoch(&format!("c{index}"), 1, "shared")).unwrap();
         store.open(&epoch(&format!("c{index}"), 2, &format!("own {index}"))).unwrap();
+        store.add_call(&format!("c{index}"), "same").unwrap();
+        store.add_call(&format!("c{index}"), "same").unwrap();
     }
     let written = |store: &dyn Store| {
         let mut out = Vec::new();

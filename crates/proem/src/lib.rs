@@ -23,6 +23,7 @@ mod discover;
 pub mod doctor;
 mod engine;
 mod error;
+pub mod evidence;
 mod file;
 mod fingerprint;
 mod git;

@@ -187,11 +187,8 @@ fn movements(moved: &[Moved]) -> String {
     let titles =
         ["moved", "with", "stability", "frozen", "allowed"].map(|title| Cell::new(title, DIM)).into();
     let row = |moved: &Moved| {
-        let (word, style) = if moved.is_allowed {
-            ("yes", Style::new())
-        } else {
-            ("no", AnsiColor::Red.on_default().bold())
-        };
+        let (word, style) =
+            if moved.is_allowed { ("yes", Style::new()) } else { ("no", AnsiColor::Red.on_default().bold()) };
         vec![
             Cell::plain(visible_line(&moved.source.to_string())),
             Cell::plain(moved.axis.word()),

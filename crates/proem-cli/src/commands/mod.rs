@@ -6,6 +6,7 @@ mod config;
 mod conversation;
 mod diff;
 mod drift;
+mod evidence;
 mod explain;
 mod explain_page;
 mod init;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Drift(arguments) => drift::run(arguments),
         Command::Why(arguments) => why::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Evidence(arguments) => evidence::run(arguments),
         Command::Turn(arguments) => turn::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Skills(command) => skills::run(command),

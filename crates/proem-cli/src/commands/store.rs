@@ -42,6 +42,17 @@ pub(super) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
     Ok(proem_store::open(&place)?)
 }
 
+/// Opens the store if there is one; one that was named must be there.
+pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, Failure> {
+    if flags.store.is_some() || env::var_os("PROEM_STORE").is_some() {
+        return open(flags).map(Some);
+    }
+    match place(None) {
+        Ok(place) if Path::new(&place).exists() => Ok(Some(proem_store::open(&place)?)),
+        _ => Ok(None),
+    }
+}
+
 pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {
         StoreCommand::Check { flags, prune } => check(&*open(flags)?, *prune),

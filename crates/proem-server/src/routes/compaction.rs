@@ -73,7 +73,7 @@ pub(super) async fn commit(
             Ok(app.conversations.commit_compaction(&id, &token, App::CALLER)?.head.number)
         })
         .await?;
-    Ok(Json(ChangeAnswer { epoch: number, opened: true, plan: None }))
+    Ok(Json(ChangeAnswer { epoch: number, opened: true, plan: None, comparison: None }))
 }
 
 /// Ends a compaction without an epoch.

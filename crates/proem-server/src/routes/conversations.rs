@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
     ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
-    OwnedNote, PlanShape, TurnAnswer, carriers, difference,
+    OwnedNote, PlanShape, TurnAnswer, carriers, comparison, difference,
 };
 
 /// Most conversations on one page, and how many without a wish.
@@ -193,7 +193,7 @@ impl App {
         self.admit(given).map(Some)
     }
 
-    fn known(&self, id: &str) -> Result<Arc<Kept>, ApiError> {
+    pub(super) fn known(&self, id: &str) -> Result<Arc<Kept>, ApiError> {
         let found = self.conversations.current(id)?;
         found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
     }
@@ -221,7 +221,7 @@ fn turn_answer(
 
 fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
     let opened = matches!(rebuilt, Rebuilt::Opened(_));
-    ChangeAnswer { epoch: rebuilt.kept().head.number, opened, plan: None }
+    ChangeAnswer { epoch: rebuilt.kept().head.number, opened, plan: None, comparison: None }
 }
 
 /// Builds the prompt anew, or says what that would change.
@@ -244,6 +244,7 @@ pub(super) async fn reload(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
+                comparison: Some(comparison::of_plan(&plan)?),
             })
         })
         .await?;
@@ -275,6 +276,7 @@ pub(super) async fn tools(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
+                comparison: Some(comparison::of_plan(&plan)?),
             })
         })
         .await?;
@@ -294,6 +296,7 @@ pub(super) async fn drift(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
+                comparison: Some(comparison::of_plan(&plan)?),
             })
         })
         .await?;
@@ -315,7 +318,10 @@ pub(super) async fn diff(
                 found.ok_or_else(|| ApiError::not_found(format!("there is no epoch {number}")))
             };
             let (before, after) = (epoch(from)?, epoch(to)?);
-            Ok(DiffAnswer { from, to, carriers: difference(before.frozen.body(), after.frozen.body()) })
+            let comparison =
+                comparison::of_sides(&comparison::snapshot(&before), &comparison::snapshot(&after))?;
+            let carriers = difference(before.frozen.body(), after.frozen.body());
+            Ok(DiffAnswer { from, to, carriers, comparison })
         })
         .await?;
     Ok(Json(answer))

@@ -1,6 +1,7 @@
 //! The routes, and what they have in common.
 
 mod body;
+mod calls;
 mod compaction;
 mod conversations;
 mod editor;
@@ -72,6 +73,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/conversations/{id}/turn", post(conversations::turn)),
         ("/conversations/{id}/reload", post(conversations::reload)),
         ("/conversations/{id}/tools", put(conversations::tools)),
+        ("/conversations/{id}/calls", get(calls::list).post(calls::add)),
         ("/conversations/{id}/drift", get(conversations::drift)),
         ("/conversations/{id}/diff", get(conversations::diff)),
         ("/conversations/{id}/compaction", post(compaction::begin)),

@@ -55,6 +55,15 @@ impl Store for Gate {
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Kept<bool> {
         self.store.end_compaction(token, opened)
     }
+    fn add_call(&self, conversation: &str, record: &str) -> Kept<Option<u64>> {
+        self.store.add_call(conversation, record)
+    }
+    fn calls(&self, conversation: &str) -> Kept<Vec<String>> {
+        self.store.calls(conversation)
+    }
+    fn last_call(&self, conversation: &str) -> Kept<Option<String>> {
+        self.store.last_call(conversation)
+    }
     fn template(&self) -> Kept<Option<TemplateVersion>> {
         (self.before)()?;
         self.store.template()

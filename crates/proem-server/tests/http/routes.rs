@@ -7,7 +7,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 25] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 26] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -28,6 +28,7 @@ pub(crate) const ROUTES: [(&str, &[&str]); 25] = [
     ("/conversations/{id}/turn", &["POST"]),
     ("/conversations/{id}/reload", &["POST"]),
     ("/conversations/{id}/tools", &["PUT"]),
+    ("/conversations/{id}/calls", &["GET", "POST"]),
     ("/conversations/{id}/drift", &["GET"]),
     ("/conversations/{id}/diff", &["GET"]),
     ("/conversations/{id}/compaction", &["POST"]),

@@ -94,6 +94,41 @@ fn a_reload_reads_the_files_as_they_are_now() {
 }
 
 #[test]
+fn a_miss_is_judged_by_what_is_known() {
+    let site = Site::new();
+    site.write("work/AGENTS.md", "old rules");
+    let server = site.serve();
+    let model = "claude-opus-5";
+    done(&server, &Call::json("POST", "/conversations/c/turn", &json!({ "model": model })));
+    let call = |read: u64, written: u64, more: Value| {
+        let usage = json!({
+            "input_tokens": 9, "cache_read_input_tokens": read, "cache_creation_input_tokens": written });
+        let mut body = json!({ "response": { "model": model, "usage": usage } });
+        for (key, value) in more.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        done(&server, &Call::json("POST", "/conversations/c/calls", &body))
+    };
+    let first = call(0, 7000, json!({}));
+    assert_eq!((&first["call"], &first["epoch"], &first["verdict"]), (&json!(1), &json!(1), &Value::Null));
+    assert_eq!(call(7000, 40, json!({}))["expected"], 7000);
+    site.write("work/AGENTS.md", "new rules");
+    done(&server, &Call::new("POST", "/conversations/c/reload"));
+    let miss = call(0, 7100, json!({}));
+    assert_eq!((&miss["verdict"], &miss["reason"]), (&json!("ours"), &json!("system_changed")));
+    assert!(miss["why"].as_str().unwrap().contains("AGENTS.md was edited"), "{miss}");
+    assert_eq!(call(0, 7200, json!({}))["verdict"], "unknown", "what was sent is not known");
+    let other = json!({ "request": { "model": model, "system": "something else", "messages": [] } });
+    assert_eq!(call(0, 7200, other)["reason"], "system_changed");
+    let all = done(&server, &Call::get("/conversations/c/calls"));
+    assert_eq!(all["calls"].as_array().unwrap().len(), 5);
+    let bad = server.ask(&Call::json("POST", "/conversations/c/calls", &json!({ "usage": {} })));
+    assert_eq!((bad.status, bad.code()), (400, "bad_request".into()));
+    let none = server.ask(&Call::json("POST", "/conversations/d/calls", &json!({ "usage": {} })));
+    assert_eq!((none.status, none.code()), (404, "no_conversation".into()));
+}
+
+#[test]
 fn tools_are_changed_or_only_planned() {
     let site = Site::new();
     let server = site.serve();

@@ -77,6 +77,8 @@ pub enum ConversationError {
     NoConversation(String),
     /// There is no such compaction, or not any more.
     NoCompaction,
+    /// What is said about a call cannot be read.
+    BadCall(String),
     /// The profile does not rebuild for this reason.
     NotAllowed {
         /// The reason.
@@ -93,7 +95,11 @@ impl ConversationError {
         match self {
             Self::Build(error) => error.kind() == Kind::Usage,
             Self::Store(_) => false,
-            Self::BadId | Self::NoConversation(_) | Self::NoCompaction | Self::NotAllowed { .. } => true,
+            Self::BadId
+            | Self::NoConversation(_)
+            | Self::NoCompaction
+            | Self::BadCall(_)
+            | Self::NotAllowed { .. } => true,
         }
     }
 
@@ -106,6 +112,9 @@ impl ConversationError {
             Self::BadId => Some("use 1 to 128 letters, digits, `.`, `_`, `:` and `-`".into()),
             Self::NoConversation(_) => Some("its first turn makes it".into()),
             Self::NoCompaction => Some("begin it again".into()),
+            Self::BadCall(_) => {
+                Some("send the provider's response, or {\"response\": …, \"request\": …}".into())
+            }
             Self::NotAllowed { reason, .. } => {
                 Some(format!("add `{reason}` to `rebuild` in a profile that extends this one"))
             }
@@ -123,6 +132,7 @@ impl fmt::Display for ConversationError {
             Self::NoCompaction => {
                 formatter.write_str("there is no such compaction, or it was ended or took too long")
             }
+            Self::BadCall(why) => write!(formatter, "cannot read the call: {why}"),
             Self::NotAllowed { reason, profile } => {
                 write!(
                     formatter,

@@ -5,7 +5,7 @@ use postgres::Client;
 use super::{Failure, StoreError, transact};
 
 /// One step for each version; a step is never changed once it was released.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -55,6 +55,13 @@ CREATE TABLE proem_template (
     "ALTER TABLE proem_compaction ADD COLUMN opened bigint;
      ALTER TABLE proem_epoch ADD COLUMN seal text;
      ALTER TABLE proem_template ADD COLUMN seal text;",
+    // What providers said about calls.
+    "CREATE TABLE proem_call (
+        conversation text NOT NULL,
+        number bigint NOT NULL,
+        record text NOT NULL,
+        PRIMARY KEY (conversation, number)
+    );",
 ];
 
 /// What two servers that start at once agree on to go one after the other.

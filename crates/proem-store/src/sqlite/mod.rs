@@ -3,6 +3,7 @@
 //! Every write is one transaction that takes the lock when it begins, and is on the disk when it is
 //! acknowledged (`synchronous = FULL`). Each thread has a connection of its own, so that readers never wait.
 
+mod calls;
 mod check;
 mod compactions;
 mod file;
@@ -285,6 +286,7 @@ impl Store for SqliteStore {
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         self.write(|transaction| {
             transaction.execute("DELETE FROM compaction WHERE conversation = ?1", [conversation])?;
+            transaction.execute("DELETE FROM call WHERE conversation = ?1", [conversation])?;
             transaction.execute("DELETE FROM epoch WHERE conversation = ?1", [conversation])?;
             Ok(transaction.execute("DELETE FROM conversation WHERE id = ?1", [conversation])? > 0)
         })
@@ -300,6 +302,18 @@ impl Store for SqliteStore {
 
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
         compactions::end(self, token, opened)
+    }
+
+    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
+        calls::add(self, conversation, record)
+    }
+
+    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {
+        calls::list(self, conversation)
+    }
+
+    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+        calls::last(self, conversation)
     }
 
     fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {

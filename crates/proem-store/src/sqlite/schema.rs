@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// One step for each version; a step is never changed once it was released.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -62,6 +62,13 @@ CREATE TABLE template (
     "ALTER TABLE compaction ADD COLUMN opened INTEGER;
      ALTER TABLE epoch ADD COLUMN seal TEXT;
      ALTER TABLE template ADD COLUMN seal TEXT;",
+    // What providers said about calls.
+    "CREATE TABLE call (
+        conversation TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        record TEXT NOT NULL,
+        PRIMARY KEY (conversation, number)
+    ) STRICT;",
 ];
 
 fn version(connection: &Connection) -> rusqlite::Result<(i32, i32)> {

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::models::{CacheKind, CacheRules, Model, Models};
 use crate::tokens::Tokenizer;
 
-use pieces::Pieces;
+pub(crate) use pieces::{Mark, Part, Pieces};
 
 /// How long a turn takes when nobody says when it came.
 const SECONDS_BETWEEN_TURNS: f64 = 30.0;
@@ -312,13 +312,17 @@ fn bad_turn(index: usize, why: &str) -> Error {
 
 impl CacheRules {
     /// Servers of open models print tools behind the system prompt.
-    fn is_chat_template(&self) -> bool {
+    pub(crate) fn is_chat_template(&self) -> bool {
         matches!(self.name.as_str(), "llama.cpp" | "vllm" | "sglang")
     }
 }
 
 /// The rules of a cache, or of the cache that a provider has for a model.
-fn rules<'m>(cache: &str, model: Option<&Model>, models: &'m Models) -> Result<&'m CacheRules, Error> {
+pub(crate) fn rules<'m>(
+    cache: &str,
+    model: Option<&Model>,
+    models: &'m Models,
+) -> Result<&'m CacheRules, Error> {
     let has_breakpoints = model.is_some_and(|model| model.breakpoints == Some(true));
     let name = match cache {
         "openai" | "openai-chat" | "openai-responses" if has_breakpoints => "openai-breakpoints",

@@ -12,7 +12,7 @@ const IMAGE_TOKENS: usize = 1_500;
 
 /// Where a piece stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Tools,
     System,
     Messages,
@@ -31,31 +31,31 @@ impl Part {
 
 /// How long a marked piece is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Short,
     Hour,
 }
 
 /// One block.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
-    pub(super) part: Part,
-    pub(super) text: String,
-    pub(super) tokens: usize,
-    pub(super) mark: Option<Mark>,
+pub(crate) struct Piece {
+    pub(crate) part: Part,
+    pub(crate) text: String,
+    pub(crate) tokens: usize,
+    pub(crate) mark: Option<Mark>,
 }
 
 /// A request as a row of blocks.
 #[derive(Debug, Clone)]
-pub(super) struct Pieces {
-    pub(super) list: Vec<Piece>,
+pub(crate) struct Pieces {
+    pub(crate) list: Vec<Piece>,
     /// The model that the request names: another one has a cache of its own.
-    pub(super) model: String,
+    pub(crate) model: String,
 }
 
 impl Pieces {
     /// Reads any of the payloads that proem makes. Servers of open models print the system prompt first.
-    pub(super) fn of(
+    pub(crate) fn of(
         payload: &Payload,
         tokenizer: Tokenizer,
         is_chat_template: bool,
@@ -87,17 +87,17 @@ impl Pieces {
     }
 
     /// All tokens.
-    pub(super) fn tokens(&self) -> usize {
+    pub(crate) fn tokens(&self) -> usize {
         self.list.iter().map(|piece| piece.tokens).sum()
     }
 
     /// The texts, one after the other.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.list.iter().map(|piece| piece.text.as_str()).collect()
     }
 
     /// For each piece, a digest of everything up to its end, and how many tokens that is.
-    pub(super) fn ends(&self) -> Vec<(Digest, usize)> {
+    pub(crate) fn ends(&self) -> Vec<(Digest, usize)> {
         let (mut ends, mut before, mut tokens) = (Vec::new(), self.model.clone(), 0);
         for piece in &self.list {
             tokens += piece.tokens;
@@ -109,7 +109,7 @@ impl Pieces {
     }
 
     /// Why the pieces of an earlier request are not all at the beginning of this one.
-    pub(super) fn first_change(&self, earlier: &Self) -> Option<&'static str> {
+    pub(crate) fn first_change(&self, earlier: &Self) -> Option<&'static str> {
         if self.model != earlier.model {
             return Some("model_changed");
         }

@@ -1,0 +1,165 @@
+//! `proem evidence`: what providers read from their caches, against what they should have read.
+
+use std::collections::BTreeMap;
+
+use anstyle::{AnsiColor, Style};
+use proem::evidence::{Call, Defaults, Fresh, Judged, Verdict, judge};
+use proem::models::Models;
+use proem::{Caller, Engine, Request};
+use proem_core::limit::TURNS_BYTES_MAX;
+use proem_store::{Conversations, is_conversation_id};
+use serde_json::{Value, json};
+
+use super::store::open_known;
+use crate::arguments::{Evidence, Format};
+use crate::failure::Failure;
+use crate::input;
+use crate::table::{Cell, layout};
+use crate::terminal::{print, print_json, visible_line};
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+pub(super) fn run(arguments: &Evidence) -> Result<(), Failure> {
+    let models = Models::load(&Request::default(), Caller::User)?;
+    let conversations =
+        open_known(&arguments.store)?.map(|store| Conversations::new(store.into(), Engine::new()));
+    let judged = match &arguments.file {
+        Some(path) => {
+            let text = input::read(path, "file of calls", TURNS_BYTES_MAX)?;
+            of_lines(&text, arguments, &models, conversations.as_ref())?
+        }
+        None => kept(arguments, &models, conversations.as_ref())?,
+    };
+    match arguments.format {
+        Format::Json => print_json(&shape(&judged, &models))?,
+        Format::Text => print(&text(&judged, &models))?,
+    }
+    let is_miss = |one: &Judged| one.verdict.is_some();
+    if judged.values().flatten().any(is_miss) { Err(Failure::Found) } else { Ok(()) }
+}
+
+type ByConversation = BTreeMap<String, Vec<Judged>>;
+
+/// Calls that a server was told about.
+fn kept(
+    arguments: &Evidence,
+    models: &Models,
+    conversations: Option<&Conversations>,
+) -> Result<ByConversation, Failure> {
+    let (Some(id), Some(conversations)) = (&arguments.conversation, conversations) else {
+        return Err(Failure::Server {
+            message: "there are no calls to look at: no file, and no conversation of a store".into(),
+            hint: "name a file of JSON lines, or `--conversation` for calls that a server was told about"
+                .into(),
+        });
+    };
+    let calls = conversations.calls(id, models)?;
+    Ok([(id.clone(), calls)].into())
+}
+
+/// Calls of a file, conversation by conversation.
+fn of_lines(
+    text: &str,
+    arguments: &Evidence,
+    models: &Models,
+    conversations: Option<&Conversations>,
+) -> Result<ByConversation, Failure> {
+    let defaults = Defaults {
+        conversation: arguments.conversation.clone(),
+        provider: arguments.provider.clone(),
+        model: arguments.model.clone(),
+    };
+    let mut lines: BTreeMap<String, Vec<Fresh>> = BTreeMap::new();
+    for fresh in Call::read_lines(text, &defaults, models)? {
+        lines.entry(fresh.call.conversation.clone().unwrap_or_default()).or_default().push(fresh);
+    }
+    let mut judged = ByConversation::new();
+    for (id, mut fresh) in lines {
+        if fresh.iter().all(|one| one.call.at.is_some()) {
+            fresh.sort_by_key(|one| one.call.at);
+        }
+        let known = conversations.filter(|_| is_conversation_id(&id));
+        let calls = followed(fresh, &id, models, known)?;
+        let one = match known {
+            Some(known) => known.judged(&id, &calls, models)?,
+            None => judge(&calls, &[], models),
+        };
+        judged.insert(id, one);
+    }
+    Ok(judged)
+}
+
+/// Compares each call with the one before it, and with the epoch that it says.
+fn followed(
+    fresh: Vec<Fresh>,
+    id: &str,
+    models: &Models,
+    conversations: Option<&Conversations>,
+) -> Result<Vec<Call>, Failure> {
+    let mut calls: Vec<Call> = Vec::new();
+    for mut one in fresh {
+        if let (Some(conversations), Some(number)) = (conversations, one.call.epoch)
+            && let Some(kept) = conversations.epoch(id, number)?
+        {
+            one.compare_prefix(kept.frozen.prefix());
+        }
+        one.follow(calls.last(), models);
+        calls.push(one.call);
+    }
+    Ok(calls)
+}
+
+fn shape(judged: &ByConversation, models: &Models) -> Value {
+    let conversations: Vec<Value> =
+        judged.iter().map(|(id, calls)| json!({ "conversation": id, "calls": calls })).collect();
+    json!({ "rules_as_of": models.as_of, "conversations": conversations })
+}
+
+fn text(judged: &ByConversation, models: &Models) -> String {
+    let mut shown = String::new();
+    for (id, calls) in judged {
+        let name = if id.is_empty() { "calls without a conversation" } else { id };
+        shown.push_str(&format!("{BOLD}{}{BOLD:#}\n", visible_line(name)));
+        shown.push_str(&table(calls));
+        shown.push_str(&summary(calls));
+    }
+    shown + &format!("{DIM}rules of {}{DIM:#}\n", models.as_of)
+}
+
+fn table(calls: &[Judged]) -> String {
+    let titles = ["call", "epoch", "input", "expected", "read", "verdict", "why"];
+    let titles: Vec<Cell> = titles.map(|title| Cell::new(title, DIM)).into();
+    let row = |one: &Judged| {
+        let (word, style) = match one.verdict {
+            None => ("-", DIM),
+            Some(Verdict::Ours) => ("ours", AnsiColor::Red.on_default().bold()),
+            Some(Verdict::Provider) => ("the provider's", AnsiColor::Yellow.on_default().bold()),
+            Some(Verdict::Unknown) => ("unknown", Style::new().bold()),
+        };
+        let reason = one.reason.as_ref().map_or_else(String::new, |reason| format!("{reason}: "));
+        vec![
+            Cell::plain(one.call.to_string()),
+            Cell::plain(one.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string())),
+            Cell::plain(one.input.to_string()),
+            Cell::plain(one.expected.to_string()),
+            Cell::plain(one.reported.to_string()),
+            Cell::new(word, style),
+            Cell::plain(visible_line(&format!("{reason}{}", one.why.as_deref().unwrap_or_default()))),
+        ]
+    };
+    layout(&std::iter::once(titles).chain(calls.iter().map(row)).collect::<Vec<_>>())
+}
+
+fn summary(calls: &[Judged]) -> String {
+    let (expected, read): (u64, u64) = calls.iter().fold((0, 0), |(expected, read), one| {
+        (expected + one.expected, read + one.reported.min(one.expected))
+    });
+    let count = |verdict: Verdict| calls.iter().filter(|one| one.verdict == Some(verdict)).count();
+    format!(
+        "{read} of {expected} expected tokens were read; misses: {} ours, {} the provider's, {} unknown\n\n",
+        count(Verdict::Ours),
+        count(Verdict::Provider),
+        count(Verdict::Unknown)
+    )
+}

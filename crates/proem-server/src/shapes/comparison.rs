@@ -1,0 +1,37 @@
+//! Two prompts against each other: whose byte it is, why, and what it costs.
+
+use proem::Request;
+use proem::doctor::{ComparisonShape, Snapshot, compare, lost};
+use proem::models::{Model, Models};
+use proem::tokens::Tokenizer;
+use proem_store::{Kept, Plan};
+use serde_json::Value;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// An epoch as one side.
+pub(crate) fn snapshot(kept: &Kept) -> Snapshot {
+    let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
+    let name = format!("{}@{}", kept.head.conversation, kept.head.number);
+    Snapshot::of(&name, &kept.frozen, &request, Some(&kept.head.engine))
+}
+
+/// The frozen prompt of a plan against the one that would be built.
+pub(crate) fn of_plan(plan: &Plan) -> Result<Value, ApiError> {
+    let before = snapshot(&plan.kept);
+    let request = Request { model: before.model.clone(), ..plan.kept.request.clone() };
+    let after = Snapshot::of("now", &plan.next, &request, Some(env!("CARGO_PKG_VERSION")));
+    of_sides(&before, &after)
+}
+
+/// Two prompts, with the prices of the second one's model.
+pub(crate) fn of_sides(before: &Snapshot, after: &Snapshot) -> Result<Value, ApiError> {
+    let models = Models::load(&Request::default(), App::CALLER)?;
+    let name = after.model.as_deref().or(before.model.as_deref());
+    let model = name.and_then(|name| models.find(name));
+    let comparison = compare(before, after, model.map_or(Tokenizer::Estimate, Model::tokenizer));
+    let lost = lost(&comparison, model);
+    let shape = ComparisonShape::of((&before.name, &after.name), &comparison, &lost, name, &models.as_of);
+    serde_json::to_value(&shape).map_err(|_| ApiError::internal())
+}

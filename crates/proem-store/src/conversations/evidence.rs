@@ -1,0 +1,86 @@
+//! What providers say about calls of a conversation, beside its epochs.
+
+use proem::doctor::{Snapshot, compare};
+use proem::evidence::{Call, Defaults, EpochFact, Judged, judge};
+use proem::models::Models;
+use proem::tokens::Tokenizer;
+
+use super::{ConversationError, Conversations, Kept, check_id};
+use crate::StoreError;
+use crate::record::now;
+
+impl Conversations {
+    /// Keeps what a provider said about one call, and judges it. What was sent is not kept: only digests of it.
+    pub fn add_call(&self, id: &str, line: &str, models: &Models) -> Result<Judged, ConversationError> {
+        let kept = self.known(id)?;
+        let defaults = Defaults { model: kept.head.model.clone(), ..Defaults::default() };
+        let mut fresh = Call::read(line, &defaults, models).map_err(ConversationError::BadCall)?;
+        fresh.call.conversation = None;
+        fresh.call.at.get_or_insert_with(now);
+        fresh.call.epoch.get_or_insert(kept.head.number);
+        if fresh.call.epoch == Some(kept.head.number) {
+            fresh.compare_prefix(kept.frozen.prefix());
+        }
+        let last = self.store.last_call(id)?.map(|record| read(&record)).transpose()?;
+        fresh.follow(last.as_ref(), models);
+        let record = serde_json::to_string(&fresh.call)
+            .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string() })?;
+        let number = self.store.add_call(id, &record)?;
+        let number = number.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
+        let calls: Vec<Call> = last.into_iter().chain([fresh.call]).collect();
+        let mut judged = self.judged(id, &calls, models)?.pop().ok_or(ConversationError::BadId)?;
+        judged.call = usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(judged)
+    }
+
+    /// All calls that are kept of a conversation, judged.
+    pub fn calls(&self, id: &str, models: &Models) -> Result<Vec<Judged>, ConversationError> {
+        check_id(id)?;
+        let calls = self.store.calls(id)?;
+        let calls: Vec<Call> = calls.iter().map(|record| read(record)).collect::<Result<_, _>>()?;
+        self.judged(id, &calls, models)
+    }
+
+    /// Judges calls by the epochs of a conversation; where another epoch is why, says what made it another.
+    pub fn judged(
+        &self,
+        id: &str,
+        calls: &[Call],
+        models: &Models,
+    ) -> Result<Vec<Judged>, ConversationError> {
+        check_id(id)?;
+        let fact = |head: crate::EpochHead| EpochFact {
+            number: head.number,
+            opened_at: head.opened_at,
+            digest: head.digest,
+            fingerprint: head.fingerprint,
+        };
+        let epochs: Vec<EpochFact> = self.store.epochs(id)?.into_iter().map(fact).collect();
+        let mut judged = judge(calls, &epochs, models);
+        let mut before = None;
+        for one in &mut judged {
+            let is_other = matches!(one.reason.as_deref(), Some("system_changed" | "tools_changed"));
+            if let (Some(from), Some(to), true) = (before, one.epoch, is_other)
+                && from != to
+                && let Some(cause) = self.cause(id, from, to)?
+            {
+                one.why = one.why.take().map(|why| format!("{why}: {cause}"));
+            }
+            before = one.epoch;
+        }
+        Ok(judged)
+    }
+
+    /// What made an epoch another than one before.
+    fn cause(&self, id: &str, from: u64, to: u64) -> Result<Option<String>, ConversationError> {
+        let (Some(from), Some(to)) = (self.epoch(id, from)?, self.epoch(id, to)?) else { return Ok(None) };
+        let snapshot = |kept: &Kept| Snapshot::of("", &kept.frozen, &kept.request, Some(&kept.head.engine));
+        let found = compare(&snapshot(&from), &snapshot(&to), Tokenizer::Estimate);
+        Ok(found.differences.first().map(|first| first.cause.to_string()))
+    }
+}
+
+fn read(record: &str) -> Result<Call, StoreError> {
+    serde_json::from_str(record)
+        .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string() })
+}

@@ -1,0 +1,43 @@
+//! What providers said about calls.
+
+use postgres::types::Type;
+
+use super::PostgresStore;
+use super::rows::unsigned;
+use crate::StoreError;
+use crate::record::CALLS_MAX;
+
+pub(super) fn add(
+    store: &PostgresStore,
+    conversation: &str,
+    record: &str,
+) -> Result<Option<u64>, StoreError> {
+    let most = i64::try_from(CALLS_MAX).unwrap_or(i64::MAX);
+    store.run(|transaction| {
+        // Whoever adds to the same conversation waits here: numbers have no gaps, and no two are the same.
+        let sql = "SELECT 1 FROM proem_conversation WHERE id = $1 FOR UPDATE";
+        if transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?.is_none() {
+            return Ok(None);
+        }
+        let sql = "INSERT INTO proem_call (conversation, number, record) \
+            SELECT $1, coalesce(max(number), 0) + 1, $2 FROM proem_call WHERE conversation = $1 RETURNING number";
+        let row = transaction.query_typed_one(sql, &[(&conversation, Type::TEXT), (&record, Type::TEXT)])?;
+        let number: i64 = row.get(0);
+        let sql = "DELETE FROM proem_call WHERE conversation = $1 AND number <= $2";
+        transaction.execute_typed(sql, &[(&conversation, Type::TEXT), (&(number - most), Type::INT8)])?;
+        Ok(Some(unsigned(number)))
+    })
+}
+
+pub(super) fn list(store: &PostgresStore, conversation: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number";
+    let rows = store.run(|transaction| Ok(transaction.query_typed(sql, &[(&conversation, Type::TEXT)])?))?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+pub(super) fn last(store: &PostgresStore, conversation: &str) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number DESC LIMIT 1";
+    let row =
+        store.run(|transaction| Ok(transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?))?;
+    Ok(row.map(|row| row.get(0)))
+}

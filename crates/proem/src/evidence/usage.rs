@@ -1,0 +1,148 @@
+//! What a provider said about one call, in whichever of the providers' shapes it came.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Input tokens of one call, by where they came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// All input tokens, cached ones included.
+    pub input: u64,
+    /// Those read from the cache.
+    pub read: u64,
+    /// Those written to it, where the provider says so.
+    pub written: Option<u64>,
+}
+
+/// In which shape usage came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Anthropic,
+    Bedrock,
+    OpenAi,
+    DeepSeek,
+    Gemini,
+    LlamaCpp,
+}
+
+impl Shape {
+    /// The provider that such a shape tells, where nobody says one.
+    pub(super) const fn provider(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Bedrock => "bedrock",
+            Self::OpenAi => "openai",
+            Self::DeepSeek => "deepseek",
+            Self::Gemini => "gemini",
+            Self::LlamaCpp => "llama.cpp",
+        }
+    }
+}
+
+/// Finds the usage in a response, or in the part of it that has the numbers.
+pub(super) fn find(response: &Value) -> Option<(Usage, Shape)> {
+    let places = [
+        response.get("usage"),
+        response.get("usageMetadata"),
+        response.get("message").and_then(|message| message.get("usage")),
+        response.get("response").and_then(|inner| inner.get("usage")),
+        Some(response),
+    ];
+    let timings = response.get("timings").and_then(of_timings);
+    timings.or_else(|| places.into_iter().flatten().find_map(of_numbers))
+}
+
+fn number(value: &Value, key: &str) -> Option<u64> {
+    value.get(key)?.as_u64()
+}
+
+/// llama.cpp says how many tokens it kept, and how many it computed.
+fn of_timings(timings: &Value) -> Option<(Usage, Shape)> {
+    let (read, computed) = (number(timings, "cache_n")?, number(timings, "prompt_n")?);
+    Some((Usage { input: read + computed, read, written: None }, Shape::LlamaCpp))
+}
+
+fn of_numbers(numbers: &Value) -> Option<(Usage, Shape)> {
+    let get = |key: &str| number(numbers, key);
+    let detail = |list: &str, key: &str| numbers.get(list).and_then(|details| number(details, key));
+    if let (Some(hit), Some(miss)) = (get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")) {
+        return Some((Usage { input: hit + miss, read: hit, written: None }, Shape::DeepSeek));
+    }
+    // Cached tokens come on top of the others here, and are among them everywhere else.
+    if let (Some(read), written) = (get("cache_read_input_tokens"), get("cache_creation_input_tokens")) {
+        let written = written.unwrap_or(0);
+        let input = get("input_tokens")? + read + written;
+        return Some((Usage { input, read, written: Some(written) }, Shape::Anthropic));
+    }
+    if let Some(plain) = get("inputTokens") {
+        let (read, written) =
+            (get("cacheReadInputTokens").unwrap_or(0), get("cacheWriteInputTokens").unwrap_or(0));
+        let usage = Usage { input: plain + read + written, read, written: Some(written) };
+        return Some((usage, Shape::Bedrock));
+    }
+    if let Some(input) = get("promptTokenCount") {
+        let read = get("cachedContentTokenCount").unwrap_or(0);
+        return Some((Usage { input, read, written: None }, Shape::Gemini));
+    }
+    for (total, details) in
+        [("input_tokens", "input_tokens_details"), ("prompt_tokens", "prompt_tokens_details")]
+    {
+        if let (Some(input), Some(read)) = (get(total), detail(details, "cached_tokens")) {
+            let written = detail(details, "cache_write_tokens");
+            return Some((Usage { input, read, written }, Shape::OpenAi));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_provider_counts_in_its_own_way() {
+        for (response, provider, expected) in [
+            (
+                json!({"usage": {"input_tokens": 10, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 100}}),
+                "anthropic",
+                (115, 100, Some(5)),
+            ),
+            (
+                json!({"usage": {"input_tokens": 115, "input_tokens_details": {"cached_tokens": 100}}}),
+                "openai",
+                (115, 100, None),
+            ),
+            (
+                json!({"usage": {"prompt_tokens": 115, "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 7}}}),
+                "openai",
+                (115, 0, Some(7)),
+            ),
+            (
+                json!({"usage": {"prompt_tokens": 9, "prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 6}}),
+                "deepseek",
+                (9, 3, None),
+            ),
+            (
+                json!({"usageMetadata": {"promptTokenCount": 50, "cachedContentTokenCount": 40}}),
+                "gemini",
+                (50, 40, None),
+            ),
+            (
+                json!({"usage": {"inputTokens": 1, "cacheReadInputTokens": 2, "cacheWriteInputTokens": 3}}),
+                "bedrock",
+                (6, 2, Some(3)),
+            ),
+            (
+                json!({"timings": {"cache_n": 30, "prompt_n": 4}, "usage": {"prompt_tokens": 34}}),
+                "llama.cpp",
+                (34, 30, None),
+            ),
+        ] {
+            let (usage, shape) = find(&response).expect("the shape is known");
+            assert_eq!((usage.input, usage.read, usage.written), expected, "{response}");
+            assert_eq!(shape.provider(), provider);
+        }
+        assert_eq!(find(&json!({"usage": {"prompt_tokens": 34}})), None, "nothing is said about the cache");
+    }
+}
