@@ -10,8 +10,10 @@ use alloc::vec::Vec;
 use crate::draft::Section;
 use crate::note::{Code, Note, Severity};
 use crate::profile::{Part, Profile};
+use crate::rendered::Span;
 use crate::source::Source;
 use crate::stability::Stability;
+use crate::text::slice;
 
 /// What a line of text that equals the boundary gets in front.
 const MARK: &str = "\\";
@@ -33,12 +35,18 @@ pub(crate) fn neutralise(profile: &Profile, sections: &mut [Section]) -> Vec<Not
         match section.part {
             Part::Boundary => {}
             Part::Prefix => {
+                let first = section.rendered.text().split('\n').take_while(|own| *own != line);
+                let place = place(section, first.map(|own| own.len() + 1).sum());
                 let marked = mark_lines(section, &mut before, &line, &source);
-                notes.extend((marked > 0).then(|| note(section, marked, "and was changed")));
+                notes.extend(
+                    (marked > 0).then(|| note(section, marked, "and was changed").with_source(place)),
+                );
             }
             Part::Suffix => {
                 let found = section.rendered.text().lines().filter(|own| *own == line).count();
-                notes.extend((found > 0).then(|| note(section, found, "which stands behind it")));
+                let note =
+                    || note(section, found, "which stands behind it").with_source(section.source.clone());
+                notes.extend((found > 0).then(note));
             }
         }
     }
@@ -74,5 +82,13 @@ fn note(section: &Section, count: usize, what: &str) -> Note {
     let message = format!("the section `{}` has {lines} equal to the boundary, {what}", section.id);
     Note::new(Code::BoundaryInText, Severity::Warning, message)
         .with_hint("remove it from the text that the section is made of")
-        .with_source(section.source.clone())
+}
+
+/// Where a byte of a section comes from.
+fn place(section: &Section, byte: usize) -> Source {
+    let holds = |span: &&Span| span.bytes.contains(&byte);
+    match section.rendered.spans().iter().find(holds) {
+        Some(span) => span.source.behind(slice(section.rendered.text(), span.bytes.start, byte)),
+        None => section.source.clone(),
+    }
 }

@@ -33,6 +33,9 @@ pub enum Kind {
     Invisible,
     /// Several variation selectors on end, which can carry bytes.
     Variation,
+    /// A variation selector behind what has no variants, or a control of musical notation: invisible, and kept by
+    /// [`neutralised`].
+    Stray,
     /// A byte order mark at the start.
     ByteOrderMark,
     /// Controls of terminals and printers.
@@ -47,7 +50,8 @@ impl Kind {
             Self::Tag => "tag characters",
             Self::Bidi => "bidirectional controls",
             Self::Invisible => "invisible characters",
-            Self::Variation => "variation selectors in a row",
+            Self::Variation => "variation selectors",
+            Self::Stray => "invisible characters out of place",
             Self::ByteOrderMark => "byte order marks",
             Self::Control => "control characters",
         }
@@ -56,7 +60,7 @@ impl Kind {
     /// Whether the text loses nothing that a reader sees when the run is taken out.
     #[must_use]
     pub const fn is_removable(self) -> bool {
-        matches!(self, Self::Tag | Self::Invisible | Self::Variation | Self::ByteOrderMark)
+        matches!(self, Self::Tag | Self::Invisible | Self::Variation | Self::Stray | Self::ByteOrderMark)
     }
 }
 
@@ -94,7 +98,32 @@ pub fn scan(text: &str) -> Vec<Oddity> {
     for oddity in &mut found {
         oddity.decoded = decoded(slice(text, oddity.bytes.start, oddity.bytes.end), oddity.kind);
     }
+    join_selectors(text, &mut found);
     found
+}
+
+/// Reads selectors that are spread over a text as one message, and tells it with the first.
+fn join_selectors(text: &str, found: &mut [Oddity]) {
+    let strays = found.iter().filter(|oddity| oddity.kind == Kind::Stray);
+    let spread = strays.flat_map(|oddity| slice(text, oddity.bytes.start, oddity.bytes.end).chars());
+    let spread: String = spread.filter(|character| is_selector(*character)).collect();
+    let said = decoded(&spread, Kind::Variation);
+    if let Some(first) = found.iter_mut().find(|oddity| oddity.kind == Kind::Stray) {
+        first.decoded = said;
+    }
+}
+
+/// The text without what can be taken out; `None` when there is nothing of that.
+#[must_use]
+pub fn without_hidden(text: &str) -> Option<String> {
+    let found: Vec<Oddity> = scan(text).into_iter().filter(|oddity| oddity.kind.is_removable()).collect();
+    let (mut clean, mut end) = (String::with_capacity(text.len()), 0);
+    for oddity in &found {
+        clean.push_str(slice(text, end, oddity.bytes.start));
+        end = oddity.bytes.end;
+    }
+    clean.push_str(slice(text, end, text.len()));
+    (!found.is_empty()).then_some(clean)
 }
 
 /// The text with what is hidden taken out, and what controls made visible; `None` when there is nothing to do.
@@ -109,7 +138,8 @@ pub fn neutralised(text: &str) -> Option<String> {
 }
 
 fn pass(text: &str) -> Option<String> {
-    let found = scan(text);
+    let mut found = scan(text);
+    found.retain(|oddity| oddity.kind != Kind::Stray);
     if found.is_empty() {
         return None;
     }
@@ -130,7 +160,12 @@ fn pass(text: &str) -> Option<String> {
 const fn may_be_odd(character: char) -> bool {
     match character {
         '\t' | '\n' | ' '..='~' => false,
-        _ => bare_kind(character).is_some() || is_selector(character) || character == FLAG,
+        _ => {
+            bare_kind(character).is_some()
+                || is_selector(character)
+                || is_musical(character)
+                || character == FLAG
+        }
     }
 }
 
@@ -164,11 +199,24 @@ const fn is_selector(character: char) -> bool {
     matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
+/// Controls that begin and end beams and slurs.
+const fn is_musical(character: char) -> bool {
+    matches!(character, '\u{1D173}'..='\u{1D17A}')
+}
+
 fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
     let (before, behind) = (slice(text, 0, start), slice(text, start + character.len_utf8(), text.len()));
     if is_selector(character) {
-        let is_run = before.ends_with(is_selector) || behind.starts_with(is_selector);
-        return is_run.then_some(Kind::Variation);
+        // Letters of our alphabet and white space have no variants.
+        let has_no_variant = |base: char| base.is_ascii_alphabetic() || base.is_whitespace();
+        let is_bare = before.chars().next_back().is_none_or(has_no_variant);
+        // The first one behind a picture belongs to it.
+        let is_of_picture = character == '\u{FE0F}' && before.ends_with(is_picture);
+        let is_run = before.ends_with(is_selector) || (behind.starts_with(is_selector) && !is_of_picture);
+        return if is_run { Some(Kind::Variation) } else { is_bare.then_some(Kind::Stray) };
+    }
+    if is_musical(character) {
+        return Some(Kind::Stray);
     }
     match character {
         '\u{FEFF}' if start == 0 => Some(Kind::ByteOrderMark),
@@ -180,10 +228,11 @@ fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
     }
 }
 
-/// A joiner behind a letter of a script that has need of it, and not in a row of them.
+/// A joiner beside a letter of a script that has need of it, and not in a row of them.
 fn joins_letters(before: &str, behind: &str) -> bool {
     let is_joiner = |character: char| matches!(character, '\u{200B}'..='\u{200D}');
-    before.ends_with(is_joined) && !behind.starts_with(is_joiner)
+    let is_alone = !before.ends_with(is_joiner) && !behind.starts_with(is_joiner);
+    is_alone && (before.ends_with(is_joined) || behind.starts_with(is_joined))
 }
 
 /// Letters of scripts whose shapes depend on their neighbours.
@@ -258,7 +307,7 @@ fn decoded(run: &str, kind: Kind) -> Option<String> {
     let said: String = match kind {
         Kind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
         Kind::Variation => String::from_utf8(run.chars().map(byte_of).collect()).ok()?,
-        Kind::Bidi | Kind::Invisible | Kind::ByteOrderMark | Kind::Control => return None,
+        Kind::Bidi | Kind::Invisible | Kind::Stray | Kind::ByteOrderMark | Kind::Control => return None,
     };
     let shown: String = said.chars().filter(|character| !character.is_control()).collect();
     (!shown.is_empty()).then_some(shown)
@@ -296,14 +345,17 @@ mod tests {
             "hi".bytes().filter_map(|byte| char::from_u32(0xE0100 + u32::from(byte) - 16)).collect();
         let found = scan(&format!("😀{bytes}"));
         assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Variation, Some("hi")));
+        let spread: String =
+            "ab".chars().zip(bytes.chars()).flat_map(|(letter, bit)| [letter, bit]).collect();
+        assert_eq!(scan(&spread)[0].decoded.as_deref(), Some("hi"));
     }
 
     #[test]
     fn neutralised_text_is_clean_and_stays_so() {
         assert_eq!(neutralised("plain — text"), None);
         assert_eq!(neutralised("\u{FEFF}a\u{202E}b\u{200B}c\u{7}"), Some("a<U+202E>bc<U+0007>".into()));
-        let apart = "a\u{FE0F}\u{200B}\u{FE0F}";
-        assert_eq!(neutralised(apart), Some("a".into()));
+        let apart = "❤\u{FE0F}\u{200B}\u{FE0F}";
+        assert_eq!(neutralised(apart), Some("❤\u{FE0F}".into()));
     }
 
     #[test]

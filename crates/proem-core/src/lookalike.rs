@@ -87,7 +87,10 @@ pub fn disguised_word(text: &str) -> Option<(&str, String)> {
         rest = slice(rest, end, rest.len());
         if !word.is_ascii() && word.contains(|letter: char| letter.is_ascii_alphabetic()) {
             let others = || word.chars().filter(|letter| !letter.is_ascii());
-            if others().all(|letter| plain(letter).is_ascii_alphabetic()) {
+            // An ending in one's own language behind an abbreviation is no disguise.
+            let stem = word.trim_end_matches(|letter: char| !letter.is_ascii());
+            let is_ending = stem.len() > 1 && stem.chars().all(|letter| letter.is_ascii_uppercase());
+            if !is_ending && others().all(|letter| plain(letter).is_ascii_alphabetic()) {
                 return Some((word, seen(word)));
             }
         }

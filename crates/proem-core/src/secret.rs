@@ -67,20 +67,19 @@ const SHAPES: [Shape; 34] = [
     shape("tskey-", "a Tailscale key", 20),
 ];
 
-/// Words that a name has whose value is a secret.
-const TELLING: [&str; 12] = [
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "api_key",
-    "apikey",
-    "api-key",
-    "access_key",
-    "accesskey",
-    "private_key",
-    "credential",
-    "auth_key",
+/// What the last word of a name says, or its last two, when its value is a secret.
+const TELLING: [&str; 9] =
+    ["password", "passwd", "pwd", "passphrase", "secret", "token", "apikey", "credential", "credentials"];
+const TELLING_PAIRS: [(&str, &str); 9] = [
+    ("api", "key"),
+    ("access", "key"),
+    ("account", "key"),
+    ("private", "key"),
+    ("auth", "key"),
+    ("secret", "key"),
+    ("signing", "key"),
+    ("encryption", "key"),
+    ("master", "key"),
 ];
 
 /// Finds what looks like a secret, in order, without overlap.
@@ -93,6 +92,8 @@ pub fn scan(text: &str) -> Vec<Secret> {
     private_keys(text, &mut found);
     web_tokens(text, &mut found);
     addresses(text, &mut found);
+    hooks(text, &mut found);
+    bearers(text, &mut found);
     telling(text, &mut found);
     found.sort_by_key(|secret| (secret.bytes.start, usize::MAX - secret.bytes.end));
     let mut end = 0;
@@ -108,9 +109,15 @@ pub fn scan(text: &str) -> Vec<Secret> {
 ///
 /// ```
 /// assert_eq!(proem_core::secret::masked("ghp_0123456789abcdef"), "ghp_… (20 characters)");
+/// assert_eq!(proem_core::secret::masked("hunter2!"), "…");
 /// ```
 #[must_use]
 pub fn masked(secret: &str) -> String {
+    const SHORT: usize = 16;
+    if secret.chars().count() < SHORT {
+        // Four characters of so few would be too many.
+        return "…".into();
+    }
     let shown: String = secret.chars().take(4).take_while(|character| !character.is_control()).collect();
     alloc::format!("{shown}… ({} characters)", secret.chars().count())
 }
@@ -129,37 +136,53 @@ fn shaped(text: &str, shape: &Shape, found: &mut Vec<Secret>) {
         let is_dotted = shape.begins.ends_with('.');
         let of_it = |byte: &&u8| is_token_byte(**byte) || (is_dotted && **byte == b'.');
         let end = behind + bytes[behind..].iter().take_while(of_it).count();
-        if end - behind >= shape.least && is_random(slice(text, behind, end)) {
+        if end - behind >= shape.least && is_token(slice(text, behind, end)) {
             found.push(Secret { bytes: start..end, what: shape.what });
         }
     }
 }
 
-/// The block of a private key, up to the line that ends it.
+/// The block of a private key, up to the line that ends it; also where line breaks are spelt out.
 fn private_keys(text: &str, found: &mut Vec<Secret>) {
     const BEGINS: &str = "-----BEGIN ";
+    const SAYS: &str = "PRIVATE KEY-----";
     const NAME_BYTES_MAX: usize = 40;
     for start in memmem::find_iter(text.as_bytes(), BEGINS) {
-        let line = slice(text, start, text.len()).lines().next().unwrap_or_default();
-        let is_private = line.contains("PRIVATE KEY") && line.len() <= BEGINS.len() + NAME_BYTES_MAX;
+        let head = slice(text, start, text.floor_char_boundary(start + BEGINS.len() + NAME_BYTES_MAX));
+        let Some(said) =
+            head.find(SAYS).filter(|said| !head.get(..*said).is_none_or(|name| name.contains('\n')))
+        else {
+            continue;
+        };
         // A mention of the line alone is no key.
-        let rest = slice(text, start + line.len(), text.len());
-        let body = rest.trim_start().as_bytes();
-        let has_body = body.iter().take(64).take_while(|byte| is_base64(**byte)).count() >= 24;
-        if is_private && has_body {
-            let end = rest.find("-----END ").and_then(|at| {
-                let last = slice(rest, at, rest.len()).lines().next()?;
-                Some(at + last.len())
+        let rest = slice(text, start + said + SAYS.len(), text.len());
+        let body = rest.trim_start_matches(|character: char| {
+            character.is_whitespace() || "\\nr\"'>#|".contains(character)
+        });
+        let has_body = body.bytes().take(64).take_while(|byte| is_base64(*byte)).count() >= 24;
+        if has_body {
+            let end = window(rest).find("-----END ").map(|at| {
+                let last = window(slice(rest, at + 9, rest.len()));
+                at + 9 + last.find("-----").map_or(0, |dashes| dashes + 5)
             });
-            let end = start + line.len() + end.unwrap_or(0);
+            let end = start + said + SAYS.len() + end.unwrap_or(rest.len() - body.len());
             found.push(Secret { bytes: start..end, what: "a private key" });
         }
     }
 }
 
+/// The beginning of a text: what is looked for must not be looked for to the very end, again and again.
+fn window(text: &str) -> &str {
+    const BYTES_MAX: usize = 16 << 10;
+    slice(text, 0, text.floor_char_boundary(BYTES_MAX))
+}
+
 const fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
+
+/// The signature of the token that every introduction shows.
+const EXAMPLE_SIGNATURE: &str = "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";
 
 /// Three parts in base64, the first two of which begin as JSON does.
 fn web_tokens(text: &str, found: &mut Vec<Secret>) {
@@ -175,6 +198,7 @@ fn web_tokens(text: &str, found: &mut Vec<Secret>) {
         if let [head, body, sign] = parts.as_slice()
             && body.starts_with("eyJ")
             && head.len().min(body.len()).min(sign.len()) >= 16
+            && *sign != EXAMPLE_SIGNATURE
         {
             found.push(Secret { bytes: start..end, what: "a JSON web token" });
         }
@@ -186,37 +210,112 @@ fn addresses(text: &str, found: &mut Vec<Secret>) {
     const SIGN: &str = "://";
     for at in memmem::find_iter(text.as_bytes(), SIGN) {
         let start = at + SIGN.len();
-        let rest = slice(text, start, text.len());
+        let rest = window(slice(text, start, text.len()));
         let is_end = |character: char| character.is_whitespace() || "/?#\"'`<>)".contains(character);
         let authority = slice(rest, 0, rest.find(is_end).unwrap_or(rest.len()));
         let Some((login, _)) = authority.rsplit_once('@') else { continue };
         let Some((user, password)) = login.split_once(':') else { continue };
-        let is_named =
-            matches!(password.to_lowercase().as_str(), "password" | "pass" | "pw" | "secret" | "pwd");
-        if password.len() >= 6 && !is_named && !is_placeholder(password) {
+        // A word, or the user's own name, is what examples and local databases have.
+        let is_strange = password.contains(|character: char| !character.is_alphabetic()) && password != user;
+        if password.len() >= 6 && is_strange && !is_placeholder(password) {
             let first = start + user.len() + 1;
             found.push(Secret { bytes: first..first + password.len(), what: "a password in an address" });
         }
     }
 }
 
-/// A value that looks random behind a name that says what it is.
-fn telling(text: &str, found: &mut Vec<Secret>) {
-    for at in memchr_iter(b'=', text.as_bytes()).chain(memchr_iter(b':', text.as_bytes())) {
-        if !is_telling(name_before(slice(text, 0, at))) {
-            continue;
-        }
-        let rest = slice(text, at + 1, text.len());
-        let value = rest.trim_start_matches([' ', '\t', '"', '\'', '`']);
-        let length =
-            value.bytes().take_while(|byte| is_token_byte(*byte) || is_base64(*byte) || *byte == b'.');
-        let length = length.count();
-        let start = text.len() - value.len();
-        let value = slice(value, 0, length);
-        if length >= 16 && is_random(value) && has_entropy(value) {
-            found.push(Secret { bytes: start..start + length, what: "a value beside a telling name" });
+/// Addresses that whoever knows them may post to, and what names a bot.
+fn hooks(text: &str, found: &mut Vec<Secret>) {
+    for begins in ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"] {
+        for start in memmem::find_iter(text.as_bytes(), begins) {
+            let behind = start + begins.len();
+            let rest = slice(text, behind, text.len()).bytes();
+            let length = rest.take_while(|byte| is_token_byte(*byte) || *byte == b'/').count();
+            let value = slice(text, behind, behind + length);
+            if value.contains('/') && length >= 30 && is_token(value) {
+                found.push(Secret { bytes: behind..behind + length, what: "the address of a webhook" });
+            }
         }
     }
+    for colon in memmem::find_iter(text.as_bytes(), ":AA") {
+        let digits = text.as_bytes()[..colon].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let rest = slice(text, colon + 1, text.len()).bytes().take_while(|byte| is_token_byte(*byte)).count();
+        if (8..=11).contains(&digits) && (30..=45).contains(&rest) {
+            found.push(Secret { bytes: colon - digits..colon + 1 + rest, what: "a Telegram token" });
+        }
+    }
+}
+
+/// What stands behind `Bearer` in a header.
+fn bearers(text: &str, found: &mut Vec<Secret>) {
+    const BEGINS: &str = "Bearer ";
+    for start in memmem::find_iter(text.as_bytes(), BEGINS) {
+        let behind = start + BEGINS.len();
+        let rest = slice(text, behind, text.len()).bytes();
+        let length =
+            rest.take_while(|byte| is_token_byte(*byte) || matches!(byte, b'.' | b'+' | b'/' | b'=')).count();
+        let value = slice(text, behind, behind + length);
+        let is_web_token = value.starts_with("eyJ");
+        if length >= 20 && !is_web_token && is_random(value) && has_entropy(value) {
+            found.push(Secret { bytes: behind..behind + length, what: "a bearer token" });
+        }
+    }
+}
+
+/// A value that looks random behind a name that says what it is.
+fn telling(text: &str, found: &mut Vec<Secret>) {
+    let signs = memchr_iter(b'=', text.as_bytes()).chain(memchr_iter(b':', text.as_bytes()));
+    let signs =
+        signs.map(|at| (at, at + 1)).chain(memmem::find_iter(text.as_bytes(), " is ").map(|at| (at, at + 4)));
+    for (before, behind) in signs {
+        if !is_telling(name_before(slice(text, 0, before))) {
+            continue;
+        }
+        let value = slice(text, behind, text.len()).trim_start_matches([' ', '\t', '"', '\'', '`']);
+        let start = text.len() - value.len();
+        let is_end = |character: char| character.is_whitespace() || "\"'`,;<>|".contains(character);
+        let value = slice(value, 0, value.find(is_end).unwrap_or(value.len()))
+            .trim_end_matches(['.', ')', '*', '!', '?']);
+        if is_secret_value(value) {
+            found.push(Secret { bytes: start..start + value.len(), what: "a value beside a telling name" });
+        }
+    }
+}
+
+/// Tells whether nobody would write a value like this by hand: a key, or a good password.
+fn is_secret_value(value: &str) -> bool {
+    const CODE: &str = "(){}[]$\\";
+    if !value.is_ascii()
+        || value.contains(|character: char| CODE.contains(character))
+        || is_placeholder(value)
+    {
+        return false;
+    }
+    let is_plain = |byte: u8| is_token_byte(byte) || is_base64(byte) || byte == b'.';
+    if value.bytes().all(is_plain) {
+        return value.len() >= 16 && is_random(value) && !is_path_or_address(value) && has_entropy(value);
+    }
+    let kinds: [fn(u8) -> bool; 4] = [
+        |byte| byte.is_ascii_lowercase(),
+        |byte| byte.is_ascii_uppercase(),
+        |byte| byte.is_ascii_digit(),
+        |byte| byte.is_ascii_punctuation(),
+    ];
+    let count = kinds.iter().filter(|kind| value.bytes().any(kind)).count();
+    value.len() >= 12 && count == 4 && !value.contains("://") && !is_wordy(value)
+}
+
+/// Tells whether a value has the form of a UUID, which names things.
+fn is_uuid(value: &str) -> bool {
+    let is_group = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let lengths: Vec<usize> = value.split('-').map(str::len).collect();
+    lengths == [8, 4, 4, 4, 12] && value.split('-').all(is_group)
+}
+
+/// Paths, versions and the addresses of accounts on a chain are public.
+fn is_path_or_address(value: &str) -> bool {
+    let is_account = value.len() == 42 && value.starts_with("0x");
+    is_account || is_uuid(value) || value.starts_with(['/', '.']) || value.contains("./")
 }
 
 /// The name before a sign of assignment, quotes and marks left out.
@@ -224,32 +323,116 @@ fn name_before(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t', '"', '\'', '`', '*']);
     let is_of_name = |byte: &u8| is_token_byte(*byte);
     let length = before.bytes().rev().take_while(is_of_name).count();
-    slice(before, before.len() - length, before.len())
+    let word = slice(before, before.len() - length, before.len());
+    // `api key` is a name of two words.
+    let first = slice(before, 0, before.len() - length).strip_suffix(' ').unwrap_or_default();
+    let pair = first.bytes().rev().take_while(u8::is_ascii_alphabetic).count();
+    let is_pair = word.eq_ignore_ascii_case("key") && pair > 0;
+    if is_pair { slice(before, before.len() - length - 1 - pair, before.len()) } else { word }
 }
+
+/// What makes a token one that anybody may see.
+const PUBLIC: [&str; 14] = [
+    "public",
+    "next",
+    "page",
+    "client",
+    "lock",
+    "idempotency",
+    "continuation",
+    "pagination",
+    "sync",
+    "cancellation",
+    "request",
+    "resume",
+    "change",
+    "design",
+];
 
 fn is_telling(name: &str) -> bool {
     const NAME_BYTES_MAX: usize = 64;
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return false;
     }
-    let name = name.to_ascii_lowercase();
-    TELLING.iter().any(|word| name.contains(word))
+    let words = words_of(name);
+    let mut last = words.iter().rev().map(String::as_str);
+    match (last.next(), last.next()) {
+        (Some("token"), Some(before))
+            if PUBLIC.contains(&before) || words.iter().any(|word| word == "public") =>
+        {
+            false
+        }
+        (Some("pass"), Some(_)) => true,
+        (Some(word), _) if TELLING.contains(&word) => true,
+        (Some(word), Some(before)) => TELLING_PAIRS.contains(&(before, word)),
+        _ => false,
+    }
 }
 
-/// Neither a placeholder nor a word: letters and digits, many different ones.
-fn is_random(value: &str) -> bool {
+/// The words of a name, in lower case: parted by signs, or by a capital letter behind a small one.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for character in name.chars() {
+        let is_sign = !character.is_ascii_alphanumeric();
+        let begins = !before.is_ascii_alphanumeric()
+            || (before.is_ascii_lowercase() && character.is_ascii_uppercase());
+        if !is_sign {
+            if begins || words.is_empty() {
+                words.push(String::new());
+            }
+            if let Some(word) = words.last_mut() {
+                word.push(character.to_ascii_lowercase());
+            }
+        }
+        before = character;
+    }
+    words
+}
+
+/// Tells whether most of a value is words: small letters in a row, as in names of things.
+fn is_wordy(value: &str) -> bool {
+    let mut in_words = 0;
+    let mut run = 0;
+    let mut end = |run: usize| in_words += if run >= 4 { run } else { 0 };
+    for byte in value.bytes() {
+        if byte.is_ascii_lowercase() {
+            run += 1;
+        } else {
+            end(run);
+            run = usize::from(byte.is_ascii_uppercase());
+        }
+    }
+    end(run);
+    in_words * 2 >= value.len()
+}
+
+/// A token behind a known beginning: it need not have a digit.
+fn is_token(value: &str) -> bool {
     let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
+    let is_mixed = has(u8::is_ascii_digit) || (has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase));
+    is_mixed && different(value) >= 8 && !is_placeholder(value) && !is_wordy(value)
+}
+
+fn different(value: &str) -> usize {
     let mut kinds: Vec<u8> = value.bytes().collect();
     kinds.sort_unstable();
     kinds.dedup();
-    has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && kinds.len() >= 8 && !is_placeholder(value)
+    kinds.len()
+}
+
+/// Neither a placeholder nor words: letters and digits, many different ones.
+fn is_random(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
+    has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && is_token(value)
 }
 
 fn is_placeholder(value: &str) -> bool {
     const WORDS: [&str; 9] =
         ["example", "your", "xxxx", "placeholder", "changeme", "redacted", "dummy", "1234567890", "abcdef"];
     let lower = value.to_lowercase();
-    let is_variable = value.starts_with(['$', '{', '<', '%', '*']) || value.contains("...");
+    let is_variable =
+        value.starts_with(['$', '{', '<', '%', '*']) || value.contains("...") || value.contains('…');
     is_variable || WORDS.iter().any(|word| lower.contains(word))
 }
 

@@ -22,10 +22,12 @@
     reason = "a test that cannot be set up must stop, and says so"
 )]
 
+mod lints;
 mod mishaps;
 mod postgres;
 mod steps;
 
+pub use lints::{LaidLint, Lint, lints};
 pub use mishaps::{Mishap, Side, mishaps};
 pub use postgres::PostgresServer;
 pub use steps::git;
@@ -236,14 +238,23 @@ fn show(bytes: Option<&[u8]>) -> String {
 
 /// The request with the defaults under it.
 fn pinned(path: &Path) -> String {
-    let read = |path: &Path| -> Value {
-        let text = fs::read_to_string(path).unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    };
-    let mut request = read(&project_root().join("corpus/defaults.json"));
-    merge(&mut request, read(path));
+    let mut request = read_json(&project_root().join("corpus/defaults.json"));
+    merge(&mut request, read_json(path));
     // Messages name lines: the order must not depend on how maps are kept.
     serde_json::to_string_pretty(&sorted(request)).unwrap()
+}
+
+fn read_json(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A request over what is pinned about the host; its profile stays its own.
+fn pinned_text(request: &str) -> String {
+    let mut pinned = read_json(&project_root().join("corpus/defaults.json"));
+    pinned.as_object_mut().unwrap().remove("profile");
+    merge(&mut pinned, serde_json::from_str(request).unwrap());
+    serde_json::to_string_pretty(&sorted(pinned)).unwrap()
 }
 
 fn sorted(value: Value) -> Value {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use proem::check::{self, Axis, Fixed, Moved, Report, file_of};
+use proem::check::{self, Axis, Fixed, Moved, Report, file_of, is_mendable};
 use proem::wire::{NoteShape, SourceShape};
 use proem::{Caller, Request, Workspace};
 use proem_core::note::{Code, Note, Severity};
@@ -67,7 +67,9 @@ impl Shown<'_> {
         }
         match arguments.format {
             CheckFormat::Json => print_json(&self.json()),
-            CheckFormat::Sarif => print_json(&check::sarif(self.report, &root)),
+            CheckFormat::Sarif => {
+                print_json(&check::sarif(self.report, &check::project(request, Caller::User)?))
+            }
             CheckFormat::Text => print(&self.text(&root, arguments)),
         }
     }
@@ -102,6 +104,12 @@ impl Shown<'_> {
 
     fn text(&self, root: &Path, arguments: &Check) -> String {
         let mut text: String = self.report.findings.iter().map(|note| line(note, root)).collect();
+        for (note, reason) in &self.report.allowed {
+            let place =
+                note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
+            let told = format!("{}: allowed[{}]: {reason}", visible_line(&place), note.code);
+            text.push_str(&format!("{DIM}{}{DIM:#}\n", visible_line(&told)));
+        }
         if let Some(moved) = self.moved {
             text.push_str(&movements(moved));
         }
@@ -125,7 +133,7 @@ impl Shown<'_> {
         if errors + warnings == 0 {
             return format!("nothing to complain about{allowed}\n{about}");
         }
-        let mendable = report.findings.iter().filter(|note| can_be_mended(note)).count();
+        let mendable = report.findings.iter().filter(|note| is_mendable(note)).count();
         let mend = if mendable > 0 && !arguments.fix {
             format!("; `--fix` mends {mendable}")
         } else {
@@ -135,13 +143,9 @@ impl Shown<'_> {
     }
 }
 
-fn can_be_mended(note: &Note) -> bool {
-    note.fix.is_some() && matches!(note.source, Some(Source::File { .. }))
-}
-
 fn finding(note: &Note) -> Value {
     let mut value = serde_json::to_value(NoteShape::of(note)).unwrap_or_default();
-    value["fixable"] = json!(can_be_mended(note));
+    value["fixable"] = json!(is_mendable(note));
     value
 }
 

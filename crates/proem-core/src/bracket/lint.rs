@@ -1,37 +1,46 @@
 //! What a template says that has no effect: conditions whose answer is known, and tags that can insert nothing.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 
 use super::scan::{Scanner, Tag};
 use super::template::Template;
 use crate::fact::{Absence, Facts};
+use crate::limit::DIAGNOSTICS_MAX;
 use crate::note::{Code, Note, Severity};
 use crate::source::Source;
+use crate::stability::Stability;
 use crate::text::Places;
+use crate::variable::{LITERAL, split};
 
 /// Variables that every build has.
 const ALWAYS: [&str; 6] =
     ["system:time", "system:date", "system:clock", "system:datetime", "system:os", "prompt:cwd"];
 
-/// Looks for conditions that are always true or never, and for tags that never insert anything.
+/// Looks for conditions that are always true or never, for tags that never insert anything, and for values that change
+/// with every turn and happen to be absent.
 #[must_use]
 pub fn lint(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note> {
-    let mut lint = Lint { origin, facts, open: Vec::new(), notes: Vec::new() };
+    let mut lint = Lint { facts, open: Vec::new(), asked: BTreeMap::new() };
     let mut places = Places::new(template.source());
+    let mut notes = Vec::new();
     for found in Scanner::new(template.source()) {
         let note = lint.take(found.tag);
-        lint.notes.extend(note.map(|note| note.with_source(origin.at(places.at(found.bytes.start)))));
+        notes.extend(note.map(|note| note.with_source(origin.at(places.at(found.bytes.start)))));
+        if notes.len() == DIAGNOSTICS_MAX {
+            break;
+        }
     }
-    lint.notes
+    notes
 }
 
 struct Lint<'l> {
-    origin: &'l Source,
     facts: &'l Facts,
-    /// Blocks that are open: what they ask for, and whether it is there in the branch that is read now.
-    open: Vec<(&'l str, bool)>,
-    notes: Vec<Note>,
+    /// What the open blocks ask for.
+    open: Vec<&'l str>,
+    /// For each variable, whether it is there in the branches that are open, the innermost last.
+    asked: BTreeMap<&'l str, Vec<bool>>,
 }
 
 impl<'l> Lint<'l> {
@@ -40,17 +49,20 @@ impl<'l> Lint<'l> {
             Tag::Variable { key } => self.variable(key),
             Tag::If { key, negated } => {
                 let note = self.condition(key, negated);
-                self.open.push((key, !negated));
+                self.open.push(key);
+                self.asked.entry(key).or_default().push(!negated);
                 note
             }
             Tag::Else => {
-                if let Some((_, is_present)) = self.open.last_mut() {
+                let innermost = self.open.last().and_then(|key| self.asked.get_mut(key)?.last_mut());
+                if let Some(is_present) = innermost {
                     *is_present = !*is_present;
                 }
                 None
             }
             Tag::EndIf => {
-                self.open.pop();
+                let key = self.open.pop()?;
+                self.asked.get_mut(key)?.pop();
                 None
             }
         }
@@ -58,13 +70,13 @@ impl<'l> Lint<'l> {
 
     /// What the open blocks know about a variable.
     fn known(&self, key: &str) -> Option<bool> {
-        self.open.iter().rev().find(|(asked, _)| *asked == key).map(|(_, is_present)| *is_present)
+        self.asked.get(key)?.last().copied()
     }
 
     fn condition(&self, key: &str, negated: bool) -> Option<Note> {
         let (is_present, why) = match self.known(key) {
             Some(is_present) => (is_present, "a block around it asks the same"),
-            None if ALWAYS.contains(&key) => (true, "every build has this value"),
+            None if ALWAYS.contains(&key) || split(key).0 == LITERAL => (true, "every build has this value"),
             None => return None,
         };
         let answer = if is_present == negated { "never" } else { "always" };
@@ -75,12 +87,26 @@ impl<'l> Lint<'l> {
     }
 
     fn variable(&self, key: &str) -> Option<Note> {
-        let absence = self.facts.fact(key)?.value.as_ref().err()?;
+        if self.known(key) == Some(false) {
+            let message = format!("`[{key}]` inserts nothing: this branch is taken when it is absent");
+            let hint = "move it to the other branch, or remove it";
+            return Some(Note::new(Code::NeverPresent, Severity::Warning, message).with_hint(hint));
+        }
+        let fact = self.facts.fact(key)?;
+        let absence = fact.value.as_ref().err()?;
+        if fact.stability == Stability::Turn
+            && !matches!(absence, Absence::UnknownName | Absence::UnknownType)
+        {
+            let message =
+                format!("[{key}] changes with every turn where it has a value; here it is absent: {absence}");
+            let hint = "move it to a section on the `turn` carrier, or as far down as possible";
+            return Some(Note::new(Code::VolatileInPrefix, Severity::Warning, message).with_hint(hint));
+        }
         // Where a condition asks for it, that it may be missing is meant.
         if !matches!(absence, Absence::NoSuchFile | Absence::EnvNotSet) || self.known(key) == Some(true) {
             return None;
         }
-        let message = format!("`[{key}]` in {} inserts nothing: {absence}", self.origin);
+        let message = format!("`[{key}]` inserts nothing: {absence}");
         let hint = format!("correct the name, or put it into `[if {key}]…[endif]` if it may be missing");
         Some(Note::new(Code::NeverPresent, Severity::Warning, message).with_hint(hint))
     }
@@ -90,7 +116,6 @@ impl<'l> Lint<'l> {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::stability::Stability;
 
     fn linted(text: &str) -> Vec<alloc::string::String> {
         let template = Template::parse(text);

@@ -63,10 +63,15 @@ impl Allow {
         }
         let pattern = |pattern: &String| {
             let mut builder = GitignoreBuilder::new(folder);
-            let added = builder.add_line(None, pattern).map(drop);
-            added.and_then(|()| builder.build()).map_err(|error| {
-                refuse(format!("`check.allow` of `{code}` has the path `{pattern}`: {error}"), None)
-            })
+            let plain = pattern.strip_prefix("./").unwrap_or(pattern);
+            let wrong = |why: &str| {
+                refuse(format!("`check.allow` of `{code}` has the path `{pattern}`: {why}"), None)
+            };
+            let added = builder.add_line(None, plain).map(drop);
+            let files = added.and_then(|()| builder.build()).map_err(|error| wrong(&error.to_string()))?;
+            let is_broken =
+                files.num_ignores() == 0 || plain.matches('[').count() > plain.matches(']').count();
+            if is_broken { Err(wrong("it is no pattern of an ignore file")) } else { Ok(files) }
         };
         let files = keys.path.as_ref().map(pattern).transpose()?;
         let (origin, folder) = (origin.to_owned(), folder.to_owned());

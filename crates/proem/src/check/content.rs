@@ -6,6 +6,7 @@ use std::ops::Range;
 use proem_core::frozen::Body;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Span;
+use proem_core::secret::without_secrets;
 use proem_core::source::Source;
 use proem_core::text::Place;
 
@@ -13,6 +14,9 @@ use crate::tokens::Tokenizer;
 
 /// Paragraphs that are shorter may well be there twice: headings, commands, short rules.
 const PARAGRAPH_BYTES_MIN: usize = 80;
+
+/// What has fewer letters is a ruler.
+const LETTERS_MIN: usize = 30;
 
 /// Most findings of one kind.
 const LISTED_MAX: usize = 50;
@@ -22,7 +26,8 @@ pub(super) fn lints(body: &Body, tokenizer: Tokenizer) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut statements = Statements::default();
     for (carrier, text) in body.carriers() {
-        let located = Located { text, spans: body.spans(carrier) };
+        let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
+        let located = Located { text, spans: body.spans(carrier), breaks };
         notes.extend(located.duplicates(tokenizer));
         located.statements(&mut statements);
         notes.extend(located.headings());
@@ -35,6 +40,8 @@ pub(super) fn lints(body: &Body, tokenizer: Tokenizer) -> Vec<Note> {
 struct Located<'t> {
     text: &'t str,
     spans: &'t [Span],
+    /// Where lines end.
+    breaks: Vec<usize>,
 }
 
 impl<'t> Located<'t> {
@@ -50,7 +57,8 @@ impl<'t> Located<'t> {
     /// Where a byte of the text comes from, with its line.
     fn source(&self, byte: usize) -> Option<Source> {
         let span = self.span(byte)?;
-        let passed = self.text.get(span.bytes.start..byte).unwrap_or_default().matches('\n').count();
+        let before = |byte: usize| self.breaks.partition_point(|end| *end < byte);
+        let passed = before(byte) - before(span.bytes.start);
         let (whole, first) = match &span.source {
             Source::Variable { path: Some(path), .. } => {
                 (Source::File { path: path.clone(), place: None }, 1)
@@ -66,19 +74,22 @@ impl<'t> Located<'t> {
         source.is_some_and(|source| !matches!(source, Source::BuiltIn { .. } | Source::Profile { .. }))
     }
 
-    /// Paragraphs: bytes of one source between blank lines.
+    /// Paragraphs: bytes of one source between blank lines; a block of code is one of them.
     fn paragraphs(&self) -> Vec<Range<usize>> {
         let (mut found, mut start, mut end) = (Vec::new(), None, 0);
-        let mut source = None;
+        let (mut source, mut is_code) = (None, false);
         for line in lines(self.text) {
             let own = self.span(line.start).map(|span| &span.source);
-            let is_blank = self.slice(&line).trim().is_empty();
+            let text = self.slice(&line).trim();
             // What a profile puts around a file begins on a line of its own, and is no part of a paragraph.
-            if is_blank || !is_same_source(source, own) {
+            let is_other = !is_same_source(source, own);
+            is_code &= !is_other;
+            if (text.is_empty() && !is_code) || is_other {
                 found.extend(start.take().map(|start| start..end));
             }
             source = own;
-            if !is_blank {
+            is_code ^= text.starts_with("```");
+            if !text.is_empty() {
                 start.get_or_insert(line.start);
                 end = line.end;
             }
@@ -92,7 +103,8 @@ impl<'t> Located<'t> {
         let mut notes = Vec::new();
         for paragraph in self.paragraphs() {
             let text = self.slice(&paragraph).trim();
-            if text.len() < PARAGRAPH_BYTES_MIN || !self.is_written(paragraph.start) {
+            let is_said = text.chars().filter(|character| character.is_alphanumeric()).count() >= LETTERS_MIN;
+            if text.len() < PARAGRAPH_BYTES_MIN || !is_said || !self.is_written(paragraph.start) {
                 continue;
             }
             let Some(known) = first.get(text).copied() else {
@@ -116,18 +128,40 @@ impl<'t> Located<'t> {
         notes
     }
 
+    /// Rules: items of lists and paragraphs of one line, with what they stand below.
     fn statements(&self, statements: &mut Statements) {
-        let mut is_code = false;
-        for line in lines(self.text) {
-            let text = self.slice(&line);
+        let all: Vec<Range<usize>> = lines(self.text).collect();
+        let source_of = |line: &Range<usize>| self.span(line.start).map(|span| &span.source);
+        // A line of something else is as good as none.
+        let text_of = |index: usize, beside: &Range<usize>| {
+            let own = all.get(index).filter(|line| is_same_source(source_of(line), source_of(beside)));
+            own.map_or("", |line| self.slice(line))
+        };
+        let (mut is_code, mut heading, mut label) = (false, String::new(), String::new());
+        for (index, line) in all.iter().enumerate() {
+            let text = self.slice(line);
             is_code ^= text.trim_start().starts_with("```");
             if is_code || !self.is_written(line.start) {
                 continue;
             }
-            if let Some(statement) = Statement::of(text)
-                && let Some(source) = self.source(line.start)
-            {
-                statements.take(statement, source);
+            if text.starts_with("##") {
+                heading = text.trim_matches(['#', ' ']).to_lowercase();
+                label.clear();
+            } else if text.starts_with('#') {
+                heading.clear();
+                label.clear();
+            } else if text.trim_end().ends_with([':', '?']) {
+                label = text.trim().to_lowercase();
+            }
+            let before = index.checked_sub(1).map_or("", |index| text_of(index, line));
+            if !is_rule(before, text, text_of(index + 1, line)) {
+                continue;
+            }
+            for statement in Statement::of(&without_secrets(text)) {
+                if let Some(source) = self.source(line.start) {
+                    let below = Below { heading: heading.clone(), label: label.clone() };
+                    statements.take(Said { statement, source, below });
+                }
             }
         }
     }
@@ -248,10 +282,11 @@ const ASKS: [&str; 9] = [
 ];
 
 impl Statement {
-    fn of(line: &str) -> Option<Self> {
+    /// What a line says: as a whole, and for `use A for B` what is done about B.
+    fn of(line: &str) -> Vec<Self> {
         const LINE_BYTES_MAX: usize = 160;
         if line.len() > LINE_BYTES_MAX || line.starts_with('#') {
-            return None;
+            return Vec::new();
         }
         let plain: String = line.chars().filter(|character| !"*`_\"".contains(*character)).collect();
         let text = without_mark(plain.trim()).to_lowercase();
@@ -263,16 +298,17 @@ impl Statement {
         let rest = rest.strip_prefix("using ").map_or_else(|| rest.to_owned(), |rest| format!("use {rest}"));
         let words: Vec<&str> = rest.split_whitespace().collect();
         if words.len() < 2 {
-            return None;
+            return Vec::new();
         }
-        Some(match words.as_slice() {
-            ["use", means, "for", what @ ..] if is_wanted && !what.is_empty() => Self {
-                what: format!("use … for {}", what.join(" ")),
-                is_wanted,
-                means: Some((*means).to_owned()),
-            },
-            words => Self { what: words.join(" "), is_wanted, means: None },
-        })
+        let mut said = vec![Self { what: words.join(" "), is_wanted, means: None }];
+        if let ["use", means, "for", what @ ..] = words.as_slice()
+            && is_wanted
+            && !what.is_empty()
+        {
+            let what = format!("use … for {}", what.join(" "));
+            said.push(Self { what, is_wanted, means: Some((*means).to_owned()) });
+        }
+        said
     }
 }
 
@@ -288,23 +324,61 @@ fn without_mark(line: &str) -> &str {
     rest.strip_prefix("[ ] ").or_else(|| rest.strip_prefix("[x] ")).unwrap_or(rest)
 }
 
+/// Tells whether a line is a sentence of its own: an item that ends with its line, or a paragraph of one line. Steps of a
+/// procedure are none: they hold one after the other.
+fn is_rule(before: &str, line: &str, after: &str) -> bool {
+    let is_item = |line: &str| line.trim_start().starts_with(['-', '*', '+', '•']);
+    let goes_on = !after.trim().is_empty() && !is_item(after) && !after.starts_with('#');
+    if is_item(line) {
+        return !goes_on;
+    }
+    let is_alone = before.trim().is_empty() || before.starts_with('#');
+    is_alone
+        && after.trim().is_empty()
+        && !line.trim_start().starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// What a line stands below: the nearest heading that is not the title, and the nearest line that announces something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Below {
+    heading: String,
+    label: String,
+}
+
+/// A statement, where it stands, and below what.
+struct Said {
+    statement: Statement,
+    source: Source,
+    below: Below,
+}
+
+impl Said {
+    /// Tells whether two statements are about the same: under two headings, both may be right.
+    fn is_about_same(&self, other: &Self) -> bool {
+        let (own, others) = (&self.below, &other.below);
+        let is_general = own.heading.is_empty() || others.heading.is_empty();
+        own.label == others.label && (own.heading == others.heading || is_general)
+    }
+}
+
 #[derive(Default)]
 struct Statements {
-    first: BTreeMap<String, (Statement, Source)>,
+    first: BTreeMap<String, Said>,
     notes: Vec<Note>,
 }
 
 impl Statements {
-    fn take(&mut self, statement: Statement, source: Source) {
-        // What forbids `use A for B` is told by the whole sentence.
-        let key = statement.what.clone();
-        let Some((known, there)) = self.first.get(&key) else {
-            self.first.insert(key, (statement, source));
+    fn take(&mut self, said: Said) {
+        let key = said.statement.what.clone();
+        let Some(known) = self.first.get(&key) else {
+            self.first.insert(key, said);
             return;
         };
-        let is_opposite = known.is_wanted != statement.is_wanted;
-        let is_other = known.means != statement.means && there.without_place() != source.without_place();
-        if (!is_opposite && !is_other) || self.notes.len() == LISTED_MAX {
+        let (statement, there) = (&said.statement, &known.source);
+        let is_opposite = known.statement.is_wanted != statement.is_wanted;
+        let is_elsewhere = there.without_place() != said.source.without_place();
+        let is_other = known.statement.means != statement.means && is_elsewhere;
+        if (!is_opposite && !is_other) || self.notes.len() == LISTED_MAX || !said.is_about_same(known) {
             return;
         }
         let message = if is_opposite {
@@ -315,12 +389,12 @@ impl Statements {
                 "this contradicts {}: `{}` with `{}` there and `{}` here",
                 line_of(there),
                 statement.what,
-                means(known),
-                means(&statement)
+                means(&known.statement),
+                means(statement)
             )
         };
         let note = Note::new(Code::Contradiction, Severity::Warning, message);
-        self.notes.push(note.with_hint("keep one of the two").with_source(source));
+        self.notes.push(note.with_hint("keep one of the two").with_source(said.source));
     }
 
     fn contradictions(self) -> Vec<Note> {
@@ -334,13 +408,17 @@ mod tests {
 
     #[test]
     fn instructions_are_reduced_to_what_they_ask() {
-        let of = |line: &str| Statement::of(line).map(|statement| (statement.what, statement.is_wanted));
+        let first = |line: &str| Statement::of(line).into_iter().next();
+        let of = |line: &str| first(line).map(|statement| (statement.what, statement.is_wanted));
         assert_eq!(of("- **Always** use `tabs`."), Some(("use tabs".into(), true)));
         assert_eq!(of("2. Avoid using tabs"), Some(("use tabs".into(), false)));
         assert_eq!(of("Don't commit secrets!"), Some(("commit secrets".into(), false)));
         assert_eq!(of("- one"), None);
         assert_eq!(of("# Never say never"), None);
-        assert_eq!(Statement::of("Use pnpm for packages").and_then(|found| found.means), Some("pnpm".into()));
+        assert_eq!(
+            Statement::of("Use pnpm for packages").pop().and_then(|found| found.means),
+            Some("pnpm".into())
+        );
     }
 
     #[test]

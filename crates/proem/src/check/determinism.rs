@@ -265,3 +265,47 @@ fn differences(before: &BTreeMap<String, Piece>, after: &BTreeMap<String, Piece>
     };
     keys.into_iter().filter_map(difference).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(stability: Stability, axis: Axis) -> Moved {
+        let piece = |text: &str| {
+            let source = Source::Hook { name: "team".into() };
+            let piece = Piece { source, text: text.to_owned(), stability, is_frozen: true };
+            BTreeMap::from([("system".to_owned(), piece)])
+        };
+        let found = differences(&piece("one"), &piece("two"), axis);
+        assert_eq!(differences(&piece("one"), &piece("one"), axis), []);
+        found.into_iter().next().expect("it moved")
+    }
+
+    #[test]
+    fn a_source_may_move_as_its_stability_says() {
+        assert!(moved(Stability::Turn, Axis::Clock).is_allowed);
+        assert!(moved(Stability::Day, Axis::Day).is_allowed);
+        assert!(!moved(Stability::Day, Axis::Clock).is_allowed);
+        assert!(!moved(Stability::Project, Axis::Day).is_allowed);
+        assert!(!moved(Stability::Turn, Axis::Directories).is_allowed);
+        assert!(!moved(Stability::Release, Axis::Locale).is_allowed);
+        let note = moved(Stability::Project, Axis::Again).note().expect("it must not move");
+        assert_eq!(
+            note.message,
+            "hook team moves when it is built again, and is said to change with the project's files"
+        );
+        assert_eq!(moved(Stability::Turn, Axis::Again).note(), None);
+    }
+
+    #[test]
+    fn another_time_of_the_same_day_stays_in_it() {
+        for now in ["2026-03-07T00:00:30Z", "2026-03-07T23:59:50Z", "2026-03-07T12:00:00Z"] {
+            for zone in ["UTC", "America/Chicago", "Pacific/Kiritimati"] {
+                let (pin, zone) = (Pin::Given(now.to_owned()), zone.to_owned());
+                let Ok(Pin::Given(moved)) = moved_clock(&pin, Some(&zone), false) else { panic!("no time") };
+                let day = |text: &str| local_date(text.parse().expect("a time"), &zone);
+                assert!(moved != now && day(&moved) == day(now), "{now} {zone} {moved}");
+            }
+        }
+    }
+}

@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use proem_core::note::{Fix, Note};
+use proem_core::hygiene::without_hidden;
+use proem_core::note::{Code, Fix, Note};
 use proem_core::source::Source;
 use proem_core::text::Places;
 
-use super::Report;
+use super::{Report, is_mendable};
 use crate::engine::Caller;
 use crate::error::Error;
 use crate::file::{ReadPolicy, read_utf8};
@@ -33,16 +34,28 @@ pub struct Fixed {
 /// Mends what was found, and returns what is left.
 pub fn fix(request: &Request) -> Result<(Fixed, Report), Error> {
     let mut fixed = Fixed::default();
+    let mut request = request.clone();
     for _ in 0..ROUNDS_MAX {
-        let report = super::check(request, Caller::User)?;
-        let mended = round(&report.findings, request, &mut fixed)?;
+        let report = super::check(&request, Caller::User)?;
+        let mended = round(&report.findings, &request, &mut fixed)?;
+        read_again(&mut request);
         if mended == 0 {
             return Ok((fixed, report));
         }
         fixed.findings += mended;
     }
-    let report = super::check(request, Caller::User)?;
+    let report = super::check(&request, Caller::User)?;
     Ok((fixed, report))
+}
+
+/// The template of the command line is text by now: what was mended in its file must be seen.
+fn read_again(request: &mut Request) {
+    let policy = ReadPolicy::user(None, &[]);
+    if let Some(path) = &request.template_path
+        && let Ok(text) = read_utf8(Path::new(path), &policy, super::FILE)
+    {
+        request.template = Some(text);
+    }
 }
 
 /// Mends each file once; returns how many findings that were.
@@ -51,7 +64,9 @@ fn round(notes: &[Note], request: &Request, fixed: &mut Fixed) -> Result<usize, 
     let roots = crate::discover::Places::new(&host, &workspace).project().to_owned();
     let mut by_file: BTreeMap<&str, Vec<(&Note, &Fix)>> = BTreeMap::new();
     for note in notes {
-        if let (Some(Source::File { path, .. }), Some(fix)) = (&note.source, &note.fix) {
+        if let (Some(Source::File { path, .. }), Some(fix), true) =
+            (&note.source, &note.fix, is_mendable(note))
+        {
             by_file.entry(path).or_default().push((note, fix));
         }
     }
@@ -92,12 +107,34 @@ fn mend(
         Ok(text) => text,
         Err(why) => return Ok(Err(why.to_string())),
     };
-    let mut fixes: Vec<&(&Note, &Fix)> = fixes.iter().filter(|(note, fix)| fits(note, fix, &text)).collect();
+    if fs::metadata(&real).is_ok_and(|found| found.permissions().readonly()) {
+        return Ok(Err("it is read-only".into()));
+    }
+    let (mended, count) = mended(&text, fixes);
+    if count > 0 {
+        replace(&real, &mended).map_err(|why| Error::Write { path: path.display().to_string(), why })?;
+    }
+    Ok(Ok(count))
+}
+
+/// The text with everything mended that can be, and how many findings that were.
+fn mended(text: &str, fixes: &[(&Note, &Fix)]) -> (String, usize) {
+    let of = |code: Code| fixes.iter().filter(move |(note, _)| note.code == code).count();
+    // All that is hidden goes at once, also what is not listed.
+    if of(Code::HiddenText) > 0
+        && let Some(clean) = without_hidden(text)
+    {
+        return (clean, of(Code::HiddenText));
+    }
+    if of(Code::LineEndings) > 0 {
+        return (text.replace("\r\n", "\n"), of(Code::LineEndings));
+    }
+    let mut fixes: Vec<&(&Note, &Fix)> = fixes.iter().filter(|(note, fix)| fits(note, fix, text)).collect();
     fixes.sort_by_key(|(_, fix)| fix.bytes.start);
     let (mut mended, mut end, mut count) = (String::with_capacity(text.len()), 0, 0);
     for (_, fix) in fixes {
         // Of two changes of the same bytes the second waits for the next round.
-        if fix.bytes.start < end || (count > 0 && fix.bytes.is_empty() && fix.bytes.start == end) {
+        if fix.bytes.start < end {
             continue;
         }
         mended.push_str(text.get(end..fix.bytes.start).unwrap_or_default());
@@ -106,10 +143,7 @@ fn mend(
         count += 1;
     }
     mended.push_str(text.get(end..).unwrap_or_default());
-    if count > 0 {
-        replace(&real, &mended).map_err(|why| Error::Write { path: path.display().to_string(), why })?;
-    }
-    Ok(Ok(count))
+    (mended, count)
 }
 
 /// Tells whether the file still is the text that the fix was made for.
@@ -117,9 +151,8 @@ fn fits(note: &Note, fix: &Fix, text: &str) -> bool {
     if text.get(fix.bytes.clone()).is_none() {
         return false;
     }
-    let is_at_end = fix.bytes.is_empty() && fix.bytes.start == text.len();
     let place = note.source.as_ref().and_then(Source::place);
-    is_at_end || place == Some(Places::new(text).at(fix.bytes.start))
+    place == Some(Places::new(text).at(fix.bytes.start))
 }
 
 /// Writes a file beside the old one and puts it in its place, so that there is never half of it.

@@ -10,11 +10,12 @@ mod sarif;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proem_core::considered::Outcome;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
+use proem_core::secret::without_secrets;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -26,13 +27,14 @@ pub use sarif::sarif;
 
 use crate::config::Config;
 use crate::deliver::Options;
+use crate::discover::Places;
 use crate::engine::{self, Build, Caller, Memory};
 use crate::error::Error;
-use crate::file::{Cap, ReadPolicy, read_utf8};
+use crate::file::{Cap, ReadPolicy, read_utf8, without_dots};
 use crate::host::Host;
 use crate::models::{Model, Models};
 use crate::preview::breaks;
-use crate::request::Request;
+use crate::request::{OneOrMany, Request};
 use crate::stats::stats;
 use crate::tokens::Tokenizer;
 use crate::workspace::Workspace;
@@ -53,6 +55,13 @@ pub struct Report {
     pub files: usize,
     /// How many bytes the frozen prompt has.
     pub bytes: usize,
+}
+
+/// Tells whether `fix` mends what a note says: only where nothing that somebody sees or means is lost.
+#[must_use]
+pub fn is_mendable(note: &Note) -> bool {
+    let is_safe = matches!(note.code, Code::HiddenText | Code::UnknownName | Code::LineEndings);
+    is_safe && note.fix.is_some() && matches!(note.source, Some(Source::File { .. }))
 }
 
 impl Report {
@@ -79,15 +88,17 @@ impl Report {
     }
 
     fn sort(&mut self, allows: &[Allow]) {
-        let (mut findings, mut used) = (Vec::new(), BTreeSet::new());
-        for note in std::mem::take(&mut self.findings) {
-            match allows.iter().position(|allow| allow.allows(&note)) {
-                Some(index) => {
-                    used.insert(index);
-                    self.allowed.push((note, allows[index].reason.clone()));
-                }
-                None if !findings.contains(&note) => findings.push(note),
-                None => {}
+        let (mut findings, mut used, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        for mut note in std::mem::take(&mut self.findings) {
+            // Whatever is told about a text must not tell its secrets.
+            note.message = without_secrets(&note.message);
+            note.hint = note.hint.map(|hint| without_secrets(&hint));
+            let place = note.source.as_ref().map(ToString::to_string);
+            if let Some(index) = allows.iter().position(|allow| allow.allows(&note)) {
+                used.insert(index);
+                self.allowed.push((note, allows[index].reason.clone()));
+            } else if seen.insert((note.code, note.message.clone(), place)) {
+                findings.push(note);
             }
         }
         let is_used = |index: usize, allow: &Allow| {
@@ -106,6 +117,12 @@ impl Report {
     }
 }
 
+/// The directory that a request's project begins at: its git repository, or the working directory outside of one.
+pub fn project(request: &Request, caller: Caller) -> Result<PathBuf, Error> {
+    let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
+    Ok(Places::new(&host, &workspace).project().to_owned())
+}
+
 /// Builds the prompt of a request and looks for what is wrong with it.
 pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let mut memory = Memory { lints: Some(Vec::new()), ..Memory::default() };
@@ -116,12 +133,16 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let models = Models::load(request, caller)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));
 
-    let is_repeated = |note: &&Note| note.code == Code::VolatileInPrefix;
+    // What is said better below; and absences that are ordinary, which is what conditions are for.
+    let is_repeated = |note: &&Note| {
+        note.code == Code::VolatileInPrefix || (note.code == Code::Absent && note.severity == Severity::Info)
+    };
     let mut notes: Vec<Note> =
         build.frozen.notes().iter().filter(|note| !is_repeated(note)).cloned().collect();
     notes.extend(memory.lints.unwrap_or_default());
     notes.extend(volatile(&build, model));
-    if request.model.is_some() {
+    if let Some(name) = &request.model {
+        notes.extend(model.is_none().then(|| unknown_model(name, &models)));
         notes.extend(stats(&build, request, None, &models, &Options::default())?.1);
     }
     let policy = match caller {
@@ -134,6 +155,8 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
         let source = Source::File { path: path.clone(), place: None };
         notes.extend(Read { text, source, is_file: true }.lints());
     }
+    notes.extend(said(request).iter().flat_map(Read::lints));
+    notes.extend(dangling(&build));
     notes.extend(
         values(&build)
             .iter()
@@ -186,17 +209,48 @@ fn files(build: &Build, policy: &ReadPolicy) -> BTreeMap<String, String> {
     paths.into_iter().filter_map(read).collect()
 }
 
-/// What is in the prompt and in no file: values, fields of the request, what hooks say.
+fn unknown_model(name: &str, models: &Models) -> Note {
+    let message = format!("the model `{name}` is not in the table of {}", models.as_of);
+    Note::new(Code::UnknownModel, Severity::Warning, message)
+        .with_hint("correct the name, or add a row to models.toml in the configuration directory")
+        .with_source(Source::Request { field: "model".into(), place: None })
+}
+
+/// The texts that the request brings, as they were written: what a tag names is not in the prompt.
+fn said(request: &Request) -> Vec<Read<'_>> {
+    let field = |name: &str| Source::Request { field: name.to_owned(), place: None };
+    let own = [("template", &request.template), ("system", &request.system), ("recalled", &request.recalled)];
+    // A template that was read from a file is looked at there.
+    let is_of_file = |name: &str| name == "template" && request.template_path.is_some();
+    let own = own.into_iter().filter(|(name, _)| !is_of_file(name));
+    let own = own.filter_map(|(name, text)| Some((name, text.as_deref()?)));
+    let append = request.append.iter().flat_map(OneOrMany::texts).map(|text| ("append", text.as_str()));
+    let read = |(name, text)| Read { text, source: field(name), is_file: false };
+    own.chain(append).map(read).collect()
+}
+
+/// Links that lead nowhere: to a build they are files that do not exist.
+fn dangling(build: &Build) -> Vec<Note> {
+    let missing = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Missing);
+    let links = missing.filter(|one| Path::new(&one.path).is_symlink());
+    let note = |one: &proem_core::considered::Considered| {
+        let target =
+            std::fs::read_link(&one.path).map(|target| crate::file::shown(&target)).unwrap_or_default();
+        let message = format!("it is a link that leads nowhere, to {target}");
+        let source = Source::File { path: one.path.clone(), place: None };
+        Note::new(Code::Unreadable, Severity::Warning, message).with_source(source)
+    };
+    links.map(note).collect()
+}
+
+/// What is in the prompt and in no file: values, packs, what hooks say.
 fn values(build: &Build) -> Vec<(Source, String)> {
     let mut found: Vec<(Source, String)> = Vec::new();
     for (carrier, text) in build.whole.carriers() {
         for span in build.whole.spans(carrier) {
             let is_value = matches!(
                 span.source,
-                Source::Request { .. }
-                    | Source::Variable { path: None, .. }
-                    | Source::Pack { .. }
-                    | Source::Hook { .. }
+                Source::Variable { path: None, .. } | Source::Pack { .. } | Source::Hook { .. }
             );
             let own = text.get(span.bytes.clone()).unwrap_or_default();
             match found.last_mut() {
@@ -220,7 +274,7 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
     let note = |one: &proem_core::considered::Considered| {
         let text = read_utf8(Path::new(&one.path), policy, FILE).ok()?;
         let why = one.why.as_deref().unwrap_or_default();
-        let is_same = files.values().any(|other| *other == text);
+        let is_same = files.values().any(|other| *other == text) || is_import(&one.path, &text, files);
         let (severity, end) =
             if is_same { (Severity::Info, ", which says the same") } else { (Severity::Warning, "") };
         let message = format!("it is not in the prompt: its place is taken {why}{end}");
@@ -229,6 +283,17 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
         Some(note.with_source(Source::File { path: one.path.clone(), place: None }))
     };
     shadowed.filter_map(note).collect()
+}
+
+/// Tells whether a file only names files that are used, as some agents import them.
+fn is_import(path: &str, text: &str, files: &BTreeMap<String, String>) -> bool {
+    let folder = Path::new(path).parent().unwrap_or_else(|| Path::new("/"));
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+    let is_used = |name: &str| {
+        let path = without_dots(&folder.join(name));
+        path.to_str().is_some_and(|path| files.contains_key(path))
+    };
+    lines.peek().is_some() && lines.all(|line| line.strip_prefix('@').is_some_and(is_used))
 }
 
 /// Lists of the request whose order is chance: whoever connects first comes first.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::allow::file_of;
+use crate::file::without_dots;
 
 const DOCUMENTATION: &str = "docs/notes.md";
 
@@ -32,6 +33,7 @@ pub fn sarif(report: &Report, root: &Path) -> Value {
                 "rules": codes.iter().map(|code| rule(*code)).collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
+            "originalUriBaseIds": { "%SRCROOT%": { "uri": format!("file://{}/", uri(&root.to_string_lossy())) } },
             "results": results,
         }],
     })
@@ -74,6 +76,7 @@ fn location(note: &Note, root: &Path) -> Value {
         let name = source.without_place().to_string();
         return json!({ "logicalLocations": [{ "fullyQualifiedName": name }] });
     };
+    let path = &absolute(path);
     let artifact = match Path::new(path).strip_prefix(root) {
         Ok(inside) => json!({ "uri": uri(&inside.to_string_lossy()), "uriBaseId": "%SRCROOT%" }),
         Err(_) => json!({ "uri": format!("file://{}", uri(path)) }),
@@ -83,6 +86,14 @@ fn location(note: &Note, root: &Path) -> Value {
         "artifactLocation": artifact,
         "region": { "startLine": line, "startColumn": column },
     } })
+}
+
+/// A template of the command line is named as it was written there.
+fn absolute(path: &str) -> String {
+    let own = std::env::current_dir().unwrap_or_default();
+    let whole = without_dots(&own.join(path));
+    let real = whole.canonicalize().unwrap_or(whole);
+    real.to_string_lossy().into_owned()
 }
 
 /// A path as an address has it: what is not plain is spelt in bytes.

@@ -10,6 +10,9 @@ use proem_core::text::{Place, Places};
 /// Most findings of one kind that are listed for one text.
 const LISTED_MAX: usize = 20;
 
+/// How much of a disguised word is shown.
+const DISGUISED_CHARACTERS_MAX: usize = 16;
+
 /// How much of a hidden text is shown.
 const DECODED_CHARACTERS_MAX: usize = 200;
 
@@ -46,21 +49,46 @@ impl Read<'_> {
         notes
     }
 
+    /// Odd characters: one finding for each kind in a line.
     fn characters(&self, notes: &mut Vec<Note>) {
         let mut places = Places::new(self.text);
-        let found = hygiene::scan(self.text);
-        let (listed, rest) = found.split_at(found.len().min(LISTED_MAX));
-        for oddity in listed {
+        let mut runs: Vec<Run> = Vec::new();
+        for oddity in hygiene::scan(self.text) {
             let place = places.at(oddity.bytes.start);
-            let note = note_of(oddity, self.slice(&oddity.bytes)).with_source(self.at(place));
-            let can_be_mended = self.is_file && oddity.kind.is_removable();
-            notes.push(if can_be_mended { note.with_fix(oddity.bytes.clone(), "") } else { note });
+            let is_mark = oddity.kind == Kind::Bidi && self.is_mark_beside_script(&oddity.bytes);
+            match runs
+                .iter_mut()
+                .rev()
+                .take_while(|run| run.place.line == place.line)
+                .find(|run| run.first.kind == oddity.kind && run.is_mark == is_mark)
+            {
+                Some(run) => run.take(&oddity),
+                None => runs.push(Run { first: oddity, place, is_mark }),
+            }
         }
-        if !rest.is_empty() {
-            let message = format!("{} more runs of such characters are not listed", rest.len());
+        let more = runs.len().saturating_sub(LISTED_MAX);
+        for run in runs.iter().take(LISTED_MAX) {
+            let note = run.note(self.slice(&run.first.bytes), self.is_file).with_source(self.at(run.place));
+            let can_be_mended = self.is_file && run.first.kind.is_removable();
+            notes.push(if can_be_mended { note.with_fix(run.first.bytes.clone(), "") } else { note });
+        }
+        if more > 0 {
+            let message = format!("{more} more lines with such characters are not listed");
             let note = Note::new(Code::HiddenText, Severity::Warning, message);
             notes.push(note.with_source(self.source.without_place()));
         }
+    }
+
+    /// Marks of direction, which change nothing but the order of signs, in a line that is written from right to left.
+    fn is_mark_beside_script(&self, bytes: &std::ops::Range<usize>) -> bool {
+        let is_mark = |character: char| matches!(character, '\u{200E}' | '\u{200F}' | '\u{61C}');
+        let is_right_to_left = |character: char| {
+            matches!(character, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}')
+                && character.is_alphabetic()
+        };
+        let line = self.text.get(..bytes.start).map_or(0, |before| before.rfind('\n').map_or(0, |at| at + 1));
+        let line = self.text.get(line..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        self.slice(bytes).chars().all(is_mark) && line.contains(is_right_to_left)
     }
 
     fn headings(&self, notes: &mut Vec<Note>) {
@@ -68,9 +96,9 @@ impl Read<'_> {
         let disguised = lines.filter_map(|(index, line)| Some((index, line, disguised_word(line)?)));
         for (index, line, (word, seen)) in disguised.take(LISTED_MAX) {
             let is_heading = line.trim_start().starts_with('#');
-            let (severity, what) =
-                if is_heading { (Severity::Warning, "heading") } else { (Severity::Info, "text") };
-            let spelt: String = word.chars().map(spell).collect();
+            let (severity, what) = (Severity::Warning, if is_heading { "heading" } else { "text" });
+            let spelt: String = word.chars().take(DISGUISED_CHARACTERS_MAX).map(spell).collect();
+            let seen: String = seen.chars().take(DISGUISED_CHARACTERS_MAX).collect();
             let message = format!(
                 "a word of the {what} reads as `{seen}` and has letters of another script: `{spelt}`"
             );
@@ -100,7 +128,8 @@ impl Read<'_> {
         };
         let note = Note::new(Code::LineEndings, severity, message)
             .with_hint("use LF, and say `* text=auto eol=lf` in .gitattributes")
-            .with_source(self.source.without_place());
+            .with_source(self.source.without_place())
+            .with_fix(0..self.text.len(), self.text.replace("\r\n", "\n"));
         notes.push(note);
     }
 
@@ -119,21 +148,46 @@ impl Read<'_> {
     }
 }
 
-fn note_of(oddity: &Oddity, run: &str) -> Note {
-    let count = oddity.characters;
-    let what = oddity.kind.words();
-    let what = if count == 1 { what.trim_end_matches('s') } else { what };
-    let (code, hint) = match oddity.kind {
-        Kind::Bidi => (Code::BidiControl, "remove it, unless the text is in a script that needs it"),
-        Kind::Control => (Code::ControlCharacter, "remove it: it can change what a terminal shows"),
-        _ => (Code::HiddenText, "remove it: `proem check --fix` does"),
-    };
-    let (severity, said) = match &oddity.decoded {
-        Some(text) => (Severity::Error, format!(", which say: «{}»", shortened(text))),
-        None => (Severity::Warning, format!(": {}", run.chars().take(4).map(spell).collect::<String>())),
-    };
-    let severity = if oddity.kind == Kind::ByteOrderMark { Severity::Info } else { severity };
-    Note::new(code, severity, format!("{count} {what}{said}")).with_hint(hint)
+/// Characters of one kind in one line.
+struct Run {
+    first: Oddity,
+    place: Place,
+    /// Whether they are marks that the script of the line needs.
+    is_mark: bool,
+}
+
+impl Run {
+    fn take(&mut self, other: &Oddity) {
+        self.first.characters += other.characters;
+        match (&mut self.first.decoded, &other.decoded) {
+            (Some(text), Some(more)) => text.push_str(more),
+            (none @ None, Some(_)) => none.clone_from(&other.decoded),
+            _ => {}
+        }
+    }
+
+    fn note(&self, run: &str, is_file: bool) -> Note {
+        let Oddity { kind, characters: count, decoded, .. } = &self.first;
+        let what = if *count == 1 {
+            kind.words().replacen("characters", "character", 1)
+        } else {
+            kind.words().to_owned()
+        };
+        let what = if *count == 1 { what.trim_end_matches('s') } else { &what };
+        let (code, hint) = match kind {
+            Kind::Bidi => (Code::BidiControl, "remove it, unless the text is in a script that needs it"),
+            Kind::Control => (Code::ControlCharacter, "remove it: it can change what a terminal shows"),
+            _ if is_file => (Code::HiddenText, "remove it: `proem check --fix` does"),
+            _ => (Code::HiddenText, "remove it"),
+        };
+        let (severity, said) = match decoded {
+            Some(text) => (Severity::Error, format!(", which say: «{}»", shortened(text))),
+            None => (Severity::Warning, format!(": {}", run.chars().take(4).map(spell).collect::<String>())),
+        };
+        let is_harmless = *kind == Kind::ByteOrderMark || self.is_mark;
+        let severity = if is_harmless { Severity::Info } else { severity };
+        Note::new(code, severity, format!("{count} {what}{said}")).with_hint(hint)
+    }
 }
 
 fn shortened(text: &str) -> String {

@@ -80,6 +80,7 @@ impl Builder<'_> {
         if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !has_tool) {
             self.notes.push(left_out(&recipe.id, tool));
         }
+        let known_lints = self.lints.as_ref().map_or(0, |lints| lints.len());
         let (content, source) = match &recipe.content {
             _ if !is_wanted => (None, Source::Request { field: "tools".to_owned(), place: None }),
             Content::Template(template) => {
@@ -91,6 +92,13 @@ impl Builder<'_> {
             Content::Given(field) => self.given(*field, recipe),
             Content::Collected(collection) => self.collected(collection, recipe)?,
         };
+        if let Some(lints) = self.lints.as_deref_mut()
+            && (recipe.part != Part::Prefix || recipe.carrier == Carrier::Turn)
+        {
+            // What belongs to the turn may change with it.
+            let new = lints.split_off(known_lints);
+            lints.extend(new.into_iter().filter(|note| note.code != Code::VolatileInPrefix));
+        }
         let rendered =
             content.map_or_else(Rendered::new, |content| draft::wrap(self.sources.profile, recipe, content));
         if rendered.is_empty() && recipe.files.as_ref().is_some_and(|files| files.env.is_some()) {

@@ -1,0 +1,169 @@
+//! `proem check` and `proem evidence` as a user meets them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+mod desk;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use desk::Desk;
+
+fn report(desk: &Desk, arguments: &[&str]) -> Value {
+    let output = desk.run(&[&["check", "--format", "json"], arguments].concat());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn codes(desk: &Desk, arguments: &[&str]) -> Vec<String> {
+    let report = report(desk, arguments);
+    let findings = report["findings"].as_array().unwrap().iter();
+    let counts = findings.filter(|found| found["severity"] != "info");
+    counts.map(|found| found["code"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_clean_project_has_nothing_to_complain_about() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", b"# Rules\n\n- Be brief.\n");
+    let output = desk.run(&["check", "-p", "default"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = desk.said(&output.stdout);
+    assert!(said.starts_with("nothing to complain about\nprofile default, 1 file, "), "{said}");
+    assert_eq!(desk.run(&["check", "-p", "default", "--strict"]).status.code(), Some(0));
+}
+
+#[test]
+fn only_what_is_safe_is_mended_and_only_in_the_project() {
+    let desk = Desk::of("default");
+    let hidden = "a\u{200B}b\u{E0062}\n".repeat(1000) + "[if git:branch]never closed\r\nline\n";
+    desk.write("AGENTS.md", hidden.as_bytes());
+    let path = desk.work().join("AGENTS.md");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let output = desk.run(&["check", "--fix"]);
+    assert!(desk.said(&output.stderr).contains(" in 1 file"), "{}", desk.said(&output.stderr));
+    let clean = "ab\n".repeat(1000) + "[if git:branch]never closed\nline\n";
+    assert_eq!(fs::read_to_string(&path).unwrap(), clean);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(
+        desk.said(&desk.run(&["check", "--fix"]).stderr).contains("mended 0 findings"),
+        "it is done once"
+    );
+
+    let outside = desk.work().parent().unwrap().join("outside.md");
+    fs::write(&outside, "a\u{200B}b\n").unwrap();
+    fs::remove_file(&path).unwrap();
+    symlink(&outside, &path).unwrap();
+    let output = desk.run(&["check", "--fix"]);
+    assert!(desk.said(&output.stderr).contains("is not mended: it lies outside of the project"));
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "a\u{200B}b\n");
+}
+
+#[test]
+fn a_template_of_the_command_line_is_read_again_after_each_change() {
+    let desk = Desk::of("template");
+    let text = "Close with [endif].\u{200B}\n\nOn [git:brnach].\u{200B}\n";
+    desk.write("t.md", text.as_bytes());
+    desk.run(&["check", "--template", "t.md", "--fix"]);
+    let mended = fs::read_to_string(desk.work().join("t.md")).unwrap();
+    assert_eq!(mended, "Close with [endif].\n\nOn [git:branch].\n");
+    assert_eq!(codes(&desk, &["--template", "t.md"]), ["stray_tag"], "what may be prose is left alone");
+}
+
+#[test]
+fn an_allowance_needs_a_reason_and_is_shown() {
+    let desk = Desk::of("default");
+    desk.write("AGENTS.md", "a\u{202E}b\n".as_bytes());
+    desk.write(
+        ".proem/proem.toml",
+        b"[[check.allow]]\ncode = \"bidi_control\"\npath = \"AGENTS.md\"\nreason = \"a test\"\n",
+    );
+    let output = desk.run(&["check"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = desk.said(&output.stdout);
+    assert!(said.contains("AGENTS.md:1:2: allowed[bidi_control]: a test\n"), "{said}");
+    desk.write(".proem/proem.toml", b"[[check.allow]]\ncode = \"bidi_controls\"\nreason = \"a test\"\n");
+    let output = desk.run(&["check"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(desk.said(&output.stderr).contains("did you mean `bidi_control`?"));
+}
+
+#[test]
+fn sarif_names_files_from_the_root_of_the_repository() {
+    let desk = Desk::of("default");
+    let done = Command::new("git").args(["init", "-q"]).current_dir(desk.work()).status().unwrap();
+    assert!(done.success());
+    desk.write("sub dir/AGENTS.md", "a\u{202E}b\n".as_bytes());
+    let folder = desk.work().join("sub dir");
+    let output = desk.run(&["check", "--format", "sarif", "--cwd", folder.to_str().unwrap()]);
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "bidi_control");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "sub%20dir/AGENTS.md");
+    assert_eq!(place["region"], json!({ "startLine": 1, "startColumn": 2 }));
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    assert_eq!(rules[0]["id"], "bidi_control");
+}
+
+#[test]
+fn what_moves_is_named_with_whether_it_may() {
+    let desk = Desk::of("template");
+    desk.write("t.md", b"[system:clock] [system:date] [system:hostname] [prompt:cwd]");
+    let report = report(&desk, &["--template", "t.md", "--determinism"]);
+    let moved: Vec<(String, String, bool)> = report["moved"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&one["source"]["key"]), text(&one["with"]), one["allowed"].as_bool().unwrap())
+        })
+        .collect();
+    let is_moved = |key: &str, with: &str| moved.contains(&(key.to_owned(), with.to_owned(), true));
+    assert!(is_moved("system:clock", "clock") && is_moved("system:date", "day"), "{moved:?}");
+    assert!(is_moved("system:hostname", "environment"), "{moved:?}");
+    assert!(!moved.iter().any(|(key, with, _)| key == "prompt:cwd" || with == "again"), "{moved:?}");
+}
+
+#[test]
+fn misses_of_a_file_of_calls_are_judged() {
+    let desk = Desk::new();
+    let call = |at: u64, read: u64, written: u64, question: &str| {
+        json!({
+            "at": at, "model": "claude-opus-5", "conversation": "c",
+            "request": { "model": "claude-opus-5", "system": [{ "type": "text", "text": "frozen",
+                "cache_control": { "type": "ephemeral" } }],
+                "messages": [{ "role": "user", "content": question }] },
+            "response": { "usage": { "input_tokens": 5, "cache_read_input_tokens": read,
+                "cache_creation_input_tokens": written } },
+        })
+        .to_string()
+    };
+    let lines = [
+        call(0, 0, 8000, "one"),
+        call(10, 8000, 0, "one"),
+        call(20, 0, 8000, "one"),
+        call(600, 0, 8000, "one"),
+    ];
+    desk.write("calls.jsonl", lines.join("\n").as_bytes());
+    let output = desk.run(&["evidence", "calls.jsonl", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", desk.said(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let calls = said["conversations"][0]["calls"].as_array().unwrap();
+    let verdicts: Vec<&Value> = calls.iter().map(|call| &call["verdict"]).collect();
+    assert_eq!(verdicts, [&Value::Null, &Value::Null, &json!("provider"), &json!("ours")]);
+    assert_eq!(calls[3]["reason"], "expired");
+    let text = desk.said(&desk.run(&["evidence", "calls.jsonl"]).stdout);
+    assert!(
+        text.contains("8000 of 24000 expected tokens were read; misses: 1 ours, 1 the provider's, 0 unknown"),
+        "{text}"
+    );
+    desk.refuses(
+        &["evidence"],
+        3,
+        "error: there are no calls to look at: no file, and no conversation of a store\n\
+         hint: name a file of JSON lines, or `--conversation` for calls that a server was told about\n",
+    );
+}
