@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use desk::Desk;
+use desk::{Desk, on_terminal};
 
 fn report(desk: &Desk, arguments: &[&str]) -> Value {
     let output = desk.run(&[&["check", "--format", "json"], arguments].concat());
@@ -83,6 +83,8 @@ fn an_allowance_needs_a_reason_and_is_shown() {
     assert_eq!(output.status.code(), Some(0));
     let said = desk.said(&output.stdout);
     assert!(said.contains("AGENTS.md:1:2: allowed[bidi_control]: a test\n"), "{said}");
+    let shown = on_terminal(desk.command(&["check"]));
+    assert!(shown.contains("\u{1b}[2mAGENTS.md:1:2: allowed"), "{shown}");
     desk.write(".proem/proem.toml", b"[[check.allow]]\ncode = \"bidi_controls\"\nreason = \"a test\"\n");
     let output = desk.run(&["check"]);
     assert_eq!(output.status.code(), Some(2));

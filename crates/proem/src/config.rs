@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::check::{Allow, AllowKeys};
 use crate::error::{Error, Excerpt};
-use crate::file::{Cap, ReadPolicy, read_text, without_dots};
+use crate::file::{Cap, ReadPolicy, read_text};
 use crate::hooks::{CommandHook, HookKeys};
 use crate::host::Host;
 use crate::workspace::Workspace;
@@ -195,7 +195,7 @@ impl Config {
             self.allow.push(Allow::read(allow, path, home)?);
         }
         self.profile.set(keys.profile, origin);
-        let template = keys.template.map(|template| Some(without_dots(&folder.join(template))));
+        let template = keys.template.map(|template| Some(folder.join(template)));
         self.template.set(template, origin);
         Ok(())
     }

@@ -93,6 +93,7 @@ impl Report {
             // Whatever is told about a text must not tell its secrets.
             note.message = without_secrets(&note.message);
             note.hint = note.hint.map(|hint| without_secrets(&hint));
+            note.source = note.source.map(plainly);
             let place = note.source.as_ref().map(ToString::to_string);
             if let Some(index) = allows.iter().position(|allow| allow.allows(&note)) {
                 used.insert(index);
@@ -176,6 +177,16 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     };
     report.sort(&config.allow);
     Ok(report)
+}
+
+/// A file by its shortest name: a configured template may be written with dots.
+fn plainly(source: Source) -> Source {
+    match source {
+        Source::File { path, place } => {
+            Source::File { path: without_dots(Path::new(&path)).to_string_lossy().into_owned(), place }
+        }
+        other => other,
+    }
 }
 
 /// Values that change more often than the frozen prompt may, with what that costs.
