@@ -83,7 +83,9 @@ fn an_allowance_needs_a_reason_and_is_shown() {
     assert_eq!(output.status.code(), Some(0));
     let said = desk.said(&output.stdout);
     assert!(said.contains("AGENTS.md:1:2: allowed[bidi_control]: a test\n"), "{said}");
-    let shown = on_terminal(desk.command(&["check"]));
+    let mut command = desk.command(&["check"]);
+    command.env("TERM", "xterm");
+    let shown = on_terminal(command);
     assert!(shown.contains("\u{1b}[2mAGENTS.md:1:2: allowed"), "{shown}");
     desk.write(".proem/proem.toml", b"[[check.allow]]\ncode = \"bidi_controls\"\nreason = \"a test\"\n");
     let output = desk.run(&["check"]);
