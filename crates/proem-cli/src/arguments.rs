@@ -240,7 +240,7 @@ pub(crate) enum CheckFormat {
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
     /// First prompt: a file with a request or with a saved build (`build --format json`), `CONVERSATION@EPOCH`,
-    /// `CONVERSATION`, or `now`
+    /// `CONVERSATION`, `git:REVISION`, or `now`
     #[arg(value_name = "A")]
     pub(crate) a: String,
     /// Second prompt, named in the same way
@@ -250,12 +250,23 @@ pub(crate) struct Diff {
     pub(crate) prompt: PromptFlags,
     #[command(flatten)]
     pub(crate) store: StoreFlags,
+    #[command(flatten)]
+    pub(crate) layout: LayoutFlags,
     /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
+}
+
+/// Whose cache it is.
+#[derive(Debug, Args)]
+pub(crate) struct LayoutFlags {
+    /// Provider whose cache counts: anthropic, bedrock, openai, deepseek, gemini, llama.cpp, vllm, sglang [default: one
+    /// that keeps every beginning]
+    #[arg(long = "for", value_name = "PROVIDER")]
+    pub(crate) provider: Option<String>,
 }
 
 /// A conversation against the present.
@@ -269,6 +280,8 @@ pub(crate) struct Drift {
     /// Model whose prices count [default: the conversation's]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutFlags,
     /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,

@@ -46,7 +46,7 @@ fn what_cannot_be_compared_is_said() {
     let output = desk.run(&["diff", "broken.json"]);
     assert_eq!(output.status.code(), Some(2), "{}", desk.said(&output.stderr));
     let expected = "error: `a b` is no file, and no conversation or epoch of the store\n\
-                    hint: name a request file, a saved build, `CONVERSATION@EPOCH`, or `now`\n";
+                    hint: name a request file, a saved build, `CONVERSATION@EPOCH`, `git:REVISION`, or `now`\n";
     desk.refuses(&["diff", "a b"], 3, expected);
     let expected =
         "error: there is no store at none.db\nhint: `proem serve` makes one; name another with `--store`\n";
@@ -114,4 +114,77 @@ fn an_explanation_is_a_page_that_stands_alone() {
         page.contains("title=\"{root}/work/AGENTS.md:1:1, put there by built-in default/context"),
         "{page}"
     );
+}
+
+#[test]
+fn a_revision_is_compared_as_if_it_were_checked_out_here() {
+    let desk = Desk::of("layers");
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=me", "-c", "user.email=me@example.org"]).args(arguments);
+        let done = command.current_dir(desk.work()).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(done.status.success(), "{}", desk.said(&done.stderr));
+    };
+    git(&["init", "-q", "-b", "main"]);
+    desk.write("AGENTS.md", b"one\ntwo\n").write("sub/AGENTS.md", b"below\n");
+    // A file above the repository counts, too, and is the same on both sides.
+    std::fs::write(desk.root.path().join("AGENTS.md"), "above\n").unwrap();
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "first"]);
+    let now = ["--now", "2026-03-07T14:55:05Z"];
+    let compare = |more: &[&str]| {
+        let output =
+            desk.run(&[&["diff", "git:HEAD", "now", "--format", "json"], now.as_slice(), more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let same = compare(&[]);
+    assert!(same.get("first_difference").is_none(), "{same}");
+    let sub = desk.work().join("sub");
+    assert!(compare(&["--cwd", sub.to_str().unwrap()]).get("first_difference").is_none());
+    desk.write("AGENTS.md", b"one\ntoo\n");
+    let found = compare(&[]);
+    let first = &found["first_difference"];
+    assert_eq!((&first["cause"], &first["a"]["line"]), (&"file_edited".into(), &2.into()), "{found}");
+    assert_eq!(first["a"]["source"]["path"].as_str(), desk.work().join("AGENTS.md").to_str());
+    assert!(first["edited_at"].as_str().unwrap().ends_with('Z'));
+    for (name, why) in
+        [("git:nothing", "there is no revision `nothing`"), ("git:--help", "there is no revision `--help`")]
+    {
+        let output = desk.run(&["diff", name]);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(desk.said(&output.stderr).contains(why), "{}", desk.said(&output.stderr));
+    }
+}
+
+#[test]
+fn what_is_lost_depends_on_whose_cache_it_is() {
+    let desk = Desk::of("template");
+    let words = "word ".repeat(3000);
+    desk.write("t.md", words.as_bytes());
+    let built = desk.run(&["build", "--template", "t.md", "--format", "json"]);
+    desk.write("before.json", &built.stdout);
+    desk.write("t.md", (words + "more").as_bytes());
+    let lost = |provider: &str| {
+        let output = desk.run(&[
+            "diff",
+            "before.json",
+            "now",
+            "--template",
+            "t.md",
+            "--for",
+            provider,
+            "--format",
+            "json",
+        ]);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["lost"]["provider"], provider);
+        found["lost"]["tokens"].as_u64().unwrap()
+    };
+    let all = lost("anthropic");
+    assert!(all > 5000, "a marked block is kept whole or not at all: {all}");
+    assert!(lost("openai") < 130, "steps of 128 tokens");
+    assert!(lost("llama.cpp") < 5, "the longest beginning");
+    let output = desk.run(&["diff", "before.json", "--for", "nobody"]);
+    assert!(desk.said(&output.stderr).contains("no cache is called `nobody`"));
 }

@@ -59,17 +59,19 @@ fn explain_shows_the_source_of_every_byte() {
 profile  template
 digest   beebf3c25a4069b0ba586ea3279cb30f91d57e64463311562684ab39b0d0b8ae
 prefix   120 bytes
+tokens   45 with the tools
+counted  estimated at 2.7 bytes a token, ±17 %
 
-bytes  range     stability  source                                  inserted by
-  120                       system
-  120  0..120    turn         base from t.md
-    8  0..8      session        t.md:1
-    3  8..11     session        [prompt:model]                      t.md:1:9
-   21  11..32    session        t.md:1
-   38  32..70    project        /tmp/proem-000000/work/AGENTS.md:1  [file:AGENTS.md] at t.md:4:1
-   25  70..95    session        t.md:4
-   24  95..119   turn           [system:time]                       t.md:6:7
-    1  119..120  session        t.md:6
+bytes  range     tokens  cached  stability  source                                  inserted by
+  120                45                     system
+  120  0..120        45  yes     turn         base from t.md
+    8  0..8                      session        t.md:1
+    3  8..11                     session        [prompt:model]                      t.md:1:9
+   21  11..32                    session        t.md:1
+   38  32..70                    project        /tmp/proem-000000/work/AGENTS.md:1  [file:AGENTS.md] at t.md:4:1
+   25  70..95                    session        t.md:4
+   24  95..119                   turn           [system:time]                       t.md:6:7
+    1  119..120                  session        t.md:6
 
 outcome  file                              why
 used     /tmp/proem-000000/work/AGENTS.md
@@ -100,6 +102,8 @@ fn nothing_is_said_in_words() {
 profile  template
 digest   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 prefix   0 bytes
+tokens   0 with the tools
+counted  estimated at 2.7 bytes a token, ±17 %
 
 The prompt is empty: no section has text.
 
@@ -121,12 +125,14 @@ fn empty_values_have_a_line() {
 profile  template
 digest   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 prefix   0 bytes
+tokens   0 with the tools
+counted  estimated at 2.7 bytes a token, ±17 %
 
 The prompt is empty: no section has text.
 
-bytes  range  stability  source     inserted by
-    0                    system
-    0  0..0   session        [x:y]  t.md:1:1
+bytes  range  tokens  cached  stability  source     inserted by
+    0              0                     system
+    0  0..0                   session        [x:y]  t.md:1:1
 
 No file was looked at.
 
@@ -146,15 +152,17 @@ fn empty_values_stay_in_their_section() {
 profile  mine
 digest   38164fbd17603d73f696b8b4d72664d735bb6a7c88577687fd2ae33fd6964153
 prefix   2 bytes
+tokens   1 with the tools
+counted  estimated at 2.7 bytes a token, ±17 %
 
-bytes  range  stability  source                                               inserted by
-    2                    system
-    1  0..1   session      base from t.md
-    1  0..1   session        t.md:1
-    0  1..1   session        [x:y]                                            t.md:1:2
-    1  1..2   session      second from profile mine, section.second.template
-    0  1..1   session        [x:y]                                            profile mine, section.second.template
-    1  1..2   user           profile mine, section.second.template
+bytes  range  tokens  cached  stability  source                                               inserted by
+    2              1                     system
+    1  0..1        1  yes     session      base from t.md
+    1  0..1                   session        t.md:1
+    0  1..1                   session        [x:y]                                            t.md:1:2
+    1  1..2        1  yes     session      second from profile mine, section.second.template
+    0  1..1                   session        [x:y]                                            profile mine, section.second.template
+    1  1..2                   user           profile mine, section.second.template
 
 No file was looked at.
 
@@ -223,19 +231,21 @@ turn, 18 bytes ──────────────┬─
 profile  mine
 digest   8539f1eec7d93aa7eddf9c3c2894d8e6740ab9a1cd3d5f90f802adc086fc5939
 prefix   29 bytes
+tokens   11 with the tools
+counted  estimated at 2.7 bytes a token, ±17 %
 
-bytes  range   stability  source                                             inserted by
-   29                     system
-    9  0..9    session      base from t.md
-    9  0..9    session        t.md:1
-   20  9..29   session      append from request field `append`
-    2  9..11   user           profile mine, section.append.lead
-   18  11..29  session        request field `append`
-   18                     turn
-   18  0..18   day          clock from profile mine, section.clock.template
-    6  0..6    user           profile mine, section.clock.template
-   10  6..16   day            [system:date]                                  profile mine, section.clock.template
-    2  16..18  user           profile mine, section.clock.template
+bytes  range   tokens  cached      stability  source                                             inserted by
+   29              11                         system
+    9  0..9         4  yes         session      base from t.md
+    9  0..9                        session        t.md:1
+   20  9..29        8  yes         session      append from request field `append`
+    2  9..11                       user           profile mine, section.append.lead
+   18  11..29                      session        request field `append`
+   18               7                         turn
+   18  0..18        7  as history  day          clock from profile mine, section.clock.template
+    6  0..6                        user           profile mine, section.clock.template
+   10  6..16                       day            [system:date]                                  profile mine, section.clock.template
+    2  16..18                      user           profile mine, section.clock.template
 
 No file was looked at.
 
@@ -255,11 +265,13 @@ fn paths_cannot_act_on_the_terminal() {
 profile  template
 digest   87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7
 prefix   2 bytes
+tokens   1 with the tools
+counted  estimated at 2.7 bytes a token, ±17 %
 
-bytes  range  stability  source                                                            inserted by
-    2                    system
-    2  0..2   project      base from t.md
-    2  0..2   project        /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md:1  [file:a.md] at t.md:1:1
+bytes  range  tokens  cached  stability  source                                                            inserted by
+    2              1                     system
+    2  0..2        1  yes     project      base from t.md
+    2  0..2                   project        /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md:1  [file:a.md] at t.md:1:1
 
 outcome  file                                                                why
 used     /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md
@@ -332,12 +344,12 @@ fn explain_colours_stability_on_a_terminal() {
     command.env("TERM", "xterm");
     let shown = on_terminal(command);
     let shown = desk.said(shown.as_bytes()).replace("{root}", "/tmp/proem-000000");
-    let rows: Vec<&str> = shown.lines().skip(5).take(4).collect();
+    let rows: Vec<&str> = shown.lines().skip(7).take(4).collect();
     let expected = [
-        "   11                     \u{1b}[1msystem\u{1b}[0m",
-        "   11  0..11   \u{1b}[33mday\u{1b}[0m          base from t.md",
-        "   10  0..10   \u{1b}[33mday\u{1b}[0m            [system:date]                  \u{1b}[2mt.md:1:1\u{1b}[0m",
-        "    1  10..11  \u{1b}[32mproject\u{1b}[0m        /tmp/proem-000000/work/a.md:1  \
+        "   11               5                     \u{1b}[1msystem\u{1b}[0m",
+        "   11  0..11        5  yes     \u{1b}[33mday\u{1b}[0m          base from t.md",
+        "   10  0..10                   \u{1b}[33mday\u{1b}[0m            [system:date]                  \u{1b}[2mt.md:1:1\u{1b}[0m",
+        "    1  10..11                  \u{1b}[32mproject\u{1b}[0m        /tmp/proem-000000/work/a.md:1  \
          \u{1b}[2m[file:a.md] at t.md:1:14\u{1b}[0m",
     ];
     assert_eq!(rows, expected);

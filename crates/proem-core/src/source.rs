@@ -89,6 +89,18 @@ impl Source {
         self.at(Place { line: begin.line + inside.line - 1, column })
     }
 
+    /// Takes a beginning off the path of a file.
+    pub fn move_file(&mut self, beginning: &str) {
+        let (Self::File { path, .. } | Self::Pack { path, .. } | Self::Variable { path: Some(path), .. }) =
+            self
+        else {
+            return;
+        };
+        if let Some(rest) = path.strip_prefix(beginning) {
+            *path = rest.into();
+        }
+    }
+
     /// Returns the same source as a whole.
     #[must_use]
     pub fn without_place(&self) -> Self {

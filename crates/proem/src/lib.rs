@@ -68,6 +68,7 @@ pub use deliver::RawMessage;
 pub use engine::{Build, Caller, build};
 pub use error::{Error, Excerpt, Kind};
 pub use fingerprint::Fingerprint;
+pub use git::Revision;
 pub use hooks::Hook;
 pub use host::Host;
 pub use init::{Initialised, init};

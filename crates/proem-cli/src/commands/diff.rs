@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use proem::doctor::{Comparison, ComparisonShape, Difference, Lost, Owner, Snapshot, compare, lost};
+use proem::doctor::{
+    Comparison, ComparisonShape, Difference, Layout, Lost, Owner, Snapshot, compare_in, lost,
+};
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
-use proem::{Caller, Engine, Request};
+use proem::{Caller, Engine, Request, Revision, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
@@ -33,7 +35,14 @@ pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
     let model =
         arguments.prompt.request.model.clone().or_else(|| b.model.clone()).or_else(|| a.model.clone());
     let request = Request { model: model.clone(), ..Request::default() };
-    report(&Report { a: &a, b: &b, request: &request, context: arguments.context, format: arguments.format })
+    report(&Report {
+        a: &a,
+        b: &b,
+        request: &request,
+        provider: arguments.layout.provider.as_deref(),
+        context: arguments.context,
+        format: arguments.format,
+    })
 }
 
 /// One prompt, by what the user calls it.
@@ -44,6 +53,9 @@ fn side(
 ) -> Result<Snapshot, Failure> {
     if name == "now" {
         return built(name, &now()?);
+    }
+    if let Some(revision) = name.strip_prefix("git:") {
+        return of_revision(name, revision, now()?);
     }
     let path = Path::new(name);
     if path.is_file() || name == "-" {
@@ -75,6 +87,18 @@ fn is_saved(text: &str) -> bool {
     serde_json::from_str::<Sign>(text).is_ok()
 }
 
+/// What would have been built at a revision of the repository.
+fn of_revision(name: &str, revision: &str, request: Request) -> Result<Snapshot, Failure> {
+    let workspace = Workspace::open(request.cwd.as_deref())?;
+    let laid = Revision::check_out(workspace.path(), revision).map_err(|why| Failure::Server {
+        message: format!("cannot lay out {name} of {}: {why}", workspace.cwd()),
+        hint: "name a commit, a tag or a branch of the repository that the working directory belongs to"
+            .into(),
+    })?;
+    let request = Request { cwd: Some(laid.cwd().display().to_string()), ..request };
+    Ok(built(name, &request)?.without_root(&laid.root().display().to_string()))
+}
+
 fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
     let build = proem::build(request, Caller::User)?;
     Ok(Snapshot::of(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
@@ -88,7 +112,7 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Snapshot, Failure> {
     };
     let missing = || Failure::Server {
         message: format!("`{name}` is no file, and no conversation or epoch of the store"),
-        hint: "name a request file, a saved build, `CONVERSATION@EPOCH`, or `now`".into(),
+        hint: "name a request file, a saved build, `CONVERSATION@EPOCH`, `git:REVISION`, or `now`".into(),
     };
     if name.contains('@') && number.is_none() || !proem_store::is_conversation_id(id) {
         return Err(missing());
@@ -113,6 +137,8 @@ pub(super) struct Report<'r> {
     pub(super) a: &'r Snapshot,
     pub(super) b: &'r Snapshot,
     pub(super) request: &'r Request,
+    /// Whose cache it is.
+    pub(super) provider: Option<&'r str>,
     pub(super) context: usize,
     pub(super) format: Format,
 }
@@ -122,12 +148,22 @@ pub(super) fn report(report: &Report<'_>) -> Result<(), Failure> {
     let models = Models::load(request, Caller::User)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
-    let comparison = compare(a, b, tokenizer);
+    let layout = match report.provider {
+        None => Layout::default(),
+        Some(name) => Layout::of(name, model, &models).ok_or_else(|| Failure::Server {
+            message: format!("no cache is called `{name}`"),
+            hint: format!("the caches are: {}", models.cache_names().join(", ")),
+        })?,
+    };
+    let mut comparison = compare_in(a, b, tokenizer, layout);
+    if b.name == "now" {
+        comparison.ask_times();
+    }
     let lost = lost(&comparison, model);
     if report.format == Format::Json {
         let names = (a.name.as_str(), b.name.as_str());
         let shape = ComparisonShape::of(names, &comparison, &lost, request.model.as_deref(), &models.as_of);
-        return print_json(&shape);
+        return print_json(&shape.with_provider(report.provider));
     }
     let mut text = summary(report, &comparison, &lost, &models.as_of);
     if report.context > 0 {
@@ -150,13 +186,18 @@ fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &st
     row("parts at", &format!("byte {} of the {}", first.byte, place(first)));
     row("in A", &described(first.a.as_ref(), &a));
     row("in B", &described(first.b.as_ref(), &b));
+    if let Some(time) = &first.edited_at {
+        row("written at", time);
+    }
     row("reason", first.reason.word());
     let money = match (lost.usd, &report.request.model) {
         (Some(usd), Some(model)) => format!(", ${usd:.6} with {model} (prices of {as_of})"),
         (None, Some(model)) => format!(", no price is known for {}", visible_line(model)),
         (_, None) => "; name a model with `--model` for its price".to_owned(),
     };
-    row("lost per call", &format!("{} tokens{money}", lost.tokens));
+    let cache =
+        report.provider.map_or_else(String::new, |name| format!(" of {}'s cache", visible_line(name)));
+    row("lost per call", &format!("{} tokens{cache}{money}", lost.tokens));
     if comparison.differences.len() > 1 {
         text.push_str(&format!("\n{DIM}further{DIM:#}\n"));
         for further in comparison.differences.iter().skip(1) {

@@ -23,5 +23,12 @@ pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
     );
     let model = arguments.model.clone().or_else(|| a.model.clone());
     let request = Request { model, ..Request::default() };
-    report(&Report { a: &a, b: &b, request: &request, context: arguments.context, format: arguments.format })
+    report(&Report {
+        a: &a,
+        b: &b,
+        request: &request,
+        provider: arguments.layout.provider.as_deref(),
+        context: arguments.context,
+        format: arguments.format,
+    })
 }

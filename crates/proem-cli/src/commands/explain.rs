@@ -1,6 +1,9 @@
 //! `proem explain`: the finished prompt as a tree, with the source of every byte.
 
 use anstyle::{AnsiColor, Style};
+use proem::deliver::Options;
+use proem::models::Models;
+use proem::stats::{Cached, SectionStats, Stats, stats};
 use proem::wire::BuildShape;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
@@ -41,13 +44,20 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
         PageFormat::Html => print_raw(&page(&build, &request)?),
         PageFormat::Text if arguments.files => print(&files(frozen.considered())),
         PageFormat::Text => {
-            let parts = [header(frozen), tree(&build), files(frozen.considered()), said(frozen.notes())];
+            let models = Models::load(&request, Caller::User)?;
+            let stats = stats(&build, &request, None, &models, &Options::default())?.0;
+            let parts = [
+                header(frozen, &stats),
+                tree(&build, &stats),
+                files(frozen.considered()),
+                said(frozen.notes()),
+            ];
             print(&parts.join("\n"))
         }
     }
 }
 
-fn header(frozen: &Frozen) -> String {
+fn header(frozen: &Frozen, stats: &Stats) -> String {
     let row = |title: &str, value: String| vec![Cell::new(title, DIM), Cell::plain(value)];
     let bytes = frozen.prefix().len();
     let unit = if bytes == 1 { "byte" } else { "bytes" };
@@ -55,38 +65,47 @@ fn header(frozen: &Frozen) -> String {
         row("profile", visible_line(frozen.profile())),
         row("digest", frozen.digest().hex()),
         row("prefix", format!("{bytes} {unit}")),
+        row("tokens", format!("{} with the tools", stats.prefix_tokens)),
+        row("counted", visible_line(&stats.counted)),
     ])
 }
 
 /// Carriers, their sections, and the runs of bytes in each.
-fn tree(build: &Build) -> String {
+fn tree(build: &Build, stats: &Stats) -> String {
     let mut parts = Vec::new();
     if build.whole.carriers().next().is_none() {
         parts.push("The prompt is empty: no section has text.\n".to_owned());
     }
-    let rows: Vec<Row> = Carrier::ALL.into_iter().flat_map(|carrier| branch(&build.whole, carrier)).collect();
+    let rows: Vec<Row> =
+        Carrier::ALL.into_iter().flat_map(|carrier| branch(&build.whole, carrier, stats)).collect();
     if !rows.is_empty() {
-        parts.push(titled(&["bytes", "range", "stability", "source", "inserted by"], rows));
+        parts.push(titled(
+            &["bytes", "range", "tokens", "cached", "stability", "source", "inserted by"],
+            rows,
+        ));
     }
     parts.join("\n")
 }
 
 /// A carrier and everything below it; nothing if nothing rides on it.
-fn branch(body: &Body, carrier: Carrier) -> Vec<Row> {
+fn branch(body: &Body, carrier: Carrier, stats: &Stats) -> Vec<Row> {
     let mut rest = body.spans(carrier);
     if rest.is_empty() {
         return Vec::new();
     }
     let bytes = body.text(carrier).map_or(0, str::len);
     let word = Cell::new(carrier.word(), Style::new().bold());
-    let mut rows = vec![vec![number(bytes), Cell::plain(""), Cell::plain(""), word]];
+    let tokens = stats.carriers.iter().find(|one| one.carrier == carrier.word()).map_or(0, |one| one.tokens);
+    let empty = || Cell::plain("");
+    let mut rows = vec![vec![number(bytes), empty(), number(tokens), empty(), empty(), word]];
     let sections: Vec<&Placed> =
         body.sections().iter().filter(|section| section.carrier == carrier).collect();
     for (index, section) in sections.iter().enumerate() {
         let next = sections.get(index + 1).copied();
         let count = rest.iter().take_while(|span| is_part(span, section, next)).count();
         let (own, others) = rest.split_at(count);
-        rows.push(section_row(section));
+        let counted = stats.sections.iter().find(|one| one.id == section.id && one.carrier == carrier.word());
+        rows.push(section_row(section, counted));
         rows.extend(own.chunk_by(is_one_run).map(run_row));
         rest = others;
     }
@@ -113,15 +132,27 @@ fn is_one_run(span: &Span, next: &Span) -> bool {
         && span.source.without_place() == next.source.without_place()
 }
 
-fn section_row(section: &Placed) -> Row {
+fn section_row(section: &Placed, counted: Option<&SectionStats>) -> Row {
     let Placed { id, bytes, stability, source, .. } = section;
     let text = format!("  {} from {}", visible_line(id), visible_line(&source.to_string()));
     vec![
         number(bytes.len()),
         Cell::plain(format!("{}..{}", bytes.start, bytes.end)),
+        counted.map_or_else(|| Cell::plain(""), |counted| number(counted.tokens)),
+        Cell::plain(counted.map_or("", |counted| cached(counted.cached))),
         word(*stability),
         Cell::plain(text),
     ]
+}
+
+/// Whether the next turn reads it from the cache, in a word or two.
+const fn cached(cached: Cached) -> &'static str {
+    match cached {
+        Cached::Yes => "yes",
+        Cached::AsHistory => "as history",
+        Cached::No => "no",
+        Cached::TooShort => "too short",
+    }
 }
 
 fn run_row(spans: &[Span]) -> Row {
@@ -131,6 +162,8 @@ fn run_row(spans: &[Span]) -> Row {
     vec![
         number(end - start),
         Cell::plain(format!("{start}..{end}")),
+        Cell::plain(""),
+        Cell::plain(""),
         word(first.stability),
         Cell::plain(format!("    {label}")),
         Cell::new(inserted_by(first), DIM),

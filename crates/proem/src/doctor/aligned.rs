@@ -1,6 +1,6 @@
 //! What differs in one carrier: its texts aligned by source, and what came, went, moved or changed put into words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use proem_core::carrier::Carrier;
 use proem_core::change::between;
@@ -10,7 +10,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::cause::{Cause, Reason};
 use super::compare::{Difference, Kind, Owner};
 use super::snapshot::Snapshot;
-use super::units::{Role, Unit};
+use super::units::{Key, Role, Unit};
 
 /// Two lists of units, to be aligned by their sources.
 pub(super) struct Aligned<'u> {
@@ -20,9 +20,36 @@ pub(super) struct Aligned<'u> {
     pub(super) before: &'u [Unit<'u>],
     pub(super) after: &'u [Unit<'u>],
     pub(super) sides: (&'u Snapshot, &'u Snapshot),
+    /// How often each unit is on one side and on the other.
+    counts: HashMap<&'u Key, (usize, usize)>,
+    /// The files that were used on one side only, by path, and whether that is the second.
+    flipped: Vec<(&'u str, bool)>,
 }
 
 impl<'u> Aligned<'u> {
+    pub(super) fn new(
+        (carrier, byte): (Carrier, usize),
+        before: &'u [Unit<'u>],
+        after: &'u [Unit<'u>],
+        sides: (&'u Snapshot, &'u Snapshot),
+    ) -> Self {
+        let mut counts: HashMap<&Key, (usize, usize)> = HashMap::new();
+        for unit in before {
+            counts.entry(&unit.key).or_default().0 += 1;
+        }
+        for unit in after {
+            counts.entry(&unit.key).or_default().1 += 1;
+        }
+        let (a, b) = sides;
+        let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
+        let flipped = |path: &'u String| {
+            let is_new = Self::is_used(b, path);
+            (Self::is_used(a, path) != is_new).then_some((path.as_str(), is_new))
+        };
+        let flipped = paths.into_iter().filter_map(flipped).collect();
+        Self { carrier, byte, before, after, sides, counts, flipped }
+    }
+
     pub(super) fn differences(&self) -> Vec<Difference> {
         let keys = |units: &[Unit<'_>]| units.iter().map(|unit| unit.key.clone()).collect::<Vec<_>>();
         let mut found = Vec::new();
@@ -75,8 +102,7 @@ impl<'u> Aligned<'u> {
 
     /// Tells whether a unit is as often on one side as on the other. A file is two: its path, and its text.
     fn is_on_both(&self, unit: &Unit<'_>) -> bool {
-        let count = |units: &[Unit<'_>]| units.iter().filter(|other| other.key == unit.key).count();
-        count(self.before) == count(self.after)
+        self.counts.get(&unit.key).is_some_and(|(before, after)| before == after)
     }
 
     /// What stands at the byte on each side.
@@ -148,21 +174,16 @@ impl<'u> Aligned<'u> {
     /// The one file that was used on one side only and whose text is on neither.
     fn deciding_file(&self) -> Option<(String, bool)> {
         let (a, b) = self.sides;
-        let is_shown = |path: &str| {
-            let carriers = a.carriers.iter().chain(&b.carriers);
-            carriers.flat_map(|carrier| &carrier.spans).any(|span| path_of(&span.source) == Some(path))
-        };
-        self.only_flipped(|path| !is_shown(path))
+        let spans = a.carriers.iter().chain(&b.carriers).flat_map(|carrier| &carrier.spans);
+        let shown: BTreeSet<&str> = spans.filter_map(|span| path_of(&span.source)).collect();
+        self.only_flipped(|path| !shown.contains(path))
     }
 
     /// The one file of a kind that was used on one side only, and whether that is the second.
     fn only_flipped(&self, is_meant: impl Fn(&str) -> bool) -> Option<(String, bool)> {
-        let (a, b) = self.sides;
-        let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
-        let is_flipped = |path: &&String| Self::is_used(a, path) != Self::is_used(b, path);
-        let mut flipped = paths.into_iter().filter(|path| is_meant(path)).filter(is_flipped);
-        let path = flipped.next().filter(|_| flipped.next().is_none())?;
-        Some((path.clone(), Self::is_used(b, path)))
+        let mut flipped = self.flipped.iter().filter(|(path, _)| is_meant(path));
+        let (path, is_new) = flipped.next().filter(|_| flipped.next().is_none())?;
+        Some(((*path).to_owned(), *is_new))
     }
 
     fn changed(&self, old: &Unit<'_>, new: &Unit<'_>) -> Difference {
@@ -231,6 +252,7 @@ impl<'u> Aligned<'u> {
                 Carrier::System | Carrier::Developer => Reason::System,
                 Carrier::FirstUser | Carrier::Turn => Reason::Messages,
             },
+            edited_at: None,
         }
     }
 

@@ -1,11 +1,13 @@
 //! Two prompts against each other: how far they agree, where they part, and whose bytes differ.
 
+use jiff::Timestamp;
 use proem_core::carrier::Carrier;
 use proem_core::change::between;
 use proem_core::source::Source;
 
 use super::aligned::Aligned;
 use super::cause::{Cause, Reason};
+use super::layout::{Grain, Layout};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
 use super::units::units;
 use crate::models::Model;
@@ -41,6 +43,27 @@ pub struct Difference {
     pub cause: Cause,
     /// The provider's word for it.
     pub reason: Reason,
+    /// When the file was written that the second prompt has there, where that is known.
+    pub edited_at: Option<String>,
+}
+
+impl Comparison {
+    /// Asks the file system when the files were written that differ: for a second prompt that was built just now.
+    pub fn ask_times(&mut self) {
+        for difference in &mut self.differences {
+            let (Cause::FileEdited(path)
+            | Cause::LineEndings(path)
+            | Cause::ByteOrderMark(path)
+            | Cause::TrailingSpace(path)
+            | Cause::FileAppeared(path)) = &difference.cause
+            else {
+                continue;
+            };
+            let written = std::fs::metadata(path).and_then(|found| found.modified());
+            let written = written.ok().and_then(|time| Timestamp::try_from(time).ok());
+            difference.edited_at = written.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        }
+    }
 }
 
 impl Difference {
@@ -116,9 +139,15 @@ pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Lost {
     Lost { tokens, usd: model.and_then(|model| model.cost_of_missing(tokens)) }
 }
 
-/// Compares two prompts.
+/// Compares two prompts, for a cache that keeps every beginning.
 #[must_use]
 pub fn compare(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer) -> Comparison {
+    compare_in(a, b, tokenizer, Layout::default())
+}
+
+/// Compares two prompts as they lie in a cache.
+#[must_use]
+pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layout) -> Comparison {
     let mut differences = Vec::new();
     let is_other_model = a.model.is_some() && b.model.is_some() && a.model != b.model;
     if is_other_model {
@@ -130,19 +159,24 @@ pub fn compare(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer) -> Comparison {
             b: Some(of_request("model")),
             cause: Cause::Model,
             reason: Reason::Model,
+            edited_at: None,
         });
     }
-    differences.extend(tools(&a.tools, &b.tools));
-    for carrier in Carrier::ALL {
-        differences.extend(of_carrier(find(a, carrier), find(b, carrier), (a, b)));
+    let of_tools = tools(&a.tools, &b.tools);
+    let of_carriers =
+        Carrier::ALL.into_iter().flat_map(|carrier| of_carrier(find(a, carrier), find(b, carrier), (a, b)));
+    if layout.is_system_first {
+        differences.extend(of_carriers.chain(of_tools));
+    } else {
+        differences.extend(of_tools.into_iter().chain(of_carriers));
     }
-    let (bytes, common, rest) = agreement(a, b);
-    let (bytes, common) = if is_other_model { (0, String::new()) } else { (bytes, common) };
-    let lost = if is_other_model { pieces(b, &b.tools.text()).concat() } else { rest };
+    let agreement = if is_other_model { Agreement::none(b) } else { agreement(a, b, layout) };
+    let (common_tokens, rest) = (tokenizer.count(&agreement.common), tokenizer.count(&agreement.rest));
+    let kept = layout.kept(common_tokens, tokenizer.count(&agreement.pieces));
     Comparison {
-        common_bytes: bytes,
-        common_tokens: tokenizer.count(&common),
-        lost_tokens: tokenizer.count(&lost),
+        common_bytes: agreement.bytes,
+        common_tokens,
+        lost_tokens: if layout.grain == Grain::Whole { rest } else { common_tokens + rest - kept },
         differences,
     }
 }
@@ -155,30 +189,54 @@ fn find(snapshot: &Snapshot, carrier: Carrier) -> Option<&CarrierText> {
     snapshot.carriers.iter().find(|text| text.carrier == carrier)
 }
 
-/// Everything that is cached, piece by piece in order: tools, then carriers.
-fn pieces<'s>(snapshot: &'s Snapshot, tools: &'s str) -> Vec<&'s str> {
+/// Everything that is cached, piece by piece in order.
+fn pieces<'s>(snapshot: &'s Snapshot, tools: &'s str, layout: Layout) -> Vec<&'s str> {
     let carrier = |carrier: Carrier| find(snapshot, carrier).map_or("", |text| text.text.as_str());
-    std::iter::once(tools).chain(Carrier::ALL.into_iter().map(carrier)).collect()
+    let mut pieces: Vec<&str> = std::iter::once(tools).chain(Carrier::ALL.into_iter().map(carrier)).collect();
+    if layout.is_system_first {
+        pieces.swap(0, 1);
+    }
+    pieces
 }
 
-/// The beginning that both share, and what follows in the second. Where a piece ends, the next one begins in both.
-fn agreement(a: &Snapshot, b: &Snapshot) -> (usize, String, String) {
+/// The beginning that two prompts share, and what follows in the second.
+struct Agreement {
+    bytes: usize,
+    common: String,
+    /// As much of it as are whole pieces.
+    pieces: String,
+    rest: String,
+}
+
+impl Agreement {
+    /// With another model nothing is shared.
+    fn none(b: &Snapshot) -> Self {
+        let rest = pieces(b, &b.tools.text(), Layout::default()).concat();
+        Self { bytes: 0, common: String::new(), pieces: String::new(), rest }
+    }
+}
+
+/// The beginning that both share. Where a piece ends, the next one begins in both.
+fn agreement(a: &Snapshot, b: &Snapshot, layout: Layout) -> Agreement {
     // A saved build knows only the digest of its tools: when it is the same, so are they.
     let is_known = |tools: &ToolSet| matches!(tools, ToolSet::Known { .. });
     let is_counted = is_known(&a.tools) && is_known(&b.tools) || a.tools.digest() != b.tools.digest();
     let (tools_a, tools_b) =
         if is_counted { (a.tools.text(), b.tools.text()) } else { (b.tools.text(), b.tools.text()) };
-    let (a, b) = (pieces(a, &tools_a), pieces(b, &tools_b));
-    let (mut bytes, mut common, mut rest) = (0, String::new(), String::new());
+    let (a, b) = (pieces(a, &tools_a, layout), pieces(b, &tools_b, layout));
+    let mut found = Agreement { bytes: 0, common: String::new(), pieces: String::new(), rest: String::new() };
     let mut is_same = true;
     for (a, b) in a.into_iter().zip(b) {
         let same = if is_same { between(a, b).first_byte } else { 0 };
-        bytes += same;
-        common.push_str(b.get(..b.floor_char_boundary(same)).unwrap_or_default());
-        rest.push_str(b.get(b.ceil_char_boundary(same)..).unwrap_or_default());
+        found.bytes += same;
+        found.common.push_str(b.get(..b.floor_char_boundary(same)).unwrap_or_default());
+        found.rest.push_str(b.get(b.ceil_char_boundary(same)..).unwrap_or_default());
         is_same &= a == b;
+        if is_same {
+            found.pieces.push_str(b);
+        }
     }
-    (bytes, common, rest)
+    found
 }
 
 fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
@@ -190,6 +248,7 @@ fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
         b: (kind != Kind::Removed).then(|| of_request("tools")),
         cause,
         reason: Reason::Tools,
+        edited_at: None,
     };
     let (ToolSet::Known { tools: before, .. }, ToolSet::Known { tools: after, .. }) = (a, b) else {
         let is_same = a.digest() == b.digest();
@@ -230,7 +289,7 @@ fn of_carrier(
     };
     let (before, after) = (a.map(units).unwrap_or_default(), b.map(units).unwrap_or_default());
     let byte = between(&text(a), &text(b)).first_byte;
-    let aligned = Aligned { carrier, byte, before: &before, after: &after, sides };
+    let aligned = Aligned::new((carrier, byte), &before, &after, sides);
     let mut found: Vec<Difference> = Vec::new();
     for difference in aligned.differences() {
         // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.

@@ -3,12 +3,14 @@
 mod aligned;
 mod cause;
 mod compare;
+mod layout;
 mod shape;
 mod snapshot;
 mod units;
 pub mod why;
 
 pub use cause::{Cause, Reason};
-pub use compare::{Comparison, Difference, Kind, Lost, Owner, compare, lost};
+pub use compare::{Comparison, Difference, Kind, Lost, Owner, compare, compare_in, lost};
+pub use layout::{Grain, Layout};
 pub use shape::ComparisonShape;
 pub use snapshot::{CarrierText, Snapshot, SnapshotError, ToolSet};

@@ -56,6 +56,9 @@ pub struct DifferenceShape<'c> {
     pub message: String,
     /// The provider's word for it.
     pub reason: &'static str,
+    /// When the file was written, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited_at: Option<&'c str>,
 }
 
 /// Whose bytes they are.
@@ -84,6 +87,9 @@ pub struct LostShape<'c> {
     pub model: Option<&'c str>,
     /// The day of the prices.
     pub prices_as_of: &'c str,
+    /// The provider whose cache is meant; missing when one is meant that keeps every beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<&'c str>,
 }
 
 impl<'c> ComparisonShape<'c> {
@@ -103,8 +109,15 @@ impl<'c> ComparisonShape<'c> {
             common_prefix: CommonShape { bytes: comparison.common_bytes, tokens: comparison.common_tokens },
             first_difference: all.next(),
             further: all.collect(),
-            lost: LostShape { tokens: lost.tokens, usd: lost.usd, model, prices_as_of },
+            lost: LostShape { tokens: lost.tokens, usd: lost.usd, model, prices_as_of, provider: None },
         }
+    }
+
+    /// Names the provider whose cache is meant.
+    #[must_use]
+    pub const fn with_provider(mut self, provider: Option<&'c str>) -> Self {
+        self.lost.provider = provider;
+        self
     }
 }
 
@@ -118,6 +131,7 @@ fn difference(found: &Difference) -> DifferenceShape<'_> {
         cause: found.cause.word(),
         message: found.cause.to_string(),
         reason: found.reason.word(),
+        edited_at: found.edited_at.as_deref(),
     }
 }
 

@@ -49,6 +49,26 @@ pub struct CarrierText {
 }
 
 impl CarrierText {
+    /// Takes a text out wherever it stands within a span; no path begins in one and ends in another.
+    fn take_out(&mut self, part: &str) {
+        let (mut text, mut moved) = (String::with_capacity(self.text.len()), BTreeMap::from([(0, 0)]));
+        for span in &mut self.spans {
+            let own = self.text.get(span.bytes.clone()).unwrap_or_default().replace(part, "");
+            let start = text.len();
+            moved.insert(span.bytes.start, start);
+            text.push_str(&own);
+            moved.insert(span.bytes.end, text.len());
+            span.bytes = start..text.len();
+            let sources = [Some(&mut span.source), span.template.as_mut()].into_iter().flatten();
+            sources.chain(&mut span.included_from).for_each(|source| source.move_file(part));
+        }
+        let at = |byte: usize| moved.get(&byte).copied().unwrap_or(byte);
+        for (_, bytes) in &mut self.sections {
+            *bytes = at(bytes.start)..at(bytes.end);
+        }
+        self.text = text;
+    }
+
     /// The section that a byte lies in.
     #[must_use]
     pub fn section(&self, byte: usize) -> Option<&str> {
@@ -128,6 +148,17 @@ impl Snapshot {
                 .map(|one| (one.path.clone(), one.outcome.word().to_owned()))
                 .collect(),
         }
+    }
+
+    /// The same as if it had been built at another place: `root` goes from the beginning of every path.
+    #[must_use]
+    pub fn without_root(mut self, root: &str) -> Self {
+        for carrier in &mut self.carriers {
+            carrier.take_out(root);
+        }
+        let plain = |path: String| path.strip_prefix(root).map(str::to_owned).unwrap_or(path);
+        self.considered = self.considered.into_iter().map(|(path, outcome)| (plain(path), outcome)).collect();
+        self
     }
 
     /// A prompt as `proem build --format json` wrote it.

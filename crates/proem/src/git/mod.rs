@@ -8,6 +8,7 @@ mod head;
 mod program;
 mod refs;
 mod repository;
+mod revision;
 mod shadow;
 
 use std::cell::OnceCell;
@@ -18,6 +19,7 @@ use proem_core::fact::Absence;
 use proem_core::text::is_javascript_space;
 
 use repository::Repository;
+pub use revision::Revision;
 use shadow::Shadow;
 
 /// Git facts about one directory. Each thing is looked at once, when it is first asked for.

@@ -78,11 +78,33 @@ impl Shadow {
         Ok(Self { folder, program, worktree, cwd, time_max })
     }
 
+    /// The commit that a name means. The name must not be taken for an option.
+    pub(super) fn commit(&self, name: &str) -> Result<String, Absence> {
+        let wanted = format!("{name}^{{commit}}");
+        let said = self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
+        Ok(said.trim().to_owned())
+    }
+
+    /// Writes the files of a commit into `worktree`, and an index of them: nothing of the repository changes.
+    pub(super) fn check_out(&self, commit: &str, worktree: &Path, index: &Path) -> Result<(), Absence> {
+        let mut command = self.command(&["read-tree", "-u", "--reset", commit], worktree, worktree);
+        command.env("GIT_INDEX_FILE", index);
+        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
+        self.read_answer(process::run(command, allowance)).map(drop)
+    }
+
     /// Runs git with `arguments` and returns what it printed.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<String, Absence> {
+        let command = self.command(arguments, &self.cwd, &self.worktree);
+        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
+        self.read_answer(process::run(command, allowance))
+    }
+
+    /// Git with its environment: nothing of ours but the path.
+    fn command(&self, arguments: &[&str], cwd: &Path, worktree: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("--no-pager").args(arguments).current_dir(&self.cwd).env_clear();
-        command.env("GIT_DIR", self.folder.path()).env("GIT_WORK_TREE", &self.worktree);
+        command.arg("--no-pager").args(arguments).current_dir(cwd).env_clear();
+        command.env("GIT_DIR", self.folder.path()).env("GIT_WORK_TREE", worktree);
         command.env("HOME", self.folder.path()).env("LC_ALL", "C");
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
@@ -98,8 +120,7 @@ impl Shadow {
         ] {
             command.env(name, value);
         }
-        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
-        self.read_answer(process::run(command, allowance))
+        command
     }
 
     fn read_answer(&self, finished: Result<process::Finished, Stopped>) -> Result<String, Absence> {

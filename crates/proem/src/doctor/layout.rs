@@ -1,0 +1,57 @@
+//! How a provider lays a prompt out in its cache: what comes first, and in which pieces it is kept.
+
+use crate::models::{CacheKind, Model, Models};
+use crate::simulate::rules;
+
+/// How a prompt lies in a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// Whether the tools stand behind the system prompt, as chat templates print them.
+    pub is_system_first: bool,
+    /// What is kept of a beginning that both share.
+    pub grain: Grain,
+}
+
+/// What a cache keeps of a beginning that two prompts share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Grain {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Whole pieces, each with a marker at its end: tools, and the text of each carrier.
+    Pieces,
+    /// So many tokens at a time, and nothing below a minimum.
+    Steps {
+        /// The step.
+        step: usize,
+        /// The minimum.
+        least: usize,
+    },
+}
+
+impl Layout {
+    /// The layout of a provider or server, by name; `None` when there is no such cache.
+    #[must_use]
+    pub fn of(provider: &str, model: Option<&Model>, models: &Models) -> Option<Self> {
+        let rules = rules(provider, model, models).ok()?;
+        let least = model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens);
+        let grain = match rules.kind {
+            CacheKind::Breakpoints => Grain::Pieces,
+            CacheKind::Prefix | CacheKind::Units => Grain::Steps { step: rules.step.max(1), least },
+        };
+        Some(Self { is_system_first: rules.is_chat_template(), grain })
+    }
+
+    /// The tokens that are read, of `common` ones that both share and `pieces` in whole pieces.
+    #[must_use]
+    pub(super) const fn kept(self, common: usize, pieces: usize) -> usize {
+        match self.grain {
+            Grain::Whole => common,
+            Grain::Pieces => pieces,
+            Grain::Steps { step, least } => {
+                let whole = common / step * step;
+                if whole < least { 0 } else { whole }
+            }
+        }
+    }
+}
