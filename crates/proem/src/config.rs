@@ -15,7 +15,7 @@ use proem_core::text::Places;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::check::{Allow, AllowKeys};
+use crate::check::{AllowFile, AllowKeys};
 use crate::error::{Error, Excerpt};
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::hooks::{CommandHook, HookKeys};
@@ -92,7 +92,7 @@ pub struct Config {
     /// Programs that take part in making prompts.
     pub hooks: Setting<Vec<CommandHook>>,
     /// What `proem check` may find without counting it.
-    pub allow: Vec<Allow>,
+    pub allow: Vec<AllowFile>,
     /// What was ignored, and why.
     pub notes: Vec<Note>,
 }
@@ -168,7 +168,8 @@ impl Config {
         let hooks = keys.hook.clone();
         let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
         self.hooks.set(hooks, &origin);
-        self.take_plain(keys, path, &origin, folder)
+        self.take_plain(keys, path, &origin, Path::new("/"));
+        Ok(())
     }
 
     fn take_workspace(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
@@ -185,19 +186,20 @@ impl Config {
             }
         }
         let project = path.parent().and_then(Path::parent).unwrap_or(path);
-        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project)
+        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project);
+        Ok(())
     }
 
     /// Takes what any file may say. Paths are relative to the file that names them.
-    fn take_plain(&mut self, keys: Keys, path: &Path, origin: &Origin, home: &Path) -> Result<(), Error> {
+    fn take_plain(&mut self, keys: Keys, path: &Path, origin: &Origin, home: &Path) {
         let folder = path.parent().unwrap_or(path);
-        for allow in keys.check.unwrap_or_default().allow {
-            self.allow.push(Allow::read(allow, path, home)?);
+        if let Some(check) = keys.check {
+            let (origin, folder) = (path.to_owned(), home.to_owned());
+            self.allow.push(AllowFile { keys: check.allow, origin, folder });
         }
         self.profile.set(keys.profile, origin);
         let template = keys.template.map(|template| Some(folder.join(template)));
         self.template.set(template, origin);
-        Ok(())
     }
 
     fn take_environment(&mut self, host: &Host, workspace: &Workspace) {

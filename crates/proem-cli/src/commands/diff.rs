@@ -9,14 +9,14 @@ use proem::doctor::{
 };
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
-use proem::{Caller, Engine, Request, Revision, Workspace};
+use proem::{Caller, Engine, Error, Request, Revision, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
 use similar::{ChangeTag, TextDiff};
 
 use super::request::prompt_request;
-use super::store::open;
+use super::store::open_known;
 use crate::arguments::{Diff, Format, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
@@ -43,6 +43,7 @@ pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
         context: arguments.context,
         format: arguments.format,
     })
+    .map(drop)
 }
 
 /// One prompt, by what the user calls it.
@@ -117,7 +118,9 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Snapshot, Failure> {
     if name.contains('@') && number.is_none() || !proem_store::is_conversation_id(id) {
         return Err(missing());
     }
-    let conversations = Conversations::new(open(store)?.into(), Engine::new());
+    // Whoever names no store may mean none at all.
+    let Some(store) = open_known(store)? else { return Err(missing()) };
+    let conversations = Conversations::new(store.into(), Engine::new());
     let kept = match number {
         Some(number) => conversations.epoch(id, number)?.map(Arc::new),
         None => conversations.current(id)?,
@@ -143,16 +146,19 @@ pub(super) struct Report<'r> {
     pub(super) format: Format,
 }
 
-pub(super) fn report(report: &Report<'_>) -> Result<(), Failure> {
+/// Prints what is to be told; tells whether anything differs.
+pub(super) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     let Report { a, b, request, .. } = report;
     let models = Models::load(request, Caller::User)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
     let layout = match report.provider {
         None => Layout::default(),
-        Some(name) => Layout::of(name, model, &models).ok_or_else(|| Failure::Server {
-            message: format!("no cache is called `{name}`"),
-            hint: format!("the caches are: {}", models.cache_names().join(", ")),
+        Some(name) => Layout::of(name, model, &models).ok_or_else(|| {
+            Failure::Build(Error::Usage {
+                message: format!("no cache is called `{name}`"),
+                hint: format!("the caches are: {}", models.cache_names().join(", ")),
+            })
         })?,
     };
     let mut comparison = compare_in(a, b, tokenizer, layout);
@@ -163,13 +169,14 @@ pub(super) fn report(report: &Report<'_>) -> Result<(), Failure> {
     if report.format == Format::Json {
         let names = (a.name.as_str(), b.name.as_str());
         let shape = ComparisonShape::of(names, &comparison, &lost, request.model.as_deref(), &models.as_of);
-        return print_json(&shape.with_provider(report.provider));
+        let differs = shape.first_difference.is_some();
+        return print_json(&shape.with_provider(report.provider)).map(|()| differs);
     }
     let mut text = summary(report, &comparison, &lost, &models.as_of);
     if report.context > 0 {
         text.push_str(&texts(a, b, report.context));
     }
-    print(&text)
+    print(&text).map(|()| !comparison.differences.is_empty())
 }
 
 fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &str) -> String {

@@ -23,12 +23,13 @@ pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
     );
     let model = arguments.model.clone().or_else(|| a.model.clone());
     let request = Request { model, ..Request::default() };
-    report(&Report {
+    let has_drifted = report(&Report {
         a: &a,
         b: &b,
         request: &request,
         provider: arguments.layout.provider.as_deref(),
         context: arguments.context,
         format: arguments.format,
-    })
+    })?;
+    if has_drifted { Err(Failure::Found) } else { Ok(()) }
 }

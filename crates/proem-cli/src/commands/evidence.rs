@@ -54,6 +54,9 @@ fn kept(
                 .into(),
         });
     };
+    if conversations.current(id)?.is_none() {
+        return Err(proem_store::ConversationError::NoConversation(id.clone()).into());
+    }
     let calls = conversations.calls(id, models)?;
     Ok([(id.clone(), calls)].into())
 }

@@ -22,6 +22,23 @@ pub(crate) struct AllowKeys {
     reason: String,
 }
 
+/// Allowances of a file, before anybody asks for them: a code that only a later proem knows must not keep this one from
+/// building.
+#[derive(Debug, Clone)]
+pub struct AllowFile {
+    pub(crate) keys: Vec<AllowKeys>,
+    pub(crate) origin: PathBuf,
+    /// What patterns are relative to.
+    pub(crate) folder: PathBuf,
+}
+
+impl AllowFile {
+    /// Reads the allowances.
+    pub fn read(&self) -> Result<Vec<Allow>, Error> {
+        self.keys.iter().map(|keys| Allow::read(keys.clone(), &self.origin, &self.folder)).collect()
+    }
+}
+
 /// Something that may be found without being counted.
 #[derive(Debug, Clone)]
 pub struct Allow {
@@ -90,7 +107,7 @@ impl Allow {
         let Some(path) = source.and_then(file_of) else { return false };
         let path = Path::new(path);
         let inside = path.strip_prefix(&self.folder).unwrap_or(path);
-        inside.ancestors().any(|part| files.matched(part, false).is_ignore())
+        inside.ancestors().any(|part| files.matched(part, part != inside).is_ignore())
     }
 
     /// A note that nothing needs this allowance.

@@ -137,9 +137,22 @@ pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Erro
             Axis::Directories => order::reversed(|| build(&changed, caller)),
             _ => build(&changed, caller),
         };
-        moved.extend(differences(&first, &pieces(&built?), axis));
+        // What moves by itself says nothing about anything else.
+        let is_restless = |one: &Moved| {
+            moved.iter().any(|known: &Moved| known.axis == Axis::Again && known.source == one.source)
+        };
+        let found = differences(&first, &pieces(&built?), axis);
+        let found: Vec<Moved> = found.into_iter().filter(|one| !is_restless(one)).collect();
+        moved.extend(without_frames(found));
     }
     Ok(moved)
+}
+
+/// Words of templates come and go with what they stand around: where that moved, they are not named.
+fn without_frames(found: Vec<Moved>) -> Vec<Moved> {
+    let is_frame = |moved: &Moved| matches!(moved.source, Source::BuiltIn { .. } | Source::Profile { .. });
+    let has_content = found.iter().any(|moved| !is_frame(moved));
+    found.into_iter().filter(|moved| !has_content || !is_frame(moved)).collect()
 }
 
 /// The request with everything said that a change may start from.

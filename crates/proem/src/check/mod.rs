@@ -20,7 +20,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 pub(crate) use allow::AllowKeys;
-pub use allow::{Allow, file_of};
+pub use allow::{Allow, AllowFile, file_of};
 pub use determinism::{Axis, Moved, determinism};
 pub use fix::{Fixed, fix};
 pub use sarif::sarif;
@@ -81,9 +81,8 @@ impl Report {
     /// Adds what else was found, unless it is allowed.
     pub fn add(&mut self, notes: Vec<Note>, request: &Request, caller: Caller) -> Result<(), Error> {
         self.findings.extend(notes);
-        let allows =
-            Config::load(&Host::of(request, caller)?, &Workspace::open(request.cwd.as_deref())?)?.allow;
-        self.sort(&allows);
+        let config = Config::load(&Host::of(request, caller)?, &Workspace::open(request.cwd.as_deref())?)?;
+        self.sort(&allowances(&config)?);
         Ok(())
     }
 
@@ -131,6 +130,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let host = Host::of(request, caller)?;
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
+    let allows = allowances(&config)?;
     let models = Models::load(request, caller)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));
 
@@ -175,7 +175,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
         bytes,
         ..Report::default()
     };
-    report.sort(&config.allow);
+    report.sort(&allows);
     Ok(report)
 }
 
@@ -187,6 +187,12 @@ fn plainly(source: Source) -> Source {
         }
         other => other,
     }
+}
+
+/// Everything that the configuration allows.
+fn allowances(config: &Config) -> Result<Vec<Allow>, Error> {
+    let files = config.allow.iter().map(AllowFile::read).collect::<Result<Vec<_>, _>>()?;
+    Ok(files.into_iter().flatten().collect())
 }
 
 /// Values that change more often than the frozen prompt may, with what that costs.

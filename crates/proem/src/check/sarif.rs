@@ -17,12 +17,10 @@ const DOCUMENTATION: &str = "docs/notes.md";
 /// A report for those who show it; paths are relative to `root` where they lie below it.
 #[must_use]
 pub fn sarif(report: &Report, root: &Path) -> Value {
-    let allowed = report.allowed.iter().map(|(note, reason)| (note, Some(reason.as_str())));
-    let all: Vec<(&Note, Option<&str>)> =
-        report.findings.iter().map(|note| (note, None)).chain(allowed).collect();
-    let codes: BTreeSet<Code> = all.iter().map(|(note, _)| note.code).collect();
+    // What is allowed is not there: code hosts show it as open, whatever is said about its suppression.
+    let codes: BTreeSet<Code> = report.findings.iter().map(|note| note.code).collect();
     let codes: Vec<Code> = codes.into_iter().collect();
-    let results: Vec<Value> = all.iter().map(|(note, reason)| result(note, *reason, &codes, root)).collect();
+    let results: Vec<Value> = report.findings.iter().map(|note| result(note, &codes, root)).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -47,7 +45,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-fn result(note: &Note, reason: Option<&str>, codes: &[Code], root: &Path) -> Value {
+fn result(note: &Note, codes: &[Code], root: &Path) -> Value {
     let level = match note.severity {
         Severity::Info => "note",
         Severity::Warning => "warning",
@@ -56,25 +54,31 @@ fn result(note: &Note, reason: Option<&str>, codes: &[Code], root: &Path) -> Val
     let hint = note.hint.as_ref().map_or_else(String::new, |hint| format!(". {hint}"));
     let place = location(note, root);
     let told = format!("{}\n{}\n{}", note.code.word(), note.message, place);
-    let mut result = json!({
+    json!({
         "ruleId": note.code.word(),
         "ruleIndex": codes.iter().position(|code| *code == note.code),
         "level": level,
         "message": { "text": format!("{}{hint}", note.message) },
         "locations": [place],
         "partialFingerprints": { "proem/v1": Digest::of(told.as_bytes()).hex() },
-    });
-    if let Some(reason) = reason {
-        result["suppressions"] = json!([{ "kind": "external", "justification": reason }]);
-    }
-    result
+    })
 }
 
 fn location(note: &Note, root: &Path) -> Value {
-    let Some(source) = &note.source else { return json!({ "logicalLocations": [{ "name": "prompt" }] }) };
-    let Some(path) = file_of(source) else {
-        let name = source.without_place().to_string();
-        return json!({ "logicalLocations": [{ "fullyQualifiedName": name }] });
+    let Some((source, path)) = note.source.as_ref().and_then(|source| Some((source, file_of(source)?)))
+    else {
+        let name = note
+            .source
+            .as_ref()
+            .map_or_else(|| "prompt".to_owned(), |source| source.without_place().to_string());
+        // Code hosts refuse a finding without a file: the settings are where such a thing is said.
+        return json!({
+            "physicalLocation": {
+                "artifactLocation": { "uri": ".proem/proem.toml", "uriBaseId": "%SRCROOT%" },
+                "region": { "startLine": 1, "startColumn": 1 },
+            },
+            "logicalLocations": [{ "fullyQualifiedName": name }],
+        });
     };
     let path = &absolute(path);
     let artifact = match Path::new(path).strip_prefix(root) {

@@ -181,7 +181,7 @@ impl Run {
             _ => (Code::HiddenText, "remove it"),
         };
         let (severity, said) = match decoded {
-            Some(text) => (Severity::Error, format!(", which say: «{}»", shortened(text))),
+            Some(text) => (Severity::Error, format!(", in clear text: «{}»", shortened(text))),
             None => (Severity::Warning, format!(": {}", run.chars().take(4).map(spell).collect::<String>())),
         };
         let is_harmless = *kind == Kind::ByteOrderMark || self.is_mark;

@@ -172,7 +172,7 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     }
     let agreement = if is_other_model { Agreement::none(b) } else { agreement(a, b, layout) };
     let (common_tokens, rest) = (tokenizer.count(&agreement.common), tokenizer.count(&agreement.rest));
-    let kept = layout.kept(common_tokens, tokenizer.count(&agreement.pieces));
+    let kept = layout.kept(common_tokens, tokenizer.count(&agreement.pieces), common_tokens + rest);
     Comparison {
         common_bytes: agreement.bytes,
         common_tokens,

@@ -34,7 +34,9 @@ impl Layout {
     #[must_use]
     pub fn of(provider: &str, model: Option<&Model>, models: &Models) -> Option<Self> {
         let rules = rules(provider, model, models).ok()?;
-        let least = model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens);
+        // Servers of open models cache everything, whatever the model is called.
+        let of_model = model.and_then(|model| model.min_tokens).filter(|_| rules.min_tokens > 0);
+        let least = of_model.unwrap_or(rules.min_tokens);
         let grain = match rules.kind {
             CacheKind::Breakpoints => Grain::Pieces,
             CacheKind::Prefix | CacheKind::Units => Grain::Steps { step: rules.step.max(1), least },
@@ -44,10 +46,12 @@ impl Layout {
 
     /// The tokens that are read, of `common` ones that both share and `pieces` in whole pieces.
     #[must_use]
-    pub(super) const fn kept(self, common: usize, pieces: usize) -> usize {
+    pub(super) const fn kept(self, common: usize, pieces: usize, all: usize) -> usize {
         match self.grain {
             Grain::Whole => common,
             Grain::Pieces => pieces,
+            // What is too short to be cached is never lost.
+            Grain::Steps { least, .. } if all < least => all,
             Grain::Steps { step, least } => {
                 let whole = common / step * step;
                 if whole < least { 0 } else { whole }

@@ -327,6 +327,9 @@ fn changed(change: &str) -> &'static str {
     }
 }
 
+/// Calls that are closer may have been made at once: an entry can be read when the first answer has begun.
+const CLOSE_MILLIS: i64 = 1_000;
+
 /// One call and everything that it is judged by.
 struct Case<'c> {
     call: &'c Call,
@@ -409,10 +412,12 @@ impl Case<'_> {
 
     /// The same frozen prompt: it depends on what was really sent, and when.
     fn other_request(&self, before: &Call, rules: &CacheRules) -> Opinion {
-        if self.call.is_frozen_sent == Some(false) {
+        if !self.call.is_compared
+            && (before.is_frozen_sent, self.call.is_frozen_sent) == (Some(true), Some(false))
+        {
             return ours(
                 "system_changed",
-                "the system prompt that was sent does not have the frozen one in it",
+                "the system prompt that was sent does not have the frozen one in it, and the one before had",
             );
         }
         if let Some(change) = &self.call.change {
@@ -431,21 +436,30 @@ impl Case<'_> {
                 "both requests begin with the same; when they were sent is not known, so it may have expired",
             );
         };
-        let lifetime = before.trace.as_ref().and_then(|trace| trace.lifetime(rules));
-        let Some(seconds) = lifetime else {
+        let Some((least, longest)) = before.trace.as_ref().and_then(|trace| trace.lifetimes(rules)) else {
             return unknown(
                 "both requests begin with the same; how long this cache keeps anything is not published",
             );
         };
-        let gap = u64::try_from((now - then) / 1000).unwrap_or(0);
-        if gap >= seconds {
-            return ours(
-                "expired",
-                format!("the calls lie {gap} s apart, and an entry is kept for {seconds} s"),
+        let (millis, gap) = (now - then, u64::try_from((now - then) / 1000).unwrap_or(0));
+        if millis < CLOSE_MILLIS {
+            return unknown(
+                "both requests begin with the same, and were sent so close that nothing may have been written yet",
             );
         }
+        if gap >= longest {
+            return ours(
+                "expired",
+                format!("the calls lie {gap} s apart, and an entry is kept for {longest} s"),
+            );
+        }
+        if gap >= least {
+            return unknown(format!(
+                "the calls lie {gap} s apart; some markers keep an entry for {least} s and others for {longest} s"
+            ));
+        }
         let why = format!(
-            "both requests begin with the same, {gap} s apart; an entry is kept for {seconds} s and should have been read"
+            "both requests begin with the same, {gap} s apart; an entry is kept for {least} s and should have been read"
         );
         Opinion { verdict: Verdict::Provider, reason: None, why }
     }

@@ -93,6 +93,11 @@ fn with_both_requests_the_verdict_is_certain() {
     let many: Vec<String> = (0..30).map(|number| format!("message {number}")).collect();
     let many: Vec<&str> = std::iter::once("one").chain(many.iter().map(String::as_str)).collect();
     assert_eq!(said(&pair(20, "frozen", &many)), (Some(Verdict::Ours), "beyond_lookback".into()));
+    assert_eq!(said(&pair(0, "frozen", &["one", "two"])).0, Some(Verdict::Unknown), "at the same moment");
+    let mut mixed = pair(400, "frozen", &["one", "two"]);
+    mixed[0]["request"]["system"][0]["cache_control"] = json!({ "type": "ephemeral", "ttl": "1h" });
+    mixed[1]["request"]["system"][0]["cache_control"] = json!({ "type": "ephemeral", "ttl": "1h" });
+    assert_eq!(said(&mixed).0, Some(Verdict::Unknown), "one of two markers has expired");
     let mut timeless = pair(20, "frozen", &["one", "two"]);
     for line in &mut timeless {
         line.as_object_mut().expect("a line is an object").remove("at");

@@ -104,10 +104,13 @@ impl Looked {
 }
 
 impl Trace {
-    /// How long what it left is kept at least, in seconds; `None` where nobody says.
-    pub(super) fn lifetime(&self, rules: &CacheRules) -> Option<u64> {
-        let is_hour = self.marks.last().is_some_and(|(_, is_hour)| *is_hour);
-        if is_hour { rules.seconds_1h.or(rules.seconds) } else { rules.seconds }
+    /// How long the shortest and the longest of what it left is kept, in seconds; `None` where nobody says.
+    pub(super) fn lifetimes(&self, rules: &CacheRules) -> Option<(u64, u64)> {
+        let of = |is_hour: bool| if is_hour { rules.seconds_1h.or(rules.seconds) } else { rules.seconds };
+        let all = self.marks.iter().map(|(_, is_hour)| of(*is_hour));
+        let all: Option<Vec<u64>> = all.chain(self.marks.is_empty().then(|| of(false))).collect();
+        let all = all?;
+        Some((*all.iter().min()?, *all.iter().max()?))
     }
 
     /// Whether it asks for anything to be cached.
