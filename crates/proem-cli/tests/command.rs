@@ -235,13 +235,22 @@ fn profile_show_names_the_file_of_each_key() {
     assert_eq!(line("compaction"), "compaction = \"aligned\"  # {root}/work/.proem/profiles/mine.toml");
     assert_eq!(line("rebuild"), "rebuild = [\"compaction\"]  # built-in template");
     let listed = desk.said(&desk.run(&["profile", "list"]).stdout);
-    let expected = "assets     built-in   Jinja templates from libraries, packs, and a trailing section that cannot be dropped\n\
-                    boundary   built-in   Versioned base, whitelisted instruction files, skill directory; a boundary; git state of the turn\n\
-                    default    built-in   Base, tools, instruction files, skills and environment; volatile facts on the turn carrier\n\
-                    engraving  built-in   A small operator text as system prompt; identity, tools, AGENTS.md and date before the first message\n\
-                    layers     built-in   Base with tools and guidelines, SYSTEM.md, instruction files, skills, date and directory\n\
-                    mine       workspace  One bracket template with variables and conditions\n\
-                    template   built-in   One bracket template with variables and conditions\n";
+    let expected = "assets       built-in   Jinja templates from libraries, packs, and a trailing section that cannot be dropped\n\
+                    boundary     built-in   Versioned base, whitelisted instruction files, skill directory; a boundary; git state of the turn\n\
+                    claude-code  built-in   What Claude Code would read here\n\
+                    codex        built-in   What Codex would read here\n\
+                    copilot      built-in   What GitHub Copilot would read here\n\
+                    cursor       built-in   What Cursor would read here\n\
+                    default      built-in   Base, tools, instruction files, skills and environment; volatile facts on the turn carrier\n\
+                    engraving    built-in   A small operator text as system prompt; identity, tools, AGENTS.md and date before the first message\n\
+                    gemini-cli   built-in   What Gemini CLI would read here\n\
+                    goose        built-in   What goose would read here\n\
+                    layers       built-in   Base with tools and guidelines, SYSTEM.md, instruction files, skills, date and directory\n\
+                    mine         workspace  One bracket template with variables and conditions\n\
+                    opencode     built-in   What opencode would read here\n\
+                    pi           built-in   What pi would read here\n\
+                    template     built-in   One bracket template with variables and conditions\n\
+                    zed          built-in   What Zed would read here\n";
     assert_eq!(listed, expected);
 }
 

@@ -3,17 +3,36 @@
 //! Changing one of these files changes prompts: the corpus pins their bytes.
 
 /// The built-in profiles, by name.
-pub const PROFILES: [(&str, &str); 6] = [
+pub const PROFILES: [(&str, &str); 15] = [
     ("assets", include_str!("../builtin/profiles/assets.toml")),
     ("boundary", include_str!("../builtin/profiles/boundary.toml")),
+    ("claude-code", include_str!("../builtin/profiles/claude-code.toml")),
+    ("codex", include_str!("../builtin/profiles/codex.toml")),
+    ("copilot", include_str!("../builtin/profiles/copilot.toml")),
+    ("cursor", include_str!("../builtin/profiles/cursor.toml")),
     ("default", include_str!("../builtin/profiles/default.toml")),
     ("engraving", include_str!("../builtin/profiles/engraving.toml")),
+    ("gemini-cli", include_str!("../builtin/profiles/gemini-cli.toml")),
+    ("goose", include_str!("../builtin/profiles/goose.toml")),
     ("layers", include_str!("../builtin/profiles/layers.toml")),
+    ("opencode", include_str!("../builtin/profiles/opencode.toml")),
+    ("pi", include_str!("../builtin/profiles/pi.toml")),
     ("template", include_str!("../builtin/profiles/template.toml")),
+    ("zed", include_str!("../builtin/profiles/zed.toml")),
 ];
 
 /// The built-in assets, by reference without the prefix.
-pub const ASSETS: [(&str, &str); 18] = [
+pub const ASSETS: [(&str, &str); 28] = [
+    ("agents/claude-code", include_str!("../builtin/agents/claude-code.md.j2")),
+    ("agents/codex", include_str!("../builtin/agents/codex.md.j2")),
+    ("agents/codex-skills", include_str!("../builtin/agents/codex-skills.md.j2")),
+    ("agents/copilot", include_str!("../builtin/agents/copilot.md.j2")),
+    ("agents/cursor", include_str!("../builtin/agents/cursor.md.j2")),
+    ("agents/gemini-cli", include_str!("../builtin/agents/gemini-cli.md.j2")),
+    ("agents/goose", include_str!("../builtin/agents/goose.md.j2")),
+    ("agents/opencode", include_str!("../builtin/agents/opencode.md.j2")),
+    ("agents/pi", include_str!("../builtin/agents/pi.md.j2")),
+    ("agents/zed", include_str!("../builtin/agents/zed.md.j2")),
     ("boundary/base-v1", include_str!("../builtin/boundary/base-v1.md")),
     ("boundary/instructions", include_str!("../builtin/boundary/instructions.md.j2")),
     ("boundary/project", include_str!("../builtin/boundary/project.md.j2")),

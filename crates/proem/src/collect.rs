@@ -13,6 +13,7 @@ use proem_core::stability::Stability;
 use proem_core::text::Place;
 
 use crate::discover::documents::Document;
+use crate::discover::rules::{Conditional, FoundRules, Piece};
 use crate::discover::skills::{self, Skill};
 use crate::discover::{self, Trail, skill_directory};
 use crate::error::Error;
@@ -32,6 +33,8 @@ pub(crate) const GUIDELINES: &str = "tools:guidelines";
 /// What was found for a section: the variable that its format sees, if there is anything at all.
 pub(crate) struct Collected {
     pub(crate) binding: Option<(&'static str, Binding)>,
+    /// What else its format sees.
+    pub(crate) more: Vec<(&'static str, Binding)>,
     pub(crate) source: Source,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<Considered>,
@@ -129,6 +132,54 @@ pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) ->
     found("documents", documents.iter().map(item).collect(), source, trail)
 }
 
+/// Instruction files in pieces: `path`, `relative`, `kind`, `layer`, `content`, and `begins` and `ends`, which have text
+/// where an entry begins and ends. Files that apply only to some work: `path`, `relative`, `layer`, `patterns`,
+/// `description`. And `cwd`.
+pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd: &str) -> Collected {
+    let field = |name: &str, text: &str, source: &Source, stability: Stability| Field {
+        name: name.into(),
+        text: text.into(),
+        source: source.clone(),
+        stability,
+    };
+    let piece = |piece: &Piece| {
+        let (own, stability) = (discover::file(&piece.path), piece.owner.stability());
+        let flag = |is_set: bool| if is_set { "yes" } else { "" };
+        Item {
+            fields: vec![
+                field("path", &piece.path, &own, stability),
+                field("relative", &piece.relative, &own, stability),
+                field("kind", &piece.kind, &own, stability),
+                field("layer", piece.owner.word(), &own, stability),
+                field("content", &piece.text, &piece.source.source(names.0, names.1), stability),
+                field("begins", flag(piece.begins), &own, stability),
+                field("ends", flag(piece.ends), &own, stability),
+            ],
+        }
+    };
+    let conditional = |one: &Conditional| {
+        let (own, stability) = (discover::file(&one.path), one.owner.stability());
+        Item {
+            fields: vec![
+                field("path", &one.path, &own, stability),
+                field("relative", &one.relative, &own, stability),
+                field("layer", one.owner.word(), &own, stability),
+                field("patterns", &one.patterns, &own, stability),
+                field("description", &one.description, &own, stability),
+            ],
+        }
+    };
+    let is_empty = found.pieces.is_empty() && found.conditional.is_empty();
+    let pieces = items(found.pieces.iter().map(piece).collect(), source.clone(), Stability::Project);
+    let conditional =
+        items(found.conditional.iter().map(conditional).collect(), source.clone(), Stability::Project);
+    let of_cwd = Source::Variable { key: "prompt:cwd".into(), path: None };
+    let cwd = Binding::Text { text: cwd.to_owned(), source: of_cwd, stability: Stability::Session };
+    let Trail { notes, considered, .. } = found.trail.clone();
+    let more = vec![("conditional", conditional), ("cwd", cwd)];
+    Collected { binding: (!is_empty).then_some(("pieces", pieces)), more, source, notes, considered }
+}
+
 /// Skills: `name`, `description`, `location`, and `layer`, which is `global` or `project`.
 pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
     let names: [Arc<str>; 4] = ["name".into(), "description".into(), "location".into(), "layer".into()];
@@ -161,7 +212,7 @@ pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, 
 fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> Collected {
     let Trail { notes, considered, .. } = trail;
     let binding = (!list.is_empty()).then(|| (variable, items(list, source.clone(), Stability::Project)));
-    Collected { binding, source, notes, considered }
+    Collected { binding, more: Vec::new(), source, notes, considered }
 }
 
 /// Collects what a section is about.
@@ -190,21 +241,28 @@ pub(crate) fn collect(
         }
         Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, &policies.own_files),
         // These have rules of their own, and are found by whoever keeps them.
-        Collection::Documents(_) | Collection::Skills(_) | Collection::SkillDirectory(_) => {
-            Ok(nothing("cwd"))
-        }
+        Collection::Documents(_)
+        | Collection::Skills(_)
+        | Collection::SkillDirectory(_)
+        | Collection::Rules(_) => Ok(nothing("cwd")),
     }
 }
 
 fn text_of(variable: &'static str, text: String, source: Source, stability: Stability) -> Collected {
     let binding = Binding::Text { text, source: source.clone(), stability };
-    Collected { binding: Some((variable, binding)), source, notes: Vec::new(), considered: Vec::new() }
+    Collected {
+        binding: Some((variable, binding)),
+        more: Vec::new(),
+        source,
+        notes: Vec::new(),
+        considered: Vec::new(),
+    }
 }
 
 /// Left out because the request says so.
 fn nothing(field: &str) -> Collected {
     let source = Source::Request { field: field.to_owned(), place: None };
-    Collected { binding: None, source, notes: Vec::new(), considered: Vec::new() }
+    Collected { binding: None, more: Vec::new(), source, notes: Vec::new(), considered: Vec::new() }
 }
 
 /// The `AGENTS.md` of the working directory, whole; white space alone counts as none.
@@ -230,7 +288,7 @@ fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
         let source = source.at(Place { line: 1, column: 1 });
         ("agents_md", Binding::Text { text, source, stability: Stability::Project })
     });
-    Collected { binding, source, notes: note.into_iter().collect(), considered }
+    Collected { binding, more: Vec::new(), source, notes: note.into_iter().collect(), considered }
 }
 
 fn resident(
@@ -246,5 +304,5 @@ fn resident(
         let text = residents::lines(&entries);
         ("entries", Binding::Text { text, source: source.clone(), stability: Stability::Project })
     });
-    Ok(Collected { binding, source, notes, considered })
+    Ok(Collected { binding, more: Vec::new(), source, notes, considered })
 }

@@ -9,6 +9,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Trim;
+use super::rules::RulesRecipe;
 
 /// What can be collected. Simple kinds are written as a word, the others as a table with `kind`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Collection {
     Skills(SkillsRecipe),
     /// A directory of skills with hashes of their bodies: the variable `skills`.
     SkillDirectory(SkillDirectoryRecipe),
+    /// Instruction files as another agent reads them: the variables `pieces` and `conditional`.
+    Rules(alloc::boxed::Box<RulesRecipe>),
 }
 
 /// Which instruction files are taken, in the order of the prompt.
@@ -177,6 +180,7 @@ enum Table {
     Documents(DocumentsRecipe),
     Skills(SkillsRecipe),
     SkillDirectory(SkillDirectoryRecipe),
+    Rules(alloc::boxed::Box<RulesRecipe>),
 }
 
 const WORDS: [(&str, Collection); 4] = [
@@ -196,6 +200,7 @@ impl Serialize for Collection {
             Self::Documents(recipe) => Table::Documents(recipe.clone()).serialize(serializer),
             Self::Skills(recipe) => Table::Skills(recipe.clone()).serialize(serializer),
             Self::SkillDirectory(recipe) => Table::SkillDirectory(recipe.clone()).serialize(serializer),
+            Self::Rules(recipe) => Table::Rules(recipe.clone()).serialize(serializer),
         }
     }
 }
@@ -218,12 +223,21 @@ impl<'de> Visitor<'de> for WordOrTable {
     fn visit_str<E: de::Error>(self, word: &str) -> Result<Collection, E> {
         let found = WORDS.into_iter().find(|(known, _)| *known == word);
         found.map(|(_, collection)| collection).ok_or_else(|| match word {
-            "documents" | "skills" | "skill_directory" => {
+            "documents" | "skills" | "skill_directory" | "rules" => {
                 E::custom(format_args!("`{word}` needs rules: write `collect = {{ kind = \"{word}\", … }}`"))
             }
             _ => E::unknown_variant(
                 word,
-                &["scope", "agents_md", "knowledge", "workflows", "documents", "skills", "skill_directory"],
+                &[
+                    "scope",
+                    "agents_md",
+                    "knowledge",
+                    "workflows",
+                    "documents",
+                    "skills",
+                    "skill_directory",
+                    "rules",
+                ],
             ),
         })
     }
@@ -233,6 +247,7 @@ impl<'de> Visitor<'de> for WordOrTable {
             Table::Documents(recipe) => Collection::Documents(recipe),
             Table::Skills(recipe) => Collection::Skills(recipe),
             Table::SkillDirectory(recipe) => Collection::SkillDirectory(recipe),
+            Table::Rules(recipe) => Collection::Rules(recipe),
         })
     }
 }

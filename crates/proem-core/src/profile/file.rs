@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use serde::Deserialize;
 
 use super::{
-    AppendFiles, CarrierRecipe, Collection, Compaction, FilesRecipe, GivenField, GuidelineRecipe,
-    ProfileError, Reason, SlotsRecipe, Syntax, Trim,
+    AgentRecipe, AppendFiles, CarrierRecipe, Collection, Compaction, FilesRecipe, GivenField,
+    GuidelineRecipe, ProfileError, Reason, SlotsRecipe, Syntax, Trim,
 };
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
@@ -20,6 +20,7 @@ use crate::stability::Stability;
 pub struct ProfileFile {
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
+    pub(super) agent: Option<AgentRecipe>,
     pub(super) extends: Option<String>,
     pub(super) rebuild: Option<Vec<Reason>>,
     pub(super) compaction: Option<Compaction>,

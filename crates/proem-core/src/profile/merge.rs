@@ -48,6 +48,7 @@ impl Merge {
         let Layer { origin, file } = layer;
         let mut keys = self.keys.take().unwrap_or_default();
         self.key(&mut keys.description, file.description, "description", &origin);
+        self.key(&mut keys.agent, file.agent, "agent", &origin);
         self.key(&mut keys.rebuild, file.rebuild, "rebuild", &origin);
         self.key(&mut keys.compaction, file.compaction, "compaction", &origin);
         self.key(&mut keys.bracket.unknown_type, file.bracket.unknown_type, "bracket.unknown_type", &origin);
@@ -197,6 +198,7 @@ impl Merge {
         Ok(Profile {
             name: name.to_owned(),
             description: keys.description.unwrap_or_default(),
+            agent: keys.agent,
             rebuild: keys.rebuild.unwrap_or_default(),
             compaction: keys.compaction.unwrap_or(Compaction::Aligned),
             bracket: Policies {

@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod merge;
 mod places;
+pub mod rules;
 mod show;
 mod slots;
 mod tools;
@@ -31,6 +32,7 @@ pub use collection::{
 pub use error::ProfileError;
 pub use file::{ProfileFile, parse};
 pub use merge::{Layer, resolve};
+pub use rules::{AgentRecipe, KnownBy, RulesRecipe};
 pub use slots::SlotsRecipe;
 pub use tools::{GuidelineRecipe, ToolsRecipe};
 
@@ -41,6 +43,8 @@ pub struct Profile {
     pub name: String,
     /// What it is for, in one line.
     pub description: String,
+    /// The agent that it stands in for.
+    pub agent: Option<AgentRecipe>,
     /// The reasons for which a frozen prompt is built anew.
     pub rebuild: Vec<Reason>,
     /// How the summarising call of a compaction is made.

@@ -26,6 +26,9 @@ pub(super) fn settle(
         Content::Collected(Collection::Skills(recipe)) => {
             paths.extend(recipe.directories.iter_mut().map(|directory| &mut directory.path));
         }
+        Content::Collected(Collection::Rules(recipe)) => {
+            paths.extend(recipe.places.iter_mut().filter_map(|place| place.dir.as_mut()));
+        }
         _ => {}
     }
     for path in paths {

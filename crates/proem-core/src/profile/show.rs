@@ -17,6 +17,9 @@ impl Profile {
         let mut page = Page { profile: self, text: String::new() };
         page.line("name", "name", &self.name);
         page.line("description", "description", &self.description);
+        if let Some(agent) = &self.agent {
+            page.line("agent", "agent", agent);
+        }
         page.line("rebuild", "rebuild", &self.rebuild);
         page.line("compaction", "compaction", &self.compaction);
         page.line("append", "append", &self.append);

@@ -4,6 +4,7 @@
 pub(crate) mod documents;
 pub(crate) mod instead;
 mod places;
+pub(crate) mod rules;
 pub(crate) mod skill_directory;
 pub(crate) mod skills;
 
@@ -90,6 +91,7 @@ pub(crate) struct Discovered {
     pub(crate) instead: BTreeMap<String, (Vec<instead::FileText>, Trail)>,
     pub(crate) documents: BTreeMap<String, (Vec<documents::Document>, Trail)>,
     pub(crate) skills: BTreeMap<String, skills::Found>,
+    pub(crate) rules: BTreeMap<String, rules::FoundRules>,
     pub(crate) skill_directories: BTreeMap<String, (Vec<skill_directory::Line>, Trail)>,
 }
 

@@ -22,6 +22,12 @@ use repository::Repository;
 pub use revision::Revision;
 use shadow::Shadow;
 
+/// Tells whether a directory is the top of a working tree that git takes for one.
+pub(crate) fn is_repository_root(folder: &Path) -> bool {
+    folder.join(".git").symlink_metadata().is_ok()
+        && repository::find(folder).is_ok_and(|found| found.worktree == folder)
+}
+
 /// Git facts about one directory. Each thing is looked at once, when it is first asked for.
 pub(crate) struct Git {
     cwd: PathBuf,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proem_core::profile::{
-    Collection, DocumentsRecipe, SectionRecipe, SkillDirectoryRecipe, SkillsRecipe, Unreadable,
+    Collection, DocumentsRecipe, RulesRecipe, SectionRecipe, SkillDirectoryRecipe, SkillsRecipe, Unreadable,
 };
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
@@ -11,7 +11,7 @@ use proem_core::source::Source;
 use super::Builder;
 use crate::catalog::Entry;
 use crate::collect::{self, Collected};
-use crate::discover::{documents, skill_directory, skills};
+use crate::discover::{documents, rules, skill_directory, skills};
 use crate::error::Error;
 use crate::jinja::{Asset, Context};
 use crate::render::{self, Job};
@@ -24,10 +24,11 @@ impl Builder<'_> {
         what: &Collection,
         recipe: &SectionRecipe,
     ) -> Result<(Option<Rendered>, Source), Error> {
-        let Collected { binding, source, notes, considered } = match what {
+        let Collected { binding, more, source, notes, considered } = match what {
             Collection::Documents(documents) => self.documents(documents, &recipe.id)?,
             Collection::Skills(skills) => self.skills(skills, &recipe.id),
             Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
+            Collection::Rules(rules) => self.instruction_rules(rules, &recipe.id)?,
             _ => collect::collect(what, self.sources.request, self.workspace, &self.policies())?,
         };
         self.notes.extend(notes);
@@ -36,6 +37,7 @@ impl Builder<'_> {
         let (name, asset, author) = self.format(recipe)?;
         let Some((variable, binding)) = binding else { return Ok((None, source)) };
         let mut bindings = BTreeMap::from([(variable.to_owned(), binding)]);
+        bindings.extend(more.into_iter().map(|(name, binding)| (name.to_owned(), binding)));
         let texts = collect::texts(self.sources.profile);
         bindings.extend(texts.map(|texts| ("texts".to_owned(), texts)));
         let context = Context { bindings, aliases: self.options.aliases.clone(), ..Context::default() };
@@ -58,6 +60,24 @@ impl Builder<'_> {
             return Err(Error::Instructions { path: path.clone(), why: why.clone() });
         }
         Ok(collect::documents(documents, source, trail.clone()))
+    }
+
+    fn instruction_rules(&mut self, recipe: &RulesRecipe, section: &str) -> Result<Collected, Error> {
+        let (policy, has_project) = (self.policies().instructions, self.has_project());
+        let source = self.rules(section);
+        if !self.discovered.rules.contains_key(section) {
+            let found = rules::find(recipe, &self.places, &policy, has_project);
+            let found = found.map_err(|why| {
+                let message =
+                    format!("section `{section}` of the profile `{}`: {why}", self.sources.profile.name);
+                Error::usage(message, "correct the profile; `proem profile show` says which file has the key")
+            })?;
+            self.discovered.rules.insert(section.to_owned(), found);
+        }
+        let found = self.discovered.rules.get(section).cloned().unwrap_or_default();
+        let cwd = self.places.cwd().canonicalize().unwrap_or_else(|_| self.places.cwd().to_owned());
+        let names = (self.sources.profile.name.as_str(), section);
+        Ok(collect::rules(&found, source, names, &cwd.to_string_lossy()))
     }
 
     fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> Collected {

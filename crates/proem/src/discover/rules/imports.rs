@@ -1,0 +1,407 @@
+//! Files that name others, which come with them.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::Outcome;
+use proem_core::fact::Absence;
+use proem_core::limit::DOCUMENTS_BYTES_MAX;
+use proem_core::note::{Code as NoteCode, Note, Severity};
+use proem_core::profile::rules::{
+    Code, ImportPut, ImportsRecipe, Inside, Once, RulePlace, RuleTrim, RulesRecipe,
+};
+use proem_core::text::{Place, Places};
+use regex::Regex;
+
+use super::walk::Folders;
+use super::{Piece, PieceSource, Taken, joined, text};
+use crate::discover::{Trail, file};
+use crate::file::{Found, ReadPolicy, read_head, shown};
+
+/// Most text that imports of one file may bring.
+const INSERTED_BYTES_MAX: usize = 1 << 20;
+/// Most references of one file that are looked at, whatever the recipe says.
+const REFERENCES_MAX: usize = 1_000;
+
+/// The rules of imports, ready for use.
+pub(super) struct Importer<'r> {
+    recipe: &'r ImportsRecipe,
+    reference: Regex,
+}
+
+/// What one file's imports depend on.
+pub(super) struct Job<'j> {
+    pub(super) policy: &'j ReadPolicy,
+    /// The directory that imported files must lie in; `None` means any.
+    pub(super) inside: Option<PathBuf>,
+    /// The files that are in the prompt.
+    pub(super) known: Vec<PathBuf>,
+    pub(super) home: Option<PathBuf>,
+    pub(super) recipe: &'j RulesRecipe,
+    pub(super) trim: RuleTrim,
+}
+
+/// What came of a reference.
+enum Followed {
+    File(Box<Import>),
+    /// These words stand for it.
+    Words(String, &'static str),
+    /// It stays as it is.
+    Nothing,
+}
+
+/// A file that is brought in.
+struct Import {
+    /// The path as it was written.
+    named: String,
+    found: Found,
+    real: PathBuf,
+}
+
+/// How far an import has come.
+struct Run<'r> {
+    job: &'r Job<'r>,
+    /// Files on the way, by real path.
+    chain: Vec<PathBuf>,
+    /// Files that were brought in.
+    brought: Vec<PathBuf>,
+    references: usize,
+    bytes: usize,
+    entries: Vec<Taken>,
+    trail: &'r mut Trail,
+}
+
+impl<'r> Importer<'r> {
+    pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
+        let reference = Regex::new(&recipe.reference)
+            .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
+        if reference.captures_len() < 2 {
+            return Err("`imports.reference` has no group for the path".into());
+        }
+        Ok(Self { recipe, reference })
+    }
+
+    /// What must hold the files that a file imports.
+    pub(super) fn boundary(&self, place: &RulePlace, path: &Path, folders: &Folders) -> Option<PathBuf> {
+        let inside = match place.inside.unwrap_or(self.recipe.inside) {
+            Inside::Anywhere => return None,
+            Inside::Cwd => folders.cwd().to_owned(),
+            Inside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
+            Inside::Root => folders.root_of(path),
+        };
+        Some(inside.canonicalize().unwrap_or(inside))
+    }
+
+    /// Follows the references of the first file; those that become files of their own are added behind it.
+    pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail) {
+        let Some(first) = taken.first_mut() else { return };
+        let Some(whole) = first.pieces.pop() else { return };
+        let chain = match self.recipe.once {
+            Once::Chain => Vec::new(),
+            Once::File | Once::Prompt => vec![first.real.clone()],
+        };
+        let mut run = Run {
+            trail,
+            job,
+            chain,
+            brought: vec![first.real.clone()],
+            references: 0,
+            bytes: 0,
+            entries: Vec::new(),
+        };
+        let mut pieces = self.expanded(&whole, &first.real, 0, &mut run);
+        ends(&mut pieces, job.trim, self.recipe.put != ImportPut::AsFile);
+        first.pieces = pieces;
+        taken.append(&mut run.entries);
+    }
+
+    /// The pieces of a text with its references followed.
+    fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+        let is_too_large = self.recipe.text_bytes_max.is_some_and(|most| piece.text.len() > most);
+        if depth >= self.recipe.depth_max || is_too_large {
+            return vec![piece.clone()];
+        }
+        let code = code(&piece.text, &self.recipe.code);
+        let (mut pieces, mut end) = (Vec::new(), 0);
+        for found in self.reference.captures_iter(&piece.text) {
+            let Some(group) = found.get(1) else { continue };
+            let at = group.start().saturating_sub(1);
+            if code.iter().any(|region| region.contains(&at)) || at < end {
+                continue;
+            }
+            run.references += 1;
+            if run.references > self.recipe.references_max.unwrap_or(REFERENCES_MAX).min(REFERENCES_MAX) {
+                break;
+            }
+            let named = self.plain(group.as_str());
+            match self.follow(&named, path, run) {
+                Followed::Nothing => {}
+                Followed::Words(words, key) => {
+                    pieces.push(cut(piece, end..at));
+                    end = group.end();
+                    pieces.push(said(piece, words, key));
+                }
+                Followed::File(import) => {
+                    let is_instead = self.recipe.put == ImportPut::Instead;
+                    if self.recipe.put != ImportPut::AsFile {
+                        pieces.push(cut(piece, end..if is_instead { at } else { group.end() }));
+                        end = group.end();
+                    }
+                    pieces.extend(self.bring(&import, piece, depth, run));
+                }
+            }
+        }
+        pieces.push(cut(piece, end..piece.text.len()));
+        pieces.retain(|piece| !piece.text.is_empty());
+        if pieces.is_empty() {
+            pieces.push(cut(piece, 0..0));
+        }
+        pieces
+    }
+
+    /// The path without what belongs to the way it is written.
+    fn plain(&self, named: &str) -> String {
+        let named = if self.recipe.fragment { named.split('#').next().unwrap_or(named) } else { named };
+        if self.recipe.escapes { named.replace("\\ ", " ") } else { named.to_owned() }
+    }
+
+    /// The pieces that a file brings in; as a file of its own it brings none.
+    fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+        let Import { named, found, real } = import;
+        let path = shown(real);
+        let raw = found.bytes.clone();
+        let whole = String::from_utf8_lossy(&found.bytes).into_owned();
+        let is_entry = self.recipe.put == ImportPut::AsFile;
+        let (mut text, start) = if is_entry {
+            text::treated(&whole, run.job.recipe, run.job.trim)
+        } else {
+            text::treated(&whole, &without_front_matter(run.job.recipe), RuleTrim::None)
+        };
+        if self.recipe.trim_end {
+            text.truncate(text.trim_end().len());
+        }
+        run.bytes += text.len();
+        if run.bytes > INSERTED_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+            return Vec::new();
+        }
+        run.trail.consider(&path, Outcome::Used, None);
+        run.brought.push(real.clone());
+        let source = PieceSource::File(path.clone(), start);
+        let (own_path, relative) =
+            if is_entry { (path.clone(), path.clone()) } else { (by.path.clone(), by.relative.clone()) };
+        let piece =
+            Piece { path: own_path, relative, text, source, begins: is_entry, ends: is_entry, ..by.clone() };
+        if is_entry {
+            // It stands before those that it brings in itself.
+            let index = run.entries.len();
+            let is_empty = piece.text.is_empty();
+            run.entries.push(Taken {
+                path,
+                real: real.clone(),
+                identity: found.identity,
+                raw,
+                pieces: vec![piece.clone()],
+            });
+            run.chain.push(real.clone());
+            let own = self.expanded(&piece, real, depth + 1, run);
+            run.chain.pop();
+            run.entries[index].pieces = if is_empty { Vec::new() } else { own };
+            return Vec::new();
+        }
+        let mut pieces = vec![said(by, words(&self.recipe.before, named, real), "before")];
+        run.chain.push(real.clone());
+        pieces.extend(self.expanded(&piece, real, depth + 1, run));
+        run.chain.pop();
+        pieces.push(said(by, words(&self.recipe.after, named, real), "after"));
+        pieces
+    }
+
+    fn follow(&self, named: &str, by: &Path, run: &mut Run<'_>) -> Followed {
+        let folder = by.parent().unwrap_or(by);
+        let wanted = self.wanted(named, folder, run.job.home.as_deref());
+        let words = |template: &Option<String>, real: &Path, key: &'static str| match template {
+            Some(text) => Followed::Words(words(text, named, real), key),
+            None => Followed::Nothing,
+        };
+        let Some(wanted) = wanted else {
+            dropped(run.trail, named, by, "such a path is not followed");
+            return words(&self.recipe.outside, Path::new(named), "outside");
+        };
+        let is_refused = self.recipe.not_endings.iter().any(|ending| named.ends_with(ending.as_str()));
+        if is_refused || (self.recipe.not_ignored && is_ignored(&wanted, run.job.inside.as_deref())) {
+            dropped(run.trail, named, by, "such a file is not imported");
+            return Followed::Nothing;
+        }
+        let real = wanted.canonicalize().unwrap_or_else(|_| wanted.clone());
+        if run.job.inside.as_ref().is_some_and(|inside| !real.starts_with(inside)) {
+            dropped(run.trail, named, by, "it lies outside of what may be imported");
+            return words(&self.recipe.outside, &real, "outside");
+        }
+        let known = match self.recipe.once {
+            Once::Chain => run.chain.contains(&real),
+            Once::File => run.brought.contains(&real),
+            Once::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
+        };
+        match read_head(&wanted, run.job.policy, DOCUMENTS_BYTES_MAX) {
+            Ok(_) if known => words(&self.recipe.known, &real, "known"),
+            Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
+            Err(Absence::IsADirectory) => words(&self.recipe.directory, &wanted, "directory"),
+            Err(why) => {
+                dropped(run.trail, named, by, &why.to_string());
+                words(&self.recipe.missing, &wanted, "missing")
+            }
+        }
+    }
+
+    /// The path that a reference means, if such a one may be named.
+    fn wanted(&self, named: &str, folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
+        if let Some(rest) = named.strip_prefix("~/") {
+            return home.filter(|_| self.recipe.home).map(|home| joined(home, rest));
+        }
+        if named.contains("://") || (named.starts_with('/') && !self.recipe.absolute) {
+            return None;
+        }
+        Some(joined(folder, named))
+    }
+}
+
+/// Words of the recipe about a file.
+fn words(template: &str, named: &str, real: &Path) -> String {
+    template.replace("{path}", named).replace("{real}", &real.to_string_lossy())
+}
+
+/// Front matter of an import stays where it is put in place.
+fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
+    RulesRecipe { remove: Vec::new(), ..recipe.clone() }
+}
+
+fn dropped(trail: &mut Trail, named: &str, by: &Path, why: &str) {
+    let by = shown(by);
+    let message = format!("`@{named}` is not imported: {why}");
+    let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
+    if !trail.notes.contains(&note) {
+        trail.notes.push(note);
+    }
+}
+
+/// Tells whether git ignores a file, by the ignore files between the root and it.
+fn is_ignored(path: &Path, root: Option<&Path>) -> bool {
+    let Some(root) = root else { return false };
+    if path.components().any(|part| part.as_os_str() == ".git") {
+        return true;
+    }
+    let folders: Vec<&Path> =
+        path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
+    let mut is_ignored = false;
+    for folder in folders.into_iter().rev() {
+        let (rules, _) = ignore::gitignore::Gitignore::new(folder.join(".gitignore"));
+        let matched = rules.matched_path_or_any_parents(path, false);
+        is_ignored = if matched.is_ignore() { true } else { is_ignored && !matched.is_whitelist() };
+    }
+    is_ignored
+}
+
+/// A part of a piece, which begins where it begins in the file.
+fn cut(piece: &Piece, bytes: Range<usize>) -> Piece {
+    let source = match &piece.source {
+        PieceSource::File(path, start) => {
+            let inside = Places::new(&piece.text).at(bytes.start);
+            let column = if inside.line == 1 { start.column + inside.column - 1 } else { inside.column };
+            PieceSource::File(path.clone(), Place { line: start.line + inside.line - 1, column })
+        }
+        words @ PieceSource::Words(_) => words.clone(),
+    };
+    let text = piece.text.get(bytes).unwrap_or_default().to_owned();
+    Piece { text, source, begins: false, ends: false, ..piece.clone() }
+}
+
+/// Words of the profile inside a piece.
+fn said(piece: &Piece, text: String, key: &'static str) -> Piece {
+    Piece { text, source: PieceSource::Words(key), begins: false, ends: false, ..piece.clone() }
+}
+
+/// Marks the first and the last piece of an entry, and trims what imports left at its ends.
+fn ends(pieces: &mut Vec<Piece>, trim: RuleTrim, is_joined: bool) {
+    if is_joined {
+        while pieces.len() > 1
+            && pieces.last().is_some_and(|piece| text::trimmed(&piece.text, trim).0.is_empty())
+        {
+            pieces.pop();
+        }
+        if let Some(last) = pieces.last_mut() {
+            let (_, cut) = text::trimmed(&last.text, trim);
+            let kept = cut + text::trimmed(&last.text, trim).0.len();
+            last.text.truncate(kept);
+        }
+    }
+    if let Some(first) = pieces.first_mut() {
+        first.begins = true;
+    }
+    if let Some(last) = pieces.last_mut() {
+        last.ends = true;
+    }
+}
+
+/// The bytes in which a reference is none.
+fn code(text: &str, kinds: &[Code]) -> Vec<Range<usize>> {
+    let mut regions = Vec::new();
+    if kinds.contains(&Code::Fences) || kinds.contains(&Code::Indented) {
+        lines(text, kinds, &mut regions);
+    }
+    if kinds.contains(&Code::Backticks) || kinds.contains(&Code::Spans) {
+        let is_across = kinds.contains(&Code::Backticks);
+        backticks(text, is_across, &mut regions);
+    }
+    regions
+}
+
+/// Fenced and indented blocks.
+fn lines(text: &str, kinds: &[Code], regions: &mut Vec<Range<usize>>) {
+    let (mut start, mut open, mut is_after_blank) = (0, None, true);
+    for line in text.split_inclusive('\n') {
+        let plain = line.trim_start_matches(' ');
+        let indent = line.len() - plain.len();
+        let is_fence =
+            kinds.contains(&Code::Fences) && (plain.starts_with("```") || plain.starts_with("~~~"));
+        if is_fence && indent < 4 {
+            match open.take() {
+                Some(begin) => regions.push(begin..start + line.len()),
+                None => open = Some(start),
+            }
+        } else if open.is_none() && kinds.contains(&Code::Indented) && is_after_blank {
+            let is_code = (indent >= 4 || line.starts_with('\t')) && !line.trim().is_empty();
+            regions.extend(is_code.then(|| start..start + line.len()));
+            is_after_blank = is_code || line.trim().is_empty();
+            start += line.len();
+            continue;
+        }
+        is_after_blank = line.trim().is_empty();
+        start += line.len();
+    }
+    regions.extend(open.map(|begin| begin..text.len()));
+}
+
+/// Text between equal runs of backticks; not across blank lines unless that is said.
+fn backticks(text: &str, is_across: bool, regions: &mut Vec<Range<usize>>) {
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find('`')).map(|at| from + at) {
+        let run = text.get(at..).unwrap_or_default().bytes().take_while(|byte| *byte == b'`').count();
+        let lengths = if is_across { (1..=run).rev().collect::<Vec<_>>() } else { vec![run] };
+        let closing = lengths.into_iter().find_map(|length| {
+            let behind = at + length;
+            let rest = text.get(behind..)?;
+            let limit = if is_across { rest.len() } else { rest.find("\n\n").unwrap_or(rest.len()) };
+            let ticks = "`".repeat(length);
+            let end = rest.get(..limit)?.find(&ticks)?;
+            Some(behind + end + length)
+        });
+        match closing {
+            Some(end) => {
+                regions.push(at..end);
+                from = end;
+            }
+            None => from = at + run,
+        }
+    }
+}

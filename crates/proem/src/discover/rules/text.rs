@@ -1,0 +1,78 @@
+//! What becomes of the text of a file: what is removed, and what is trimmed.
+
+use proem_core::profile::rules::{Removed, RuleTrim, RulesRecipe};
+use proem_core::text::{Place, Places, is_javascript_space};
+
+/// The text as the recipe wants it, and where in the file it begins.
+pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (String, Place) {
+    let mut rest = text;
+    if recipe.remove.contains(&Removed::ByteOrderMark) {
+        rest = rest.strip_prefix('\u{FEFF}').unwrap_or(rest);
+    }
+    if recipe.remove.contains(&Removed::FrontMatter) {
+        rest = without_front_matter(rest);
+    }
+    let start = text.len() - rest.len();
+    let has_comments = !recipe.remove.contains(&Removed::Comments);
+    let without = if has_comments { rest.to_owned() } else { without_comments(rest) };
+    let (trimmed, cut) = trimmed(&without, trim);
+    (trimmed.to_owned(), Places::new(text).at(start + cut))
+}
+
+/// The text without white space at its ends, and how many bytes went from the beginning.
+pub(super) fn trimmed(text: &str, trim: RuleTrim) -> (&str, usize) {
+    let is_space: fn(char) -> bool = match trim {
+        RuleTrim::None => |_| false,
+        RuleTrim::Unicode => char::is_whitespace,
+        RuleTrim::Javascript => is_javascript_space,
+    };
+    let rest = text.trim_start_matches(is_space);
+    (rest.trim_end_matches(is_space), text.len() - rest.len())
+}
+
+/// The text behind front matter that begins with the first byte; one that is never closed is text.
+fn without_front_matter(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r', ' '])) else {
+        return text;
+    };
+    let mut passed = text.len() - rest.len();
+    let first = rest.split_inclusive('\n').next().unwrap_or_default();
+    passed += first.len();
+    for line in text.get(passed..).unwrap_or_default().split_inclusive('\n') {
+        passed += line.len();
+        if line.trim_end() == "---" {
+            return text.get(passed..).unwrap_or_default();
+        }
+    }
+    text
+}
+
+/// The text without comments that begin a block of HTML: at the start of a line behind a blank one or another block, and
+/// not in code.
+fn without_comments(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    let (mut fence, mut is_paragraph) = (None, false);
+    while !rest.is_empty() {
+        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let plain = line.trim();
+        let mark = ["```", "~~~"].into_iter().find(|mark| plain.starts_with(mark));
+        let is_block = fence.is_none() && mark.is_none() && indent < 4 && !is_paragraph;
+        if let Some(end) = rest.find("-->").filter(|_| is_block && plain.starts_with("<!--")) {
+            let after = rest.get(end + 3..).unwrap_or_default();
+            let is_alone = after.lines().next().unwrap_or_default().trim().is_empty();
+            let next = after.trim_start_matches([' ', '\t']).trim_start_matches(['\n', '\r']);
+            rest = if is_alone { next } else { after };
+            continue;
+        }
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        is_paragraph = fence.is_none() && !plain.is_empty() && !plain.starts_with('#');
+        kept.push_str(line);
+        rest = rest.get(line.len()..).unwrap_or_default();
+    }
+    kept
+}
