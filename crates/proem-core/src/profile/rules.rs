@@ -39,6 +39,9 @@ pub struct RulesRecipe {
     /// When two files are one.
     #[serde(default)]
     pub twins: Twins,
+    /// Whether a link that leads out of the project, or of a place of the user's, is not followed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_links_out: bool,
     /// In which order the files of places with `sorted` stand.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sorted: bool,
@@ -258,6 +261,9 @@ pub struct ImportsRecipe {
     /// Whether a path from `~` on may be named.
     #[serde(default, skip_serializing_if = "is_false")]
     pub home: bool,
+    /// Whether paths start at the link that led to a file, not at the file itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub from_link: bool,
     /// Whether a backslash before a space belongs to the path.
     #[serde(default, skip_serializing_if = "is_false")]
     pub escapes: bool,
@@ -326,6 +332,8 @@ pub enum Code {
     Fences,
     /// Lines that are indented by four spaces behind a blank one.
     Indented,
+    /// Comments of HTML.
+    Comments,
 }
 
 /// What must hold an imported file.

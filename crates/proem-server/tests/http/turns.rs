@@ -118,10 +118,16 @@ fn a_miss_is_judged_by_what_is_known() {
     assert_eq!((&miss["verdict"], &miss["reason"]), (&json!("ours"), &json!("system_changed")));
     assert!(miss["why"].as_str().unwrap().contains("AGENTS.md was edited"), "{miss}");
     assert_eq!(call(0, 7200, json!({}))["verdict"], "unknown", "what was sent is not known");
-    let other = json!({ "request": { "model": model, "system": "something else", "messages": [] } });
-    assert_eq!(call(0, 7200, other)["reason"], "system_changed");
+    let sent = |system: &str| json!({ "request": { "model": model, "system": system, "messages": [] } });
+    assert_eq!(
+        call(0, 7200, sent("something else"))["verdict"],
+        "unknown",
+        "what was sent before is not known"
+    );
+    let frozen = server.ask(&Call::get("/conversations/c")).system();
+    assert_eq!(call(0, 7200, sent(&frozen))["reason"], "system_changed");
     let all = done(&server, &Call::get("/conversations/c/calls"));
-    assert_eq!(all["calls"].as_array().unwrap().len(), 5);
+    assert_eq!(all["calls"].as_array().unwrap().len(), 6);
     let bad = server.ask(&Call::json("POST", "/conversations/c/calls", &json!({ "usage": {} })));
     assert_eq!((bad.status, bad.code()), (400, "bad_request".into()));
     let none = server.ask(&Call::json("POST", "/conversations/d/calls", &json!({ "usage": {} })));

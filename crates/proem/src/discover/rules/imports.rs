@@ -8,7 +8,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code as NoteCode, Note, Severity};
 use proem_core::profile::rules::{
-    Code, ImportPut, ImportsRecipe, Inside, Once, RulePlace, RuleTrim, RulesRecipe,
+    Code, ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
 };
 use proem_core::text::{Place, Places};
 use regex::Regex;
@@ -109,7 +109,8 @@ impl<'r> Importer<'r> {
             bytes: 0,
             entries: Vec::new(),
         };
-        let mut pieces = self.expanded(&whole, &first.real, 0, &mut run);
+        let base = if self.recipe.from_link { PathBuf::from(&first.path) } else { first.real.clone() };
+        let mut pieces = self.expanded(&whole, &base, 0, &mut run);
         ends(&mut pieces, job.trim, self.recipe.put != ImportPut::AsFile);
         first.pieces = pieces;
         taken.append(&mut run.entries);
@@ -137,7 +138,8 @@ impl<'r> Importer<'r> {
             match self.follow(&named, path, run) {
                 Followed::Nothing => {}
                 Followed::Words(words, key) => {
-                    pieces.push(cut(piece, end..at));
+                    let is_behind = self.recipe.put == ImportPut::Behind;
+                    pieces.push(cut(piece, end..if is_behind { group.end() } else { at }));
                     end = group.end();
                     pieces.push(said(piece, words, key));
                 }
@@ -206,7 +208,9 @@ impl<'r> Importer<'r> {
             run.chain.push(real.clone());
             let own = self.expanded(&piece, real, depth + 1, run);
             run.chain.pop();
-            run.entries[index].pieces = if is_empty { Vec::new() } else { own };
+            let mut own = if is_empty { Vec::new() } else { own };
+            ends(&mut own, run.job.trim, false);
+            run.entries[index].pieces = own;
             return Vec::new();
         }
         let mut pieces = vec![said(by, words(&self.recipe.before, named, real), "before")];
@@ -273,7 +277,8 @@ fn words(template: &str, named: &str, real: &Path) -> String {
 
 /// Front matter of an import stays where it is put in place.
 fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
-    RulesRecipe { remove: Vec::new(), ..recipe.clone() }
+    let remove = recipe.remove.iter().copied().filter(|removed| *removed == Removed::ByteOrderMark).collect();
+    RulesRecipe { remove, ..recipe.clone() }
 }
 
 fn dropped(trail: &mut Trail, named: &str, by: &Path, why: &str) {
@@ -352,6 +357,15 @@ fn code(text: &str, kinds: &[Code]) -> Vec<Range<usize>> {
     if kinds.contains(&Code::Backticks) || kinds.contains(&Code::Spans) {
         let is_across = kinds.contains(&Code::Backticks);
         backticks(text, is_across, &mut regions);
+    }
+    if kinds.contains(&Code::Comments) {
+        let mut from = 0;
+        while let Some(start) = text.get(from..).and_then(|rest| rest.find("<!--")).map(|at| from + at) {
+            let end =
+                text.get(start..).and_then(|rest| rest.find("-->")).map_or(text.len(), |at| start + at + 3);
+            regions.push(start..end);
+            from = end;
+        }
     }
     regions
 }

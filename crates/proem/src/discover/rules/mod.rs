@@ -256,6 +256,10 @@ impl Search<'_> {
         if found.size > most as u64 {
             return self.too_large(&shown, most);
         }
+        if self.recipe.no_links_out && self.leads_out(place, &path, &found.real) {
+            let why = "a link that leads out of what may be read".to_owned();
+            return self.found.trail.consider(&shown, Outcome::Refused, Some(why));
+        }
         if let Some(known) = self.twin(&shown, &found) {
             return self.found.trail.consider(&shown, Outcome::Duplicate, Some(format!("of {known}")));
         }
@@ -295,6 +299,15 @@ impl Search<'_> {
         }
         self.bytes += taken.iter().flat_map(|one| &one.pieces).map(|piece| piece.text.len()).sum::<usize>();
         self.taken.append(&mut taken);
+    }
+
+    /// Tells whether a link led out of the project, or out of the folder of the user's that has it.
+    fn leads_out(&self, place: &RulePlace, path: &Path, real: &Path) -> bool {
+        let inside = match place.dir {
+            Some(_) => path.parent().unwrap_or(path).to_owned(),
+            None => self.folders.root_of(path),
+        };
+        !real.starts_with(inside.canonicalize().unwrap_or(inside))
     }
 
     fn piece(&self, shown: &str, rule: &RuleFile, owner: Owner, (text, start): (String, Place)) -> Piece {

@@ -47,17 +47,16 @@ fn without_front_matter(text: &str) -> &str {
     text
 }
 
-/// The text without comments that begin a block of HTML: at the start of a line behind a blank one or another block, and
-/// not in code.
+/// The text without comments that begin a block of HTML: at the start of a line, and not in code.
 fn without_comments(text: &str) -> String {
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
-    let (mut fence, mut is_paragraph) = (None, false);
+    let mut fence = None;
     while !rest.is_empty() {
         let line = rest.split_inclusive('\n').next().unwrap_or_default();
         let indent = line.len() - line.trim_start_matches(' ').len();
         let plain = line.trim();
         let mark = ["```", "~~~"].into_iter().find(|mark| plain.starts_with(mark));
-        let is_block = fence.is_none() && mark.is_none() && indent < 4 && !is_paragraph;
+        let is_block = fence.is_none() && mark.is_none() && indent < 4;
         if let Some(end) = rest.find("-->").filter(|_| is_block && plain.starts_with("<!--")) {
             let after = rest.get(end + 3..).unwrap_or_default();
             let is_alone = after.lines().next().unwrap_or_default().trim().is_empty();
@@ -70,7 +69,6 @@ fn without_comments(text: &str) -> String {
             (Some(open), Some(mark)) if open == mark => fence = None,
             _ => {}
         }
-        is_paragraph = fence.is_none() && !plain.is_empty() && !plain.starts_with('#');
         kept.push_str(line);
         rest = rest.get(line.len()..).unwrap_or_default();
     }
