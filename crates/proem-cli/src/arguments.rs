@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Compare what a provider read from its cache with what it should have read, and say whose doing a miss is
     Evidence(Evidence),
+    /// Show what each agent (Codex, Claude Code, Gemini CLI, …) would read here, and what it would not
+    Compat(Compat),
     /// Show everything that the model sees in one turn: system prompt, messages, tools
     Turn(TurnCommand),
     /// Follow a conversation through a provider's cache: what is read, written, and paid in full
@@ -217,6 +219,9 @@ pub(crate) struct Check {
     /// Also build under another clock, zone, locale, order of folders, home and environment, and name what moved
     #[arg(long)]
     pub(crate) determinism: bool,
+    /// Also look as these agents would, separated by commas; `all` for every one
+    #[arg(long = "as", value_name = "NAMES")]
+    pub(crate) agents: Option<String>,
     /// List the codes, and what each is about
     #[arg(long, exclusive = true)]
     pub(crate) codes: bool,
@@ -285,6 +290,25 @@ pub(crate) struct Drift {
     /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// What agents would see.
+#[derive(Debug, Args)]
+pub(crate) struct Compat {
+    /// File: which agents read it, and which never will
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "diff")]
+    pub(crate) file: Option<PathBuf>,
+    /// Agents, separated by commas [default: all that there are profiles of]
+    #[arg(long = "as", value_name = "NAMES", conflicts_with = "diff")]
+    pub(crate) agents: Vec<String>,
+    /// Two agents whose texts are compared, file by file
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    pub(crate) diff: Option<Vec<String>>,
+    #[command(flatten)]
+    pub(crate) request: RequestFlags,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,

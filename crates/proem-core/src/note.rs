@@ -132,11 +132,13 @@ pub enum Code {
     NotDeterministic,
     /// An allowance that nothing needs.
     UnusedAllow,
+    /// Some agents read a file, and others do not.
+    AgentsDiffer,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -184,6 +186,7 @@ impl Code {
         Self::LineEndings,
         Self::NotDeterministic,
         Self::UnusedAllow,
+        Self::AgentsDiffer,
     ];
 
     /// The code of this word.
@@ -243,6 +246,7 @@ impl Code {
             Self::LineEndings => "Line endings that depend on who checked the file out",
             Self::NotDeterministic => "Bytes that moved where they must not",
             Self::UnusedAllow => "An allowance that nothing needs",
+            Self::AgentsDiffer => "Some agents read a file, and others do not",
         }
     }
 
@@ -297,6 +301,7 @@ impl Code {
             Self::LineEndings => "line_endings",
             Self::NotDeterministic => "not_deterministic",
             Self::UnusedAllow => "unused_allow",
+            Self::AgentsDiffer => "agents_differ",
         }
     }
 }

@@ -17,6 +17,7 @@ mod canonical;
 pub mod catalog;
 pub mod check;
 mod collect;
+pub mod compat;
 pub mod config;
 pub mod deliver;
 mod discover;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use proem::check::{self, Axis, Fixed, Moved, Report, file_of, is_mendable};
+use proem::compat::{findings, look};
 use proem::wire::{NoteShape, SourceShape};
 use proem::{Caller, Request, Workspace};
 use proem_core::note::{Code, Note, Severity};
@@ -31,7 +32,13 @@ pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
         (Fixed::default(), check::check(&request, Caller::User)?)
     };
     let moved = if arguments.determinism { check::determinism(&request, Caller::User)? } else { Vec::new() };
-    let notes = moved.iter().filter_map(Moved::note).collect();
+    let mut notes: Vec<Note> = moved.iter().filter_map(Moved::note).collect();
+    if let Some(names) = &arguments.agents {
+        let all = names == "all";
+        let names: Vec<String> =
+            names.split(',').filter(|_| !all).map(|name| name.trim().to_owned()).collect();
+        notes.extend(findings(&look(&request, &names, Caller::User)?));
+    }
     report.add(notes, &request, Caller::User)?;
     if arguments.strict {
         report.make_strict();

@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod compat;
 mod config;
 mod conversation;
 mod diff;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Why(arguments) => why::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Evidence(arguments) => evidence::run(arguments),
+        Command::Compat(arguments) => compat::run(arguments),
         Command::Turn(arguments) => turn::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Skills(command) => skills::run(command),

@@ -36,7 +36,7 @@ use edit::Edited;
 use guard::Budget;
 use reference::Reference;
 use spans::Scene;
-use trace::{MARK, Mark, Sink};
+use trace::{BEGIN, MARK, Mark, Sink};
 
 /// What a render lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,6 +232,11 @@ impl Templates {
 /// Lets wrapped expressions announce their values, and the formatter say when one is written. Every
 /// value counts against the budget, also one that is captured and never printed.
 fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
+    let started = mark.clone();
+    environment.add_function(BEGIN, move |site: usize| {
+        started.start();
+        site
+    });
     let called = mark.clone();
     environment.add_function(MARK, move |site: usize, value: Value| {
         called.call(site);

@@ -17,10 +17,13 @@ use super::syntax::Site;
 /// The function that is put around every expression.
 pub(super) const MARK: &str = "__proem_at";
 
+/// The function that is called before an expression is evaluated: what conditions looked up is not part of it.
+pub(super) const BEGIN: &str = "__proem_from";
+
 /// The insertions that wrap the expressions of a template; numbers count on from `first`.
 pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     let wrap = |(index, site): (usize, &Site)| {
-        let open = format!("{MARK}({}, (", first + index);
+        let open = format!("{MARK}({BEGIN}({}), (", first + index);
         [
             Insertion { offset: site.start, rank: isize::MIN, text: open },
             Insertion { offset: site.end, rank: isize::MAX, text: "))".to_owned() },
@@ -42,6 +45,8 @@ struct Seen {
     writing: Option<Evaluated>,
     /// The field that was looked up since the last expression, if all were of one item.
     touched: Touched,
+    /// What was looked up before the expression that is evaluated now, by conditions and by `set`.
+    earlier: Touched,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,10 +79,18 @@ impl Mark {
         };
     }
 
-    /// The wrapped expression has been evaluated.
+    /// A wrapped expression is about to be evaluated.
+    pub(super) fn start(&self) {
+        let mut seen = self.seen();
+        seen.earlier = std::mem::take(&mut seen.touched);
+    }
+
+    /// The wrapped expression has been evaluated. One that looked nothing up itself has what was looked up before.
     pub(super) fn call(&self, number: usize) {
         let mut seen = self.seen();
-        let touch = match std::mem::take(&mut seen.touched) {
+        let (own, earlier) = (std::mem::take(&mut seen.touched), std::mem::take(&mut seen.earlier));
+        let touched = if matches!(own, Touched::Nothing) { earlier } else { own };
+        let touch = match touched {
             Touched::One(touch) => Some(touch),
             Touched::Nothing | Touched::Several => None,
         };

@@ -22,6 +22,9 @@ use applies::Applies;
 use imports::Importer;
 use walk::Folders;
 
+/// Most files without room that are noted one by one.
+const NOTES_MAX: usize = 20;
+
 /// Most files that are read at all; what is found beyond that is only counted.
 const READ_MAX: usize = 2_000;
 
@@ -88,6 +91,7 @@ pub(crate) fn find(
         read: 0,
         budget: recipe.bytes_max,
         bytes: 0,
+        left_out: 0,
         found: FoundRules::default(),
     };
     for place in recipe.places.iter().filter(|place| has_project || place.dir.is_some()) {
@@ -126,6 +130,8 @@ struct Search<'s> {
     /// What is left of the bytes that files may share.
     budget: Option<usize>,
     bytes: usize,
+    /// How many files there was no room for.
+    left_out: usize,
     found: FoundRules,
 }
 
@@ -286,8 +292,7 @@ impl Search<'_> {
         }
         if self.taken.len() >= DOCUMENTS_MAX || self.bytes + treated.len() > DOCUMENTS_BYTES_MAX {
             let why = format!("of {DOCUMENTS_MAX} files and 1 MiB for all instruction files");
-            self.found.trail.notes.push(no_room(&shown, &why));
-            return self.found.trail.consider(&shown, Outcome::OverBudget, Some(why));
+            return self.leave_out(&shown, why);
         }
         self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
         self.found.trail.consider(&shown, Outcome::Used, None);
@@ -342,8 +347,15 @@ impl Search<'_> {
     }
 
     fn too_large(&mut self, shown: &str, most: usize) {
-        let why = format!("of {most} bytes for a file");
-        self.found.trail.notes.push(no_room(shown, &why));
+        self.leave_out(shown, format!("of {most} bytes for a file"));
+    }
+
+    /// Notes a file that there is no room for; of many only the first ones one by one.
+    fn leave_out(&mut self, shown: &str, why: String) {
+        self.left_out += 1;
+        if self.left_out <= NOTES_MAX {
+            self.found.trail.notes.push(no_room(shown, &why));
+        }
         self.found.trail.consider(shown, Outcome::OverBudget, Some(why));
     }
 
@@ -360,9 +372,7 @@ impl Search<'_> {
         let kept = found.bytes.get(..left).unwrap_or_default();
         let max = self.recipe.bytes_max.unwrap_or_default();
         if left == 0 || is_blank(kept) {
-            let why = format!("of {max} bytes for all files");
-            self.found.trail.notes.push(no_room(shown, &why));
-            self.found.trail.consider(shown, Outcome::OverBudget, Some(why));
+            self.leave_out(shown, format!("of {max} bytes for all files"));
             return false;
         }
         found.bytes.truncate(left);

@@ -1,0 +1,233 @@
+//! `proem compat`: what each agent would see here.
+
+use std::path::{Path, PathBuf};
+
+use anstyle::{AnsiColor, Style};
+use proem::compat::{FileSeen, Seen, all_files, file_in, look};
+use proem::wire::NoteShape;
+use proem::{Caller, Request, Workspace};
+use proem_core::considered::Outcome;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+
+use super::request::request;
+use crate::arguments::{Compat, Format};
+use crate::failure::Failure;
+use crate::table::{Cell, layout};
+use crate::terminal::{print, print_json, visible, visible_line};
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
+    let request = request(&arguments.request)?;
+    let names: Vec<String> = match &arguments.diff {
+        Some(pair) => pair.clone(),
+        None => arguments
+            .agents
+            .iter()
+            .flat_map(|names| names.split(','))
+            .map(|name| name.trim().to_owned())
+            .collect(),
+    };
+    let mut seen = look(&request, &names, Caller::User)?;
+    if !names.is_empty() {
+        seen.sort_by_key(|one| names.iter().position(|name| *name == one.profile));
+    }
+    let places = Places::of(&request)?;
+    if let Some(path) = &arguments.file {
+        return file(&seen, path, &places, arguments.format);
+    }
+    if arguments.format == Format::Json {
+        return print_json(&json!({ "agents": seen.iter().map(shape).collect::<Vec<_>>() }));
+    }
+    match seen.as_slice() {
+        [a, b] if arguments.diff.is_some() => print(&difference(a, b, &places)),
+        _ => print(&page(&seen, &places)),
+    }
+}
+
+/// How paths are shown: below the working directory, below the home directory, or whole.
+struct Places {
+    cwd: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl Places {
+    fn of(request: &Request) -> Result<Self, Failure> {
+        let cwd = Workspace::open(request.cwd.as_deref())?.path().to_owned();
+        Ok(Self { cwd: cwd.canonicalize().unwrap_or(cwd), home: std::env::home_dir() })
+    }
+
+    fn shown(&self, path: &str) -> String {
+        let inside =
+            |folder: &Path| Path::new(path).strip_prefix(folder).ok().map(|rest| rest.display().to_string());
+        let above = || {
+            let parent = self.cwd.ancestors().skip(1).enumerate().take(3);
+            parent.into_iter().find_map(|(up, folder)| Some("../".repeat(up + 1) + &inside(folder)?))
+        };
+        let home = || Some(format!("~/{}", inside(self.home.as_deref()?)?));
+        let shown = inside(&self.cwd)
+            .or_else(|| above().filter(|_| !is_hidden_home(path, self.home.as_deref())))
+            .or_else(home);
+        visible_line(&shown.unwrap_or_else(|| path.to_owned()))
+    }
+}
+
+/// Files of the user's own settings are shown from `~` on, also where the home directory is above the working one.
+fn is_hidden_home(path: &str, home: Option<&Path>) -> bool {
+    let inside = home.and_then(|home| Path::new(path).strip_prefix(home).ok());
+    inside.is_some_and(|rest| rest.to_string_lossy().starts_with('.'))
+}
+
+fn shape(seen: &Seen) -> Value {
+    json!({
+        "profile": seen.profile,
+        "agent": seen.agent,
+        "carriers": seen.carriers().map(|(carrier, bytes, tokens)| json!({
+            "carrier": carrier.word(), "bytes": bytes, "tokens": tokens,
+        })).collect::<Vec<_>>(),
+        "files": seen.files.iter().map(|(path, file)| json!({
+            "path": path,
+            "outcome": file.outcome.word(),
+            "why": file.why,
+            "bytes": file.bytes,
+            "cut": file.is_cut,
+            "carriers": file.carriers.iter().map(|carrier| carrier.word()).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "notes": seen.warnings().map(NoteShape::of).collect::<Vec<_>>(),
+    })
+}
+
+/// A table of files and agents, then what each agent gets.
+fn page(seen: &[Seen], places: &Places) -> String {
+    let files = all_files(seen);
+    if files.is_empty() {
+        return format!("No agent would read a file here.\n{}", ages(seen));
+    }
+    let title = |one: &Seen| Cell::new(&one.profile, BOLD);
+    let mut rows = vec![std::iter::once(Cell::new("file", DIM)).chain(seen.iter().map(title)).collect()];
+    for path in files {
+        let cells = seen.iter().map(|one| one.files.get(path).map_or_else(|| Cell::new("-", DIM), cell));
+        rows.push(std::iter::once(Cell::plain(places.shown(path))).chain(cells).collect());
+    }
+    let mut text = layout(&rows) + "\n";
+    for one in seen {
+        text.push_str(&agent(one, places));
+    }
+    text + &ages(seen)
+}
+
+fn cell(file: &FileSeen) -> Cell {
+    let style = match file.outcome {
+        Outcome::Used if file.is_cut => AnsiColor::Yellow.on_default(),
+        Outcome::Used => AnsiColor::Green.on_default(),
+        Outcome::Hidden => Style::new(),
+        _ => AnsiColor::Yellow.on_default(),
+    };
+    Cell::new(file.word(), style)
+}
+
+/// What one agent gets, and what it does not.
+fn agent(seen: &Seen, places: &Places) -> String {
+    let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
+    let carriers: Vec<String> = seen
+        .carriers()
+        .map(|(carrier, bytes, tokens)| format!("{bytes} bytes, about {tokens} tokens on {}", carrier.word()))
+        .collect();
+    let what = if carriers.is_empty() { "nothing".to_owned() } else { carriers.join("; ") };
+    let files = if used == 1 { "1 file".to_owned() } else { format!("{used} files") };
+    let mut text = format!("{BOLD}{}{BOLD:#}: {files}, {what}\n", seen.agent.title);
+    for (path, file) in seen.files.iter().filter(|(_, file)| file.outcome != Outcome::Used) {
+        let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
+        text.push_str(&format!("  {DIM}{} {}{why}{DIM:#}\n", places.shown(path), file.word()));
+    }
+    for note in seen.warnings() {
+        text.push_str(&format!("  {}\n", visible_line(&note.message)));
+    }
+    text
+}
+
+/// How old the rules are, and how they are known.
+fn ages(seen: &[Seen]) -> String {
+    let one = |seen: &Seen| {
+        let agent = &seen.agent;
+        format!("{} {} ({}, {})", agent.title, agent.version, agent.known_by.word(), agent.as_of)
+    };
+    let all: Vec<String> = seen.iter().map(one).collect();
+    format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; "))
+}
+
+/// Which agents read a file.
+fn file(seen: &[Seen], path: &Path, places: &Places, format: Format) -> Result<(), Failure> {
+    let whole = places.cwd.join(path);
+    let found: Vec<(&Seen, Option<&FileSeen>)> = seen.iter().map(|one| (one, file_in(one, &whole))).collect();
+    if format == Format::Json {
+        let shapes = found.iter().map(|(one, file)| {
+            json!({
+                "profile": one.profile,
+                "outcome": file.map(|file| file.outcome.word()),
+                "why": file.and_then(|file| file.why.clone()),
+                "bytes": file.map_or(0, |file| file.bytes),
+            })
+        });
+        return print_json(&json!({ "file": whole, "agents": shapes.collect::<Vec<_>>() }));
+    }
+    let row = |(one, file): &(&Seen, Option<&FileSeen>)| {
+        let (word, why) = match file {
+            Some(file) => (cell(file), file.why.clone().unwrap_or_default()),
+            None => (Cell::new("never", DIM), "it does not look for such a file".to_owned()),
+        };
+        vec![Cell::plain(&one.agent.title), word, Cell::new(visible_line(&why), DIM)]
+    };
+    print(&(layout(&found.iter().map(row).collect::<Vec<_>>()) + &ages(seen)))
+}
+
+/// Two agents, file by file.
+fn difference(a: &Seen, b: &Seen, places: &Places) -> String {
+    let mut text = String::new();
+    for path in all_files(std::slice::from_ref(a)).union(&all_files(std::slice::from_ref(b))) {
+        let word = |seen: &Seen| seen.files.get(*path).map_or("-", FileSeen::word);
+        let (before, after) = (a.text_of(path), b.text_of(path));
+        let same = if before == after && !before.is_empty() { ", the same text" } else { "" };
+        text.push_str(&format!(
+            "{BOLD}{}{BOLD:#}  {} {}, {} {}{same}\n",
+            places.shown(path),
+            a.profile,
+            word(a),
+            b.profile,
+            word(b)
+        ));
+        if before != after && !before.is_empty() && !after.is_empty() {
+            text.push_str(&changes(&before, &after));
+        }
+    }
+    if text.is_empty() {
+        text.push_str("Neither of them reads a file here.\n");
+    }
+    let order = |seen: &Seen| {
+        let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
+        format!(
+            "{}: {used} files, {}",
+            seen.profile,
+            seen.carriers().map(|(carrier, ..)| carrier.word()).collect::<Vec<_>>().join(" and ")
+        )
+    };
+    format!("{text}\n{}\n{}\n", order(a), order(b))
+}
+
+fn changes(before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let mut text = String::new();
+    for change in diff.grouped_ops(1).iter().flatten().flat_map(|op| diff.iter_changes(op)) {
+        let (sign, style) = match change.tag() {
+            ChangeTag::Delete => ("-", AnsiColor::Red.on_default()),
+            ChangeTag::Insert => ("+", AnsiColor::Green.on_default()),
+            ChangeTag::Equal => (" ", DIM),
+        };
+        let line = change.value();
+        let end = if line.ends_with('\n') { "" } else { " (no line break)" };
+        text.push_str(&format!("  {style}{sign}{}{end}{style:#}\n", visible(line.trim_end_matches('\n'))));
+    }
+    text
+}

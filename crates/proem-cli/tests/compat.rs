@@ -1,0 +1,128 @@
+//! `proem compat` as a user meets it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+mod desk;
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use desk::{Desk, on_terminal};
+
+/// A repository with files for several agents.
+fn shop() -> Desk {
+    let desk = Desk::new();
+    let done = Command::new("git").args(["init", "-q"]).current_dir(desk.work()).status().unwrap();
+    assert!(done.success());
+    desk.write("AGENTS.md", b"Run the tests.\n")
+        .write("CLAUDE.md", b"See @docs/style.md\n")
+        .write("docs/style.md", b"Four spaces.\n")
+        .write(".cursor/rules/all.mdc", b"---\nalwaysApply: true\n---\nSmall commits.\n")
+        .write(".cursor/rules/ts.mdc", b"---\nglobs: *.ts\n---\nNo default exports.\n")
+        .write(".github/copilot-instructions.md", b"Tests first.\n");
+    desk
+}
+
+fn json(desk: &Desk, arguments: &[&str]) -> Value {
+    let output = desk.run(&[&["compat", "--format", "json"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What became of a file for an agent.
+fn outcome(report: &Value, profile: &str, file: &str) -> Option<String> {
+    let agents = report["agents"].as_array().unwrap();
+    let agent = agents.iter().find(|agent| agent["profile"] == profile).unwrap();
+    let files = agent["files"].as_array().unwrap();
+    let found = files.iter().find(|one| one["path"].as_str().unwrap().ends_with(file))?;
+    Some(found["outcome"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn every_agent_has_its_own_files() {
+    let desk = shop();
+    let report = json(&desk, &[]);
+    assert_eq!(report["agents"].as_array().unwrap().len(), 9);
+    for (profile, file, expected) in [
+        ("codex", "/work/AGENTS.md", Some("used")),
+        ("codex", "/CLAUDE.md", None),
+        ("claude-code", "/CLAUDE.md", Some("used")),
+        ("claude-code", "/docs/style.md", Some("used")),
+        ("claude-code", "/work/AGENTS.md", Some("shadowed")),
+        ("opencode", "/CLAUDE.md", Some("shadowed")),
+        ("cursor", "/all.mdc", Some("used")),
+        ("cursor", "/ts.mdc", Some("hidden")),
+        ("zed", "/.github/copilot-instructions.md", Some("used")),
+        ("gemini-cli", "/work/AGENTS.md", None),
+        ("goose", "/docs/style.md", None),
+    ] {
+        assert_eq!(outcome(&report, profile, file).as_deref(), expected, "{profile} {file}");
+    }
+}
+
+#[test]
+fn the_table_says_who_reads_what_and_how_old_the_rules_are() {
+    let desk = shop();
+    let output = desk.run(&["compat", "--as", "codex,claude-code"]);
+    let text = desk.said(&output.stdout);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["file", "codex", "claude-code"]);
+    assert!(rows.contains(&vec!["AGENTS.md", "yes", "shadowed"]), "{text}");
+    assert!(rows.contains(&vec!["CLAUDE.md", "-", "yes"]), "{text}");
+    assert!(text.contains("rules of: Codex 0.166.0 (run, 2026-11-15)"), "{text}");
+    let mut command = desk.command(&["compat", "--as", "codex"]);
+    command.env("TERM", "xterm");
+    assert!(on_terminal(command).contains("\u{1b}[32myes"));
+    let text = desk.said(&desk.run(&["compat", "CLAUDE.md", "--as", "codex,pi"]).stdout);
+    assert!(
+        text.starts_with("Codex  never     it does not look for such a file\npi     shadowed  by "),
+        "{text}"
+    );
+    let text = desk.said(&desk.run(&["compat", "--diff", "codex", "copilot"]).stdout);
+    assert!(text.contains("AGENTS.md  codex yes, copilot yes, the same text\n"), "{text}");
+    desk.refuses(
+        &["compat", "--as", "nobody"],
+        2,
+        "error: no profile `nobody` stands in for an agent\nhint: the agents are: claude-code, codex, copilot, cursor, \
+         gemini-cli, goose, opencode, pi, zed\n",
+    );
+}
+
+#[test]
+fn a_budget_that_cuts_is_shown_and_found_by_check() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", "word ".repeat(8_000).as_bytes());
+    let text = desk.said(&desk.run(&["compat", "--as", "codex"]).stdout);
+    assert!(text.contains("AGENTS.md  cut\n"), "{text}");
+    assert!(text.contains("AGENTS.md is cut: 7232 of its 40000 bytes are left out"), "{text}");
+    let output = desk.run(&["check", "--as", "codex"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(desk.said(&output.stdout).contains("[over_limit]: for Codex: "), "{}", desk.said(&output.stdout));
+}
+
+#[test]
+fn hostile_rules_are_bounded() {
+    let desk = Desk::new();
+    for number in 0..600 {
+        desk.write(&format!(".cursor/rules/{number:04}.mdc"), b"---\nalwaysApply: true\n---\nx\n");
+    }
+    let all: String = (0..40).map(|number| format!("@a{number}.md ")).collect();
+    for number in 0..40 {
+        desk.write(&format!("a{number}.md"), all.as_bytes());
+    }
+    let outside = format!("{all} @../../../../etc/hostname @/etc/hostname @CLAUDE.md");
+    desk.write("CLAUDE.md", outside.as_bytes()).write("GEMINI.md", outside.as_bytes());
+    std::os::unix::fs::symlink("..", desk.work().join(".cursor/rules/loop")).unwrap();
+    let hostname = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    for profile in ["claude-code", "gemini-cli", "copilot", "cursor", "goose"] {
+        let output = desk.run(&["build", "-p", profile, "--format", "json", "-q"]);
+        assert_eq!(output.status.code(), Some(0), "{profile}: {}", desk.said(&output.stderr));
+        let built: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = built["carriers"].to_string();
+        assert!(
+            hostname.trim().len() < 4 || !text.contains(hostname.trim()),
+            "{profile} reads what lies outside"
+        );
+        assert!(built["notes"].as_array().unwrap().len() < 100, "{profile} has too many notes");
+    }
+}

@@ -1,0 +1,199 @@
+//! What each agent would see in a directory: their profiles, built side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use proem_core::carrier::Carrier;
+use proem_core::considered::Outcome;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::AgentRecipe;
+use proem_core::source::Source;
+
+use crate::check::file_of;
+use crate::engine::{Build, Caller, build};
+use crate::error::Error;
+use crate::profiles::Profiles;
+use crate::request::Request;
+use crate::tokens::Tokenizer;
+
+/// What one agent would see.
+#[derive(Debug)]
+pub struct Seen {
+    /// The profile.
+    pub profile: String,
+    /// The agent that it stands in for.
+    pub agent: AgentRecipe,
+    /// The prompt.
+    pub build: Build,
+    /// What became of each file that it looked at, or that it looked for and that is there.
+    pub files: BTreeMap<String, FileSeen>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSeen {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why.
+    pub why: Option<String>,
+    /// How many bytes of it are in the prompt.
+    pub bytes: usize,
+    /// The carriers that they ride on.
+    pub carriers: Vec<Carrier>,
+    /// Whether only a part of it is there.
+    pub is_cut: bool,
+}
+
+impl FileSeen {
+    /// What became of it, in a word for a table.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Used if self.is_cut => "cut",
+            Outcome::Used => "yes",
+            Outcome::Hidden => "at times",
+            Outcome::OverBudget => "no room",
+            other => other.word(),
+        }
+    }
+}
+
+impl Seen {
+    /// The bytes of a carrier, and about how many tokens they are.
+    pub fn carriers(&self) -> impl Iterator<Item = (Carrier, usize, usize)> {
+        self.build
+            .whole
+            .carriers()
+            .map(|(carrier, text)| (carrier, text.len(), Tokenizer::Estimate.count(text)))
+    }
+
+    /// What an author should know: what was cut, left out, or not imported.
+    pub fn warnings(&self) -> impl Iterator<Item = &Note> {
+        self.build.frozen.notes().iter().filter(|note| note.severity > Severity::Info)
+    }
+
+    /// The text that a file gives, as the agent gets it.
+    #[must_use]
+    pub fn text_of(&self, path: &str) -> String {
+        let mut text = String::new();
+        for (carrier, whole) in self.build.whole.carriers() {
+            let own = self.build.whole.spans(carrier).iter().filter(|span| is_content(&span.source, path));
+            own.for_each(|span| text.push_str(whole.get(span.bytes.clone()).unwrap_or_default()));
+        }
+        text
+    }
+}
+
+/// Text of a file has a place in it; its path in a heading has none.
+fn is_content(source: &Source, path: &str) -> bool {
+    file_of(source) == Some(path) && (source.place().is_some() || matches!(source, Source::Variable { .. }))
+}
+
+/// The agents that profiles stand in for, by the name of the profile.
+pub fn agents(request: &Request, caller: Caller) -> Result<BTreeMap<String, AgentRecipe>, Error> {
+    let profiles = Profiles::of(request, caller)?;
+    let names = profiles.list().into_iter().map(|listed| listed.name);
+    let agent = |name: String| {
+        let agent = profiles.find(&name).ok()?.profile.agent?;
+        Some((name, agent))
+    };
+    Ok(names.filter_map(agent).collect())
+}
+
+/// Builds what some agents would see; all of them when none is named.
+pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<Seen>, Error> {
+    let known = agents(request, caller)?;
+    if let Some(name) = names.iter().find(|name| !known.contains_key(*name)) {
+        let all: Vec<&str> = known.keys().map(String::as_str).collect();
+        return Err(Error::usage(
+            format!("no profile `{name}` stands in for an agent"),
+            format!("the agents are: {}", all.join(", ")),
+        ));
+    }
+    let wanted = known.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name));
+    wanted.map(|(profile, agent)| one(request, profile, agent, caller)).collect()
+}
+
+fn one(request: &Request, profile: String, agent: AgentRecipe, caller: Caller) -> Result<Seen, Error> {
+    let build = build(&Request { profile: Some(profile.clone()), ..request.clone() }, caller)?;
+    let mut files: BTreeMap<String, FileSeen> = BTreeMap::new();
+    for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
+        let seen = FileSeen {
+            outcome: one.outcome,
+            why: one.why.clone(),
+            bytes: 0,
+            carriers: Vec::new(),
+            is_cut: false,
+        };
+        let known = files.entry(one.path.clone()).or_insert_with(|| seen.clone());
+        if one.outcome == Outcome::Used {
+            *known = seen;
+        }
+    }
+    for (carrier, _) in build.whole.carriers() {
+        for span in build.whole.spans(carrier) {
+            let own = file_of(&span.source).filter(|path| is_content(&span.source, path));
+            if let Some(seen) = own.and_then(|path| files.get_mut(path)) {
+                seen.bytes += span.bytes.len();
+                if !seen.carriers.contains(&carrier) {
+                    seen.carriers.push(carrier);
+                }
+            }
+        }
+    }
+    let cut = build.frozen.notes().iter().filter(|note| note.code == Code::OverLimit);
+    for path in cut.filter_map(|note| note.source.as_ref().and_then(file_of)) {
+        if let Some(seen) = files.get_mut(path).filter(|seen| seen.outcome == Outcome::Used) {
+            seen.is_cut = true;
+        }
+    }
+    Ok(Seen { profile, agent, build, files })
+}
+
+/// All files that any of the agents looked at.
+#[must_use]
+pub fn all_files(seen: &[Seen]) -> BTreeSet<&str> {
+    seen.iter().flat_map(|one| one.files.keys()).map(String::as_str).collect()
+}
+
+/// What an agent does with one file, whatever way leads to it.
+#[must_use]
+pub fn file_in<'s>(seen: &'s Seen, path: &Path) -> Option<&'s FileSeen> {
+    let real = path.canonicalize().ok();
+    let is_it = |known: &str| {
+        Path::new(known) == path || (real.is_some() && Path::new(known).canonicalize().ok() == real)
+    };
+    seen.files.iter().find(|(known, _)| is_it(known)).map(|(_, seen)| seen)
+}
+
+/// What is wrong for some of the agents: their own warnings, and files that some get and others do not.
+#[must_use]
+pub fn findings(seen: &[Seen]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for one in seen {
+        notes.extend(one.warnings().map(|note| {
+            let message = format!("for {}: {}", one.agent.title, note.message);
+            Note { message, fix: None, ..note.clone() }
+        }));
+    }
+    notes.extend(all_files(seen).into_iter().filter_map(|path| only_some(seen, path)));
+    notes
+}
+
+/// A file that some agents read and others look for and do not use.
+fn only_some(seen: &[Seen], path: &str) -> Option<Note> {
+    let with = |test: fn(&FileSeen) -> bool| -> Vec<&str> {
+        let has = |one: &&Seen| one.files.get(path).is_some_and(test);
+        seen.iter().filter(has).map(|one| one.agent.title.as_str()).collect()
+    };
+    let (readers, others) =
+        (with(|file| file.outcome == Outcome::Used), with(|file| file.outcome == Outcome::Shadowed));
+    if readers.is_empty() || others.is_empty() {
+        return None;
+    }
+    let message =
+        format!("{} read it, and for {} another file takes its place", readers.join(", "), others.join(", "));
+    let note = Note::new(Code::AgentsDiffer, Severity::Info, message);
+    let note = note.with_hint("say the same in both files, or let one of them import the other");
+    Some(note.with_source(Source::File { path: path.to_owned(), place: None }))
+}
