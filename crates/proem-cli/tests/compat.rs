@@ -90,7 +90,7 @@ fn the_table_says_who_reads_what_and_how_old_the_rules_are() {
 
 #[test]
 fn a_budget_that_cuts_is_shown_and_found_by_check() {
-    let desk = Desk::new();
+    let desk = Desk::of("default");
     desk.write("AGENTS.md", "word ".repeat(8_000).as_bytes());
     let text = desk.said(&desk.run(&["compat", "--as", "codex"]).stdout);
     assert!(text.contains("AGENTS.md  cut\n"), "{text}");
@@ -106,7 +106,7 @@ fn hostile_rules_are_bounded() {
     for number in 0..600 {
         desk.write(&format!(".cursor/rules/{number:04}.mdc"), b"---\nalwaysApply: true\n---\nx\n");
     }
-    let all: String = (0..40).map(|number| format!("@a{number}.md ")).collect();
+    let all = (0..40).map(|number| format!("@a{number}.md")).collect::<Vec<_>>().join(" ");
     for number in 0..40 {
         desk.write(&format!("a{number}.md"), all.as_bytes());
     }

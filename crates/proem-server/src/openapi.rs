@@ -132,6 +132,15 @@ fn of_editor(generator: &mut SchemaGenerator) -> Vec<Operation> {
             ..of("get", "/editor", "What there is to choose from")
         },
         Operation {
+            query: &[
+                ("cwd", "string", "The working directory"),
+                ("as", "string", "Agents, separated by commas; all of them when there is none"),
+            ],
+            answer: Some(reference::<proem::compat::CompatShape>(generator)),
+            errors: &[422, 503],
+            ..of("get", "/compat", "What each agent would see in a directory")
+        },
+        Operation {
             query: &[("dir", "string", "A directory of a workspace")],
             answer: Some(reference::<FilesAnswer>(generator)),
             errors: &[503],

@@ -1,7 +1,7 @@
 // The client of `proem serve`. Every failure is an ApiError, so that pages have one thing to show.
 
 import type {
-  Change, Conversation, ConversationItem, Diff, Editor, Files, FrozenEpoch, Note, Preview, PromptRequest, Template,
+  Agent, Change, Conversation, ConversationItem, Diff, Editor, Files, FrozenEpoch, Note, Preview, PromptRequest, Template,
   Variable, Version,
 } from "./shapes.ts";
 
@@ -108,6 +108,7 @@ export const api = {
     call<Preview>("/preview", { method: "POST", body: request, signal }),
   variables: (request: PromptRequest, signal?: AbortSignal) =>
     call<{ variables: Variable[]; notes: Note[] }>("/preview/variables", { method: "POST", body: request, signal }),
+  compat: (cwd: string, signal?: AbortSignal) => call<{ agents: Agent[] }>("/compat", { query: { cwd }, signal }),
   files: (dir: string, signal?: AbortSignal) => call<Files>("/files", { query: { dir }, signal }),
 
   /** Trades the token for a cookie that scripts cannot read. Do not keep the token. */

@@ -1,10 +1,10 @@
 // Where in the page somebody is, kept behind the `#`: the paths of the server belong to its API.
 
-export type Page = "editor" | "conversations";
+export type Page = "editor" | "conversations" | "agents";
 
 function parse(hash: string): { page: Page; rest: string[] } {
   const [first = "", ...rest] = hash.replace(/^#?\/?/, "").split("/").filter(Boolean).map(decode);
-  return { page: first === "conversations" ? "conversations" : "editor", rest };
+  return { page: first === "conversations" || first === "agents" ? first : "editor", rest };
 }
 
 // A person can type anything into the address bar.

@@ -240,3 +240,28 @@ export interface Diff {
   to: number;
   carriers: CarrierDiff[];
 }
+
+/** What one agent would read in a folder. */
+export interface Agent {
+  profile: string;
+  title: string;
+  version: string;
+  as_of: string;
+  known_by: string;
+  carriers: { carrier: string; bytes: number; tokens: number }[];
+  files: AgentFile[];
+  /** Names that nobody can look for over a connection. */
+  out_of_reach: number;
+  notes: string[];
+}
+
+/** What became of a file. */
+export interface AgentFile {
+  path: string;
+  outcome: string;
+  word: string;
+  why?: string;
+  bytes: number;
+  cut: boolean;
+  carriers: string[];
+}

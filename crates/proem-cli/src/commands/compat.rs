@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use proem::compat::{FileSeen, Seen, all_files, file_in, look};
-use proem::wire::NoteShape;
+use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
 use proem::{Caller, Request, Workspace};
 use proem_core::considered::Outcome;
-use serde_json::{Value, json};
+use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use super::request::request;
@@ -39,7 +38,7 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
         return file(&seen, path, &places, arguments.format);
     }
     if arguments.format == Format::Json {
-        return print_json(&json!({ "agents": seen.iter().map(shape).collect::<Vec<_>>() }));
+        return print_json(&CompatShape::of(&seen));
     }
     match seen.as_slice() {
         [a, b] if arguments.diff.is_some() => print(&difference(a, b, &places)),
@@ -80,25 +79,6 @@ fn is_hidden_home(path: &str, home: Option<&Path>) -> bool {
     inside.is_some_and(|rest| rest.to_string_lossy().starts_with('.'))
 }
 
-fn shape(seen: &Seen) -> Value {
-    json!({
-        "profile": seen.profile,
-        "agent": seen.agent,
-        "carriers": seen.carriers().map(|(carrier, bytes, tokens)| json!({
-            "carrier": carrier.word(), "bytes": bytes, "tokens": tokens,
-        })).collect::<Vec<_>>(),
-        "files": seen.files.iter().map(|(path, file)| json!({
-            "path": path,
-            "outcome": file.outcome.word(),
-            "why": file.why,
-            "bytes": file.bytes,
-            "cut": file.is_cut,
-            "carriers": file.carriers.iter().map(|carrier| carrier.word()).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
-        "notes": seen.warnings().map(NoteShape::of).collect::<Vec<_>>(),
-    })
-}
-
 /// A table of files and agents, then what each agent gets.
 fn page(seen: &[Seen], places: &Places) -> String {
     let files = all_files(seen);
@@ -136,7 +116,7 @@ fn agent(seen: &Seen, places: &Places) -> String {
         .map(|(carrier, bytes, tokens)| format!("{bytes} bytes, about {tokens} tokens on {}", carrier.word()))
         .collect();
     let what = if carriers.is_empty() { "nothing".to_owned() } else { carriers.join("; ") };
-    let files = if used == 1 { "1 file".to_owned() } else { format!("{used} files") };
+    let files = counted(used);
     let mut text = format!("{BOLD}{}{BOLD:#}: {files}, {what}\n", seen.agent.title);
     for (path, file) in seen.files.iter().filter(|(_, file)| file.outcome != Outcome::Used) {
         let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
@@ -146,6 +126,10 @@ fn agent(seen: &Seen, places: &Places) -> String {
         text.push_str(&format!("  {}\n", visible_line(&note.message)));
     }
     text
+}
+
+fn counted(files: usize) -> String {
+    if files == 1 { "1 file".to_owned() } else { format!("{files} files") }
 }
 
 /// How old the rules are, and how they are known.
@@ -208,8 +192,9 @@ fn difference(a: &Seen, b: &Seen, places: &Places) -> String {
     let order = |seen: &Seen| {
         let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
         format!(
-            "{}: {used} files, {}",
+            "{}: {}, {}",
             seen.profile,
+            counted(used),
             seen.carriers().map(|(carrier, ..)| carrier.word()).collect::<Vec<_>>().join(" and ")
         )
     };

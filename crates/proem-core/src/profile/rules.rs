@@ -42,7 +42,7 @@ pub struct RulesRecipe {
     /// Whether a link that leads out of the project, or of a place of the user's, is not followed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_links_out: bool,
-    /// In which order the files of places with `sorted` stand.
+    /// Whether the project's files stand in the order of their paths.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sorted: bool,
     /// What a file may bring in.
@@ -303,7 +303,7 @@ pub struct ImportsRecipe {
     /// What stands for a file that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
-    /// Endings of files that may be imported; without any, all.
+    /// Endings of files that are not imported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_endings: Vec<String>,
 }

@@ -3,6 +3,7 @@
 mod body;
 mod calls;
 mod compaction;
+mod compat;
 mod conversations;
 mod editor;
 mod epochs;
@@ -56,6 +57,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/session", post(session::begin).delete(session::end)),
         ("/editor", get(editor::editor)),
         ("/files", get(editor::files)),
+        ("/compat", get(compat::compat)),
         ("/healthz", get(probes::health)),
         ("/readyz", get(probes::ready)),
         ("/metrics", get(probes::metrics)),

@@ -7,7 +7,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 26] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 27] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -20,6 +20,7 @@ pub(crate) const ROUTES: [(&str, &[&str]); 26] = [
     ("/system-prompt/versions", &["GET"]),
     ("/system-prompt/versions/{version}", &["GET"]),
     ("/system-prompt/versions/{version}/restore", &["POST"]),
+    ("/compat", &["GET"]),
     ("/preview", &["POST"]),
     ("/preview/variables", &["POST"]),
     ("/conversations", &["GET"]),

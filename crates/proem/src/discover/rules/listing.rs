@@ -12,6 +12,11 @@ const DEPTH_MAX: usize = 16;
 /// Most entries that are looked at below one folder.
 const ENTRIES_MAX: usize = 20_000;
 
+/// Tells whether a name with a star is a pattern that is understood.
+pub(super) fn is_pattern(name: &str) -> bool {
+    name.split_once("**/*").is_some_and(|(folder, ending)| !folder.contains('*') && !ending.contains('*'))
+}
+
 /// The paths of a name, or of everything that a pattern fits. A pattern is `FOLDER/**/*ENDING`.
 pub(super) fn paths(folder: &Path, name: &str, policy: &ReadPolicy) -> Vec<PathBuf> {
     let Some((below, ending)) = name.split_once("**/*") else { return vec![joined(folder, name)] };

@@ -79,6 +79,7 @@ pub(crate) fn find(
     policy: &ReadPolicy,
     has_project: bool,
 ) -> Result<FoundRules, String> {
+    recipe.places.iter().try_for_each(check)?;
     let importer = recipe.imports.as_ref().map(Importer::new).transpose()?;
     let folders = Folders::of(recipe, places);
     let mut search = Search {
@@ -99,6 +100,18 @@ pub(crate) fn find(
     }
     search.finish();
     Ok(search.found)
+}
+
+/// Refuses a place that would find nothing, whatever is there.
+fn check(place: &RulePlace) -> Result<(), String> {
+    if place.dir.is_some() == place.walk.is_some() {
+        return Err("a place of `collect.places` needs either `dir` or `walk`".into());
+    }
+    let is_pattern = |rule: &&RuleFile| rule.name.contains('*') && !listing::is_pattern(&rule.name);
+    match place.files.iter().find(is_pattern) {
+        Some(rule) => Err(format!("`{}` is no pattern: write `FOLDER/**/*ENDING`", rule.name)),
+        None => Ok(()),
+    }
 }
 
 /// A file that was read, before its text is treated.
@@ -247,6 +260,11 @@ impl Search<'_> {
             // A directory of that name is none of these files.
             Err(why @ Absence::IsADirectory) => {
                 self.found.trail.consider(&shown, Outcome::Unreadable, Some(why.to_string()));
+                None
+            }
+            // A place that this caller may not look at at all: there is nothing wrong with the file.
+            Err(why @ Absence::OutsideRoots) if self.policy.check_as_written(&path).is_err() => {
+                self.found.trail.out_of_reach(&shown, &why);
                 None
             }
             Err(why) => {

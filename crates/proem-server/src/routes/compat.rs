@@ -1,0 +1,35 @@
+//! What each agent would see in a directory.
+
+use axum::Json;
+use axum::extract::State;
+use proem::Request;
+use proem::compat::{CompatShape, look};
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::Asked;
+use crate::app::App;
+use crate::error::ApiError;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CompatQuery {
+    cwd: Option<String>,
+    /// Agents, separated by commas; all of them when there is none.
+    #[serde(rename = "as")]
+    names: Option<String>,
+}
+
+/// What each agent would see.
+pub(super) async fn compat(
+    State(app): Shared,
+    Asked(query): Asked<CompatQuery>,
+) -> Result<Json<CompatShape>, ApiError> {
+    let CompatQuery { cwd, names } = query;
+    let request = app.admit(Request { cwd, ..Request::default() })?;
+    let names: Vec<String> =
+        names.iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_owned()).collect();
+    let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+    let answer = app.work(move |_| Ok(CompatShape::of(&look(&request, &names, App::CALLER)?))).await?;
+    Ok(Json(answer))
+}
