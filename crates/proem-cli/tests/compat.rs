@@ -126,3 +126,23 @@ fn hostile_rules_are_bounded() {
         assert!(built["notes"].as_array().unwrap().len() < 100, "{profile} has too many notes");
     }
 }
+
+#[test]
+fn what_agents_are_told_differently_is_found() {
+    let desk = Desk::of("default");
+    desk.write("AGENTS.md", b"# Tests\n\nRun `make test`.\n\nSee @docs/style.md\n")
+        .write("CLAUDE.md", b"# Tests\n\nRun `npm test`.\n")
+        .write("docs/style.md", b"Four spaces.\n")
+        .write(".github/instructions/a.instructions.md", b"---\napplyTo: \"**\"\n---\nBe brief.\n");
+    let output = desk.run(&["check", "--as", "codex,claude-code,copilot,goose", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let said: Vec<&str> = findings
+        .filter(|found| found["code"] == "agents_differ")
+        .map(|found| found["message"].as_str().unwrap())
+        .collect();
+    let has = |part: &str| assert!(said.iter().any(|message| message.contains(part)), "{part}: {said:?}");
+    has("`tests` says something else than in ");
+    has("`@docs/style.md` is brought in by GitHub Copilot CLI, goose, and is only text to Codex");
+    has("it is read by Codex, GitHub Copilot CLI, goose; for Claude Code another file takes its place");
+}

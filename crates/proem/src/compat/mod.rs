@@ -1,5 +1,8 @@
 //! What each agent would see in a directory: their profiles, built side by side.
 
+mod findings;
+mod shape;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -8,8 +11,9 @@ use proem_core::considered::Outcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::AgentRecipe;
 use proem_core::source::Source;
-use schemars::JsonSchema;
-use serde::Serialize;
+
+pub use findings::findings;
+pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
 
 use crate::check::file_of;
 use crate::engine::{Build, Caller, build};
@@ -160,105 +164,6 @@ fn one(request: &Request, profile: String, agent: AgentRecipe, caller: Caller) -
     Ok(Seen { profile, agent, build, files, out_of_reach })
 }
 
-/// What agents would see, for programs.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "proem compat")]
-pub struct CompatShape {
-    /// The agents.
-    pub agents: Vec<AgentShape>,
-}
-
-/// What one agent would see.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct AgentShape {
-    /// The profile that stands in for it.
-    pub profile: String,
-    /// What it is called.
-    pub title: String,
-    /// The version whose rules these are.
-    pub version: String,
-    /// The day on which they were looked at.
-    pub as_of: String,
-    /// How they are known: `run`, `code` or `documentation`.
-    pub known_by: &'static str,
-    /// The carriers that have text.
-    pub carriers: Vec<CarrierSize>,
-    /// What became of each file.
-    pub files: Vec<FileShape>,
-    /// How many names could not be looked for over a connection: the user's own files, and what lies above the workspace.
-    pub out_of_reach: usize,
-    /// What was cut, left out, or not imported.
-    pub notes: Vec<String>,
-}
-
-/// How large a carrier's text is.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct CarrierSize {
-    /// The carrier.
-    pub carrier: &'static str,
-    /// In bytes.
-    pub bytes: usize,
-    /// In tokens, estimated.
-    pub tokens: usize,
-}
-
-/// What became of a file.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct FileShape {
-    /// The path.
-    pub path: String,
-    /// What became of it.
-    pub outcome: &'static str,
-    /// The same in a word for a table.
-    pub word: &'static str,
-    /// Why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// How many bytes of it are in the prompt.
-    pub bytes: usize,
-    /// Whether only a part of it is there.
-    pub cut: bool,
-    /// The carriers that they ride on.
-    pub carriers: Vec<&'static str>,
-}
-
-impl CompatShape {
-    /// Puts what agents would see into this shape.
-    #[must_use]
-    pub fn of(seen: &[Seen]) -> Self {
-        Self { agents: seen.iter().map(agent_shape).collect() }
-    }
-}
-
-fn agent_shape(seen: &Seen) -> AgentShape {
-    let AgentRecipe { title, version, as_of, known_by } = seen.agent.clone();
-    let size = |(carrier, bytes, tokens): (Carrier, usize, usize)| CarrierSize {
-        carrier: carrier.word(),
-        bytes,
-        tokens,
-    };
-    let file = |(path, file): (&String, &FileSeen)| FileShape {
-        path: path.clone(),
-        outcome: file.outcome.word(),
-        word: file.word(),
-        why: file.why.clone(),
-        bytes: file.bytes,
-        cut: file.is_cut,
-        carriers: file.carriers.iter().map(|carrier| carrier.word()).collect(),
-    };
-    AgentShape {
-        profile: seen.profile.clone(),
-        title,
-        version,
-        as_of,
-        known_by: known_by.word(),
-        carriers: seen.carriers().map(size).collect(),
-        files: seen.files.iter().map(file).collect(),
-        out_of_reach: seen.out_of_reach,
-        notes: seen.warnings().map(|note| note.message.clone()).collect(),
-    }
-}
-
 /// All files that any of the agents looked at.
 #[must_use]
 pub fn all_files(seen: &[Seen]) -> BTreeSet<&str> {
@@ -273,47 +178,4 @@ pub fn file_in<'s>(seen: &'s Seen, path: &Path) -> Option<&'s FileSeen> {
         Path::new(known) == path || (real.is_some() && Path::new(known).canonicalize().ok() == real)
     };
     seen.files.iter().find(|(known, _)| is_it(known)).map(|(_, seen)| seen)
-}
-
-/// What is wrong for some of the agents: their own warnings, and files that some get and others do not.
-#[must_use]
-pub fn findings(seen: &[Seen]) -> Vec<Note> {
-    let mut notes = Vec::new();
-    for one in seen {
-        notes.extend(one.warnings().map(|note| {
-            let message = format!("for {}: {}", one.agent.title, note.message);
-            Note { message, fix: None, ..note.clone() }
-        }));
-    }
-    notes.extend(all_files(seen).into_iter().filter_map(|path| only_some(seen, path)));
-    notes
-}
-
-/// Tells whether everybody who does not read a file gets the same text from another one, such as a link to it.
-fn is_told_otherwise(seen: &[Seen], path: &str) -> bool {
-    let Ok(text) = std::fs::read_to_string(path) else { return false };
-    let has = |one: &Seen| one.build.whole.carriers().any(|(_, whole)| whole.contains(text.trim()));
-    let is_shadowed = |one: &&Seen| one.files.get(path).is_some_and(|file| file.outcome == Outcome::Shadowed);
-    !text.trim().is_empty() && seen.iter().filter(is_shadowed).all(has)
-}
-
-/// A file that some agents read and others look for and do not use.
-fn only_some(seen: &[Seen], path: &str) -> Option<Note> {
-    let with = |test: fn(&FileSeen) -> bool| -> Vec<&str> {
-        let has = |one: &&Seen| one.files.get(path).is_some_and(test);
-        seen.iter().filter(has).map(|one| one.agent.title.as_str()).collect()
-    };
-    let (readers, others) =
-        (with(|file| file.outcome == Outcome::Used), with(|file| file.outcome == Outcome::Shadowed));
-    if readers.is_empty() || others.is_empty() || is_told_otherwise(seen, path) {
-        return None;
-    }
-    let message = format!(
-        "it is read by {}; for {} another file takes its place",
-        readers.join(", "),
-        others.join(", ")
-    );
-    let note = Note::new(Code::AgentsDiffer, Severity::Info, message);
-    let note = note.with_hint("say the same in both files, or let one of them import the other");
-    Some(note.with_source(Source::File { path: path.to_owned(), place: None }))
 }
