@@ -1,6 +1,7 @@
 //! The profiles of other agents against what those agents sent: each case is a tree that the real program was run in, and
 //! what of it was in its request. Sentences of the agents' own are replaced by those of the profile, and what they put
-//! around all of it is left out. A case that `differs` says why, and is checked to differ still.
+//! around all of it is left out. Cursor and Zed could not be run: their cases are written from their code. A case that
+//! `differs` says why, and is checked to differ still.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::collections::BTreeMap;
