@@ -80,6 +80,8 @@ fn the_table_says_who_reads_what_and_how_old_the_rules_are() {
     );
     let text = desk.said(&desk.run(&["compat", "--diff", "codex", "copilot"]).stdout);
     assert!(text.contains("AGENTS.md  codex yes, copilot yes, the same text\n"), "{text}");
+    let missing = desk.run(&["compat", "NOTHING.md"]);
+    assert_eq!((missing.status.code(), missing.stdout.len()), (Some(2), 0));
     desk.refuses(
         &["compat", "--as", "nobody"],
         2,

@@ -144,7 +144,13 @@ fn ages(seen: &[Seen]) -> String {
 
 /// Which agents read a file.
 fn file(seen: &[Seen], path: &Path, places: &Places, format: Format) -> Result<(), Failure> {
-    let whole = places.cwd.join(path);
+    // As whoever types it means it; else from the directory that is looked at.
+    let typed = std::env::current_dir().unwrap_or_default().join(path);
+    let whole = if typed.exists() { typed } else { places.cwd.join(path) };
+    if !whole.exists() {
+        let (what, path) = ("file", path.display().to_string());
+        return Err(Failure::Input { what, path, why: "no such file".into() });
+    }
     let found: Vec<(&Seen, Option<&FileSeen>)> = seen.iter().map(|one| (one, file_in(one, &whole))).collect();
     if format == Format::Json {
         let shapes = found.iter().map(|(one, file)| {
