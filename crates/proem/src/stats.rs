@@ -81,6 +81,19 @@ pub enum Cached {
     TooShort,
 }
 
+impl Cached {
+    /// The words for tables.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::AsHistory => "as history",
+            Self::No => "no",
+            Self::TooShort => "too short",
+        }
+    }
+}
+
 /// One carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CarrierStats {

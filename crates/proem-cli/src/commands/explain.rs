@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use proem::deliver::Options;
 use proem::models::Models;
-use proem::stats::{Cached, SectionStats, Stats, stats};
+use proem::stats::{SectionStats, Stats, stats};
 use proem::wire::BuildShape;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
@@ -139,20 +139,10 @@ fn section_row(section: &Placed, counted: Option<&SectionStats>) -> Row {
         number(bytes.len()),
         Cell::plain(format!("{}..{}", bytes.start, bytes.end)),
         counted.map_or_else(|| Cell::plain(""), |counted| number(counted.tokens)),
-        Cell::plain(counted.map_or("", |counted| cached(counted.cached))),
+        Cell::plain(counted.map_or("", |counted| counted.cached.words())),
         word(*stability),
         Cell::plain(text),
     ]
-}
-
-/// Whether the next turn reads it from the cache, in a word or two.
-const fn cached(cached: Cached) -> &'static str {
-    match cached {
-        Cached::Yes => "yes",
-        Cached::AsHistory => "as history",
-        Cached::No => "no",
-        Cached::TooShort => "too short",
-    }
 }
 
 fn run_row(spans: &[Span]) -> Row {

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use proem::simulate::Figures;
-use proem::stats::{Cached, Stats};
+use proem::stats::Stats;
 
 use crate::table::{Cell, layout};
 use crate::terminal::visible_line;
@@ -17,7 +17,7 @@ pub(super) fn page(stats: &Stats) -> String {
         rows.push(row(
             [&section.id, section.carrier, section.stability],
             [section.bytes, section.tokens],
-            cached(section.cached),
+            section.cached.words(),
         ));
     }
     if stats.tools.count > 0 {
@@ -46,15 +46,6 @@ fn row(names: [&str; 3], numbers: [usize; 2], cached: &str) -> Vec<Cell> {
     let names = names.into_iter().map(Cell::plain);
     let numbers = numbers.into_iter().map(|number| Cell::plain(grouped(number)).right());
     names.chain(numbers).chain([Cell::plain(cached)]).collect()
-}
-
-const fn cached(cached: Cached) -> &'static str {
-    match cached {
-        Cached::Yes => "yes",
-        Cached::AsHistory => "as history",
-        Cached::No => "no",
-        Cached::TooShort => "too short",
-    }
 }
 
 fn prefix(stats: &Stats) -> String {
