@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::render::visit;
-use super::template::{Step, Template};
+use super::template::{Template, Then};
 use super::{AbsentVariable, Policies, UnknownType};
 use crate::fact::{Absence, Fact, Facts};
 use crate::text::{Place, Places};
@@ -32,7 +32,7 @@ impl Value<'_> {
         matches!(self, Self::Present(..))
     }
 
-    const fn bytes(self) -> usize {
+    const fn bytes(&self) -> usize {
         match self {
             Self::Present(text, _) => text.len(),
             // What stays as written is part of the source already.
@@ -73,11 +73,8 @@ pub fn bind<'f>(
 ) -> Result<Bound<'f>, PolicyError> {
     let values: Vec<Value<'_>> =
         template.wanted().iter().map(|key| value(facts.fact(key), policies)).collect();
-    let inserted = template.steps.iter().map(|step| match step {
-        Step::Insert { slot, .. } => values[*slot as usize].bytes(),
-        _ => 0,
-    });
-    let bound = Bound { bytes: inserted.fold(0, usize::saturating_add), values };
+    let bytes = template.inserted_bytes(values.iter().map(Value::bytes));
+    let bound = Bound { values, bytes };
     match refused(template, &bound, facts, policies) {
         Some(error) => Err(error),
         None => Ok(bound),
@@ -107,8 +104,8 @@ fn refused(
         return None;
     }
     let mut first: Option<(u32, u32)> = None;
-    visit(template, bound, |step| match *step {
-        Step::Insert { start, slot } if first.is_none() && is_refused(template, slot, facts, policies) => {
+    visit(template, bound, |step| match step.then {
+        Then::Insert { start, slot } if first.is_none() && is_refused(template, slot, facts, policies) => {
             first = Some((start, slot));
         }
         _ => {}

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::template::{Problem, ProblemKind, Step, Template};
+use super::template::{Problem, ProblemKind, Step, Template, Then};
 use super::{Policies, UnknownType};
 use crate::fact::{Absence, Facts};
 use crate::limit::DIAGNOSTICS_MAX;
@@ -34,7 +34,7 @@ pub fn diagnose(
         let Some((start, slot)) = asked(step) else { continue };
         let key = template.wanted()[slot];
         if let Some(code) = given.unknown(key) {
-            let is_condition = matches!(step, Step::Test { .. });
+            let is_condition = matches!(step.then, Then::Test { .. });
             found.push((start, Finding::Unknown { key, code, is_condition }));
         }
     }
@@ -131,11 +131,11 @@ impl<'g> Given<'g> {
 
 /// Where a tag that asks for a variable stands, and the variable's slot.
 const fn asked(step: &Step<'_>) -> Option<(usize, usize)> {
-    match *step {
-        Step::Insert { start, slot } | Step::Test { start, slot, .. } => {
+    match step.then {
+        Then::Insert { start, slot } | Then::Test { start, slot, .. } => {
             Some((start as usize, slot as usize))
         }
-        Step::Copy(_) | Step::Leave { .. } => None,
+        Then::Next | Then::Leave { .. } => None,
     }
 }
 

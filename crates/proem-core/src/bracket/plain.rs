@@ -13,34 +13,23 @@ const INSIDE_BYTES_MAX: usize = 64;
 #[inline]
 pub(super) fn tag(source: &str, open: usize) -> Option<Found<'_>> {
     let inside = source.as_bytes().get(open + 1..)?;
-    let word = word_bytes(inside);
-    match inside.get(word)? {
-        b':' if word > 0 => {
-            let end = key_end(inside, word)?;
-            let key = slice(source, open + 1, open + 1 + end);
-            Some(found(open, end, Tag::Variable { key }))
+    match inside {
+        [b'i', b'f', b' ', b'!', ..] => condition(source, open, inside, true),
+        [b'i', b'f', b' ', ..] => condition(source, open, inside, false),
+        [b'e', b'l', b's', b'e', b']', ..] => Some(found(open, 4, Tag::Else)),
+        [b'e', b'n', b'd', b'i', b'f', b']', ..] => Some(found(open, 5, Tag::EndIf)),
+        _ => {
+            let end = key_end(inside, 0)?;
+            Some(found(open, end, Tag::Variable { key: slice(source, open + 1, open + 1 + end) }))
         }
-        b']' => match inside.get(..word)? {
-            b"else" => Some(found(open, word, Tag::Else)),
-            b"endif" => Some(found(open, word, Tag::EndIf)),
-            _ => None,
-        },
-        b' ' if inside.get(..word)? == b"if" => condition(source, open, inside),
-        _ => None,
     }
 }
 
 /// `if`, one space, perhaps `!`, and a key.
 #[inline]
-fn condition<'s>(source: &'s str, open: usize, inside: &[u8]) -> Option<Found<'s>> {
-    const IF_AND_SPACE: usize = 3;
-    let negated = inside.get(IF_AND_SPACE) == Some(&b'!');
-    let start = IF_AND_SPACE + usize::from(negated);
-    let word = word_bytes(inside.get(start..)?);
-    if word == 0 || inside.get(start + word) != Some(&b':') {
-        return None;
-    }
-    let end = key_end(inside, start + word)?;
+fn condition<'s>(source: &'s str, open: usize, inside: &[u8], negated: bool) -> Option<Found<'s>> {
+    let start = "if ".len() + usize::from(negated);
+    let end = key_end(inside, start)?;
     let key = slice(source, open + 1 + start, open + 1 + end);
     Some(found(open, end, Tag::If { key, negated }))
 }
@@ -69,27 +58,20 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
+/// Where the key that starts at `start` ends: at a `]` that follows a visible character.
 #[inline]
-fn count(bytes: &[u8], class: u8) -> usize {
-    let mut count = 0;
-    for byte in bytes.iter().take(INSIDE_BYTES_MAX) {
-        if CLASSES[usize::from(*byte)] & class == 0 {
-            break;
-        }
-        count += 1;
+fn key_end(inside: &[u8], start: usize) -> Option<usize> {
+    let colon = start + count(inside.get(start..)?, WORD);
+    if colon == start || inside.get(colon) != Some(&b':') {
+        return None;
     }
-    count
-}
-
-#[inline]
-fn word_bytes(bytes: &[u8]) -> usize {
-    count(bytes, WORD)
-}
-
-/// Where the key with this colon ends: at a `]` that follows a visible character.
-#[inline]
-fn key_end(inside: &[u8], colon: usize) -> Option<usize> {
     let end = colon + count(inside.get(colon..)?, KEY);
     let is_plain = inside.get(end) == Some(&b']') && inside.get(end - 1) != Some(&b' ');
     is_plain.then_some(end)
+}
+
+#[inline]
+fn count(bytes: &[u8], class: u8) -> usize {
+    let bytes = bytes.get(..INSIDE_BYTES_MAX).unwrap_or(bytes);
+    bytes.iter().position(|byte| CLASSES[usize::from(*byte)] & class == 0).unwrap_or(bytes.len())
 }

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::bind::{Bound, Value};
-use super::template::{Step, Template};
+use super::template::{Step, Template, Then};
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::rendered::Rendered;
 use crate::source::Source;
@@ -19,7 +19,7 @@ pub fn render(template: &Template<'_>, bound: &Bound<'_>) -> String {
     // Room for every branch at once: more than enough, and no second walk to find out.
     let room = template.source.len() + bound.bytes;
     let mut output = String::with_capacity(room.min(OUTPUT_BYTES_MAX));
-    walk(template, bound, |_, text| output.push_str(text));
+    walk(template, bound, |text| output.push_str(text));
     output
 }
 
@@ -27,7 +27,7 @@ pub fn render(template: &Template<'_>, bound: &Bound<'_>) -> String {
 #[must_use]
 pub fn rendered_bytes(template: &Template<'_>, bound: &Bound<'_>) -> usize {
     let mut bytes = 0;
-    walk(template, bound, |_, text| bytes += text.len());
+    walk(template, bound, |text| bytes += text.len());
     bytes
 }
 
@@ -41,18 +41,26 @@ pub fn render_with_spans(
     origin: &Source,
     stability: Stability,
 ) -> Rendered {
-    let mut pieces: Vec<(&Step<'_>, &str)> = Vec::new();
-    walk(template, bound, |step, text| pieces.push((step, text)));
+    let mut pieces: Vec<(&str, Option<(u32, u32)>)> = Vec::new();
+    visit(template, bound, |step| {
+        if !step.text.is_empty() {
+            pieces.push((step.text, None));
+        }
+        // A value that is there but empty is an owner all the same: it may grow.
+        if let Then::Insert { start, slot } = step.then
+            && !matches!(bound.values[slot as usize], Value::Absent)
+        {
+            pieces.push((inserted(template, bound, slot, start), Some((start, slot))));
+        }
+    });
     let mut rendered = Rendered::new();
-    rendered.reserve(pieces.iter().map(|(_, text)| text.len()).sum());
+    rendered.reserve(pieces.iter().map(|(text, _)| text.len()).sum());
     let mut places = Places::new(template.source);
-    for (step, text) in pieces {
-        let (start, value) = match step {
-            Step::Insert { start, slot } => (*start as usize, Some(*slot as usize)),
-            _ => (template.offset(text), None),
-        };
+    for (text, tag) in pieces {
+        let start = tag.map_or_else(|| template.offset(text), |(start, _)| start as usize);
         let written = origin.at(places.at(start));
-        match value.map(|slot| (template.wanted()[slot], bound.values[slot])) {
+        let slot = tag.map(|(_, slot)| slot as usize);
+        match slot.map(|slot| (template.wanted()[slot], bound.values[slot])) {
             Some((key, Value::Present(_, fact))) => {
                 let source = Source::Variable { key: key.into(), path: fact.path.clone() };
                 rendered.push(text, source, Some(written), fact.stability);
@@ -63,18 +71,24 @@ pub fn render_with_spans(
     rendered
 }
 
-/// Visits what the template prints, in order.
+/// What the template prints, piece by piece.
 #[inline]
-fn walk<'a>(template: &'a Template<'_>, bound: &Bound<'a>, mut print: impl FnMut(&'a Step<'_>, &'a str)) {
-    visit(template, bound, |step| match *step {
-        Step::Copy(text) => print(step, text),
-        Step::Insert { slot, start } => match bound.values[slot as usize] {
-            Value::Present(text, _) => print(step, text),
-            Value::AsWritten => print(step, template.tag_at(start as usize)),
-            Value::Absent => {}
-        },
-        Step::Test { .. } | Step::Leave { .. } => {}
+fn walk<'a>(template: &'a Template<'_>, bound: &Bound<'a>, mut print: impl FnMut(&'a str)) {
+    visit(template, bound, |step| {
+        print(step.text);
+        if let Then::Insert { start, slot } = step.then {
+            print(inserted(template, bound, slot, start));
+        }
     });
+}
+
+#[inline]
+fn inserted<'a>(template: &Template<'a>, bound: &Bound<'a>, slot: u32, start: u32) -> &'a str {
+    match bound.values[slot as usize] {
+        Value::Present(text, _) => text,
+        Value::AsWritten => template.tag_at(start as usize),
+        Value::Absent => "",
+    }
 }
 
 /// Visits the steps of the branches that apply, in order.
@@ -87,14 +101,15 @@ pub(super) fn visit<'a, 's>(
     let mut next = 0;
     while let Some(step) = template.steps.get(next) {
         next += 1;
-        match *step {
-            Step::Copy(_) | Step::Insert { .. } => each(step),
-            Step::Test { slot, negated, otherwise, .. } => {
+        each(step);
+        match step.then {
+            Then::Next | Then::Insert { .. } => {}
+            Then::Test { slot, negated, otherwise, .. } => {
                 if bound.values[slot as usize].exists() == negated {
                     next = otherwise as usize;
                 }
             }
-            Step::Leave { target } => next = target as usize,
+            Then::Leave { target } => next = target as usize,
         }
     }
 }

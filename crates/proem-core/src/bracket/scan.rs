@@ -52,6 +52,24 @@ impl<'s> Scanner<'s> {
         Self { source, position: 0, close: None }
     }
 
+    #[inline]
+    fn open_from(&self, position: usize) -> Option<usize> {
+        Some(position + memchr::memchr(b'[', self.bytes_from(position)?)?)
+    }
+
+    /// Finds the first tag that opens at `open` or behind it, the long way.
+    #[cold]
+    fn next_of_any_form(&mut self, mut open: usize) -> Option<Found<'s>> {
+        loop {
+            let close = self.close_behind(open)?;
+            if let Some(tag) = self.classify(open + 1, close) {
+                self.position = close + 1;
+                return Some(Found { bytes: open..close + 1, tag });
+            }
+            open = self.open_from(open + 1)?;
+        }
+    }
+
     /// Finds the first `]` behind `open`; none means that no tag can follow any more.
     fn close_behind(&mut self, open: usize) -> Option<usize> {
         if let Some(close) = self.close.filter(|close| close.at > open) {
@@ -159,19 +177,15 @@ fn last_break(source: &str, start: usize, end: usize) -> LastBreak {
 impl<'s> Iterator for Scanner<'s> {
     type Item = Found<'s>;
 
+    #[inline]
     fn next(&mut self) -> Option<Found<'s>> {
-        loop {
-            let open = self.position + memchr::memchr(b'[', self.bytes_from(self.position)?)?;
-            if let Some(found) = plain::tag(self.source, open) {
+        let open = self.open_from(self.position)?;
+        match plain::tag(self.source, open) {
+            Some(found) => {
                 self.position = found.bytes.end;
-                return Some(found);
+                Some(found)
             }
-            let close = self.close_behind(open)?;
-            if let Some(tag) = self.classify(open + 1, close) {
-                self.position = close + 1;
-                return Some(Found { bytes: open..close + 1, tag });
-            }
-            self.position = open + 1;
+            None => self.next_of_any_form(open),
         }
     }
 }

@@ -10,56 +10,107 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone)]
 pub(super) struct Slots<'s> {
     keys: Vec<&'s str>,
+    /// For each key what tells it from others of its length, and how often it is inserted.
+    marks: Vec<Mark>,
     table: Vec<u32>,
+    last: u32,
 }
+
+#[derive(Debug, Clone)]
+struct Mark {
+    ends: Ends,
+    insertions: u32,
+}
+
+/// The first and the last bytes of a key: all of it, up to 16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ends(u64, u64);
 
 const EMPTY: u32 = u32::MAX;
 const PROBES_MAX: usize = 16;
+const CELLS_MIN: usize = 32;
 
 impl<'s> Slots<'s> {
     pub(super) const fn new() -> Self {
-        Self { keys: Vec::new(), table: Vec::new() }
+        Self { keys: Vec::new(), marks: Vec::new(), table: Vec::new(), last: 0 }
+    }
+
+    /// Returns the slot of a key that is inserted.
+    #[inline]
+    pub(super) fn inserted(&mut self, key: &'s str) -> u32 {
+        let slot = self.slot(key);
+        self.marks[slot as usize].insertions += 1;
+        slot
     }
 
     /// Returns the slot of `key`, making one if it is new.
+    #[inline]
     pub(super) fn slot(&mut self, key: &'s str) -> u32 {
+        let ends = Ends::of(key);
+        // What a condition asks for is mostly what stands next.
+        if !self.is_at(self.last, key, ends) {
+            self.last = self.find(key, ends);
+        }
+        self.last
+    }
+
+    #[inline]
+    fn is_at(&self, slot: u32, key: &str, ends: Ends) -> bool {
+        match (self.marks.get(slot as usize), self.keys.get(slot as usize)) {
+            (Some(mark), Some(known)) => {
+                mark.ends == ends && known.len() == key.len() && (key.len() <= 16 || *known == key)
+            }
+            _ => false,
+        }
+    }
+
+    fn find(&mut self, key: &'s str, ends: Ends) -> u32 {
         if self.keys.len() * 2 >= self.table.len() {
             self.grow();
         }
         let mask = self.table.len() - 1;
-        let start = hash(key);
-        for probe in 0..PROBES_MAX.min(self.table.len()) {
+        let start = ends.hash(key.len());
+        for probe in 0..PROBES_MAX {
             let cell = (start + probe) & mask;
             let slot = self.table[cell];
             if slot == EMPTY {
-                let slot = self.push(key);
+                let slot = self.push(key, ends);
                 self.table[cell] = slot;
                 return slot;
             }
-            if self.keys[slot as usize] == key {
+            if self.is_at(slot, key, ends) {
                 return slot;
             }
         }
-        self.push(key)
+        self.push(key, ends)
     }
 
     pub(super) fn keys(&self) -> &[&'s str] {
         &self.keys
     }
 
-    fn push(&mut self, key: &'s str) -> u32 {
+    /// How often each slot is inserted, in whichever branch.
+    pub(super) fn insertions(&self) -> impl Iterator<Item = u32> {
+        self.marks.iter().map(|mark| mark.insertions)
+    }
+
+    fn push(&mut self, key: &'s str, ends: Ends) -> u32 {
         let slot =
             u32::try_from(self.keys.len()).expect("a template has fewer keys than bytes, and at most 4 GiB");
         self.keys.push(key);
+        self.marks.push(Mark { ends, insertions: 0 });
         slot
     }
 
     fn grow(&mut self) {
+        let cells = (self.table.len() * 2).max(CELLS_MIN);
+        self.keys.reserve(cells / 2 - self.keys.len());
+        self.marks.reserve(cells / 2 - self.marks.len());
         let mut table = Vec::new();
-        table.resize((self.table.len() * 2).max(32), EMPTY);
-        let mask = table.len() - 1;
-        for (slot, key) in self.keys.iter().enumerate() {
-            let start = hash(key);
+        table.resize(cells, EMPTY);
+        let mask = cells - 1;
+        for (slot, (key, mark)) in self.keys.iter().zip(&self.marks).enumerate() {
+            let start = mark.ends.hash(key.len());
             let free = (0..PROBES_MAX).map(|probe| (start + probe) & mask).find(|cell| table[*cell] == EMPTY);
             if let (Some(cell), Ok(slot)) = (free, u32::try_from(slot)) {
                 table[cell] = slot;
@@ -69,14 +120,25 @@ impl<'s> Slots<'s> {
     }
 }
 
-/// FNV-1a, folded so that the low bits depend on all of it.
-fn hash(key: &str) -> usize {
-    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    #[expect(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
-    let folded = (hash ^ (hash >> 32)) as usize;
-    folded
+impl Ends {
+    #[inline]
+    fn of(key: &str) -> Self {
+        let bytes = key.as_bytes();
+        if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            return Self(u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
+        }
+        if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            return Self(u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into());
+        }
+        Self(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0)
+    }
+
+    /// Keys that differ in the middle alone share a cell: that costs a probe and nothing else.
+    #[inline]
+    const fn hash(self, length: usize) -> usize {
+        let mixed = (self.0.rotate_left(29) ^ self.1 ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize
+    }
 }
 
 #[cfg(test)]
@@ -91,5 +153,21 @@ mod tests {
         let numbers: Vec<u32> = keys.iter().map(|key| slots.slot(key)).collect();
         assert_eq!(slots.keys().len(), 100);
         assert!(keys.iter().zip(numbers).all(|(key, slot)| slots.keys()[slot as usize] == key));
+    }
+
+    #[test]
+    fn keys_of_every_length_are_told_apart() {
+        // Keys that differ in one byte, wherever it stands.
+        let keys: Vec<std::string::String> = (1..40)
+            .flat_map(|length| (0..length).map(move |at| "x".repeat(at) + "y" + &"x".repeat(length - at - 1)))
+            .collect();
+        let mut slots = Slots::new();
+        for _ in 0..2 {
+            for key in &keys {
+                let slot = slots.inserted(key);
+                assert_eq!(slots.keys()[slot as usize], key);
+            }
+        }
+        assert_eq!(slots.insertions().sum::<u32>() as usize, 2 * keys.len());
     }
 }
