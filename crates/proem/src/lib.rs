@@ -61,6 +61,7 @@ mod tools;
 mod turn;
 mod unused;
 mod vars;
+pub mod warm;
 pub mod wire;
 mod workspace;
 

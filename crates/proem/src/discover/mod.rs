@@ -19,7 +19,7 @@ use proem_core::stability::Stability;
 pub(crate) use places::Places;
 
 /// Whose file it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// The user's: it lies in their home or in a folder of their configuration.
     User,

@@ -8,7 +8,8 @@ use proem_core::limit::FRONT_MATTER_BYTES_MAX;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::file::{self, Identity, ReadPolicy, open_below};
+use crate::file::{self, ReadPolicy, open_below};
+use crate::warm::Stamp;
 
 /// Front matter of the largest size, its two rules and the line breaks.
 pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;
@@ -18,7 +19,7 @@ const FIRST_READ: usize = 2 << 10;
 /// What trying to open a file gave.
 pub(super) enum Opened {
     /// A regular file: its head is in the buffer.
-    Head(Identity, usize),
+    Head(Stamp, usize),
     /// A symbolic link, or something else that needs a careful look.
     Careful,
     Missing,
@@ -45,7 +46,7 @@ pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec
         return Opened::Careful;
     }
     match fill(opened.as_fd(), buffer) {
-        Ok(bytes) => Opened::Head(Identity::of_status(&status), bytes),
+        Ok(bytes) => Opened::Head(Stamp::of(&status), bytes),
         Err(error) => Opened::Failed(error),
     }
 }

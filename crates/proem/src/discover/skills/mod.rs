@@ -6,7 +6,10 @@
 mod entry;
 mod head;
 mod ignored;
+mod memory;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,13 +192,14 @@ impl Search<'_> {
             Ok(head) => {
                 let note = self.places.link_outside(path, &head.real);
                 self.found.notes.extend(note);
-                self.take(spot, head.identity, &head.bytes);
+                self.take(spot, head.identity, || entry::read(spot, &head.bytes));
             }
             Err(why) => self.unread(path, &why),
         }
     }
 
-    fn take(&mut self, spot: &Spot<'_>, identity: Identity, head: &[u8]) {
+    /// Takes a file, unless it was taken under another name; `read` makes a skill of it.
+    fn take(&mut self, spot: &Spot<'_>, identity: Identity, read: impl FnOnce() -> memory::Read) {
         let path = spot.path;
         let Some(location) = path.to_str().map(str::to_owned) else {
             return self.unread(path, &Absence::BadPath("the path is not UTF-8"));
@@ -211,7 +215,7 @@ impl Search<'_> {
             self.left_out += 1;
             return;
         }
-        let (skill, mut problems) = entry::read(spot, head);
+        let (skill, mut problems) = read();
         let Some(skill) = skill else {
             let why = problems.first().map(|problem| problem.message.clone());
             let outcome = Outcome::Malformed;

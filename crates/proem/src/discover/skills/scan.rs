@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
@@ -17,9 +18,11 @@ use rustix::io::Errno;
 
 use super::head::{self, HEAD_BYTES_MAX, Opened};
 use super::ignored::{self, Rules};
-use super::{Root, Search, Spot};
+use super::memory::{self, Known, Scan};
+use super::{Root, Search, Spot, entry};
 use crate::file::{self, Identity, reason};
 use crate::order;
+use crate::warm::{self, Stamp};
 
 const FILE_NAME: &[u8] = b"SKILL.md";
 
@@ -40,6 +43,7 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
         rules: Vec::new(),
         folders: 0,
         buffer: Vec::with_capacity(HEAD_BYTES_MAX),
+        scan: Scan::Cold,
     };
     walk.folder(&folder, &root.path);
 }
@@ -78,6 +82,8 @@ struct Walk<'w, 's> {
     rules: Vec<Rules>,
     folders: usize,
     buffer: Vec<u8>,
+    /// What is known of the folder that is looked through.
+    scan: Scan,
 }
 
 /// An entry of a folder.
@@ -106,9 +112,12 @@ impl Walk<'_, '_> {
         }
         let pushed = self.push_rules(path, |name| ignore_files.contains(&name));
         self.chain.push(identity);
+        let own = if warm::is_local(folder) { memory::begin(path, self.root.owner) } else { Scan::Cold };
+        let above = std::mem::replace(&mut self.scan, own);
         for entry in &entries {
             self.entry(folder, path, entry);
         }
+        memory::end(path, self.root.owner, std::mem::replace(&mut self.scan, above));
         self.chain.pop();
         if pushed {
             self.rules.pop();
@@ -173,16 +182,46 @@ impl Walk<'_, '_> {
     /// A folder that is no link: its `SKILL.md` is tried first, before anything else is known of it.
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
         let skill = [name, b"/", FILE_NAME].concat();
+        // Before anything in it is looked at: what changes meanwhile will show next time.
+        let stamp = if self.scan.is_warm() { stamp(parent, name) } else { None };
+        if let Some(known) = self.known(parent, name, stamp)
+            && ignored::excluding(&self.rules, &path.join("SKILL.md"), false).is_none()
+        {
+            memory::used();
+            return self.warm(name, known, &path.join("SKILL.md"));
+        }
         let opened = head::read_beneath(parent.as_fd(), &skill, &mut self.buffer);
         // Asked below the open folder: the way from the root to here need not be walked three times more.
         let has = |file: &str| exists(parent, &[name, b"/", file.as_bytes()].concat());
         if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
-            return self.opened(&opened, &path.join("SKILL.md"), false);
+            let path = path.join("SKILL.md");
+            return match (&opened, stamp) {
+                (Opened::Head(file, bytes), Some(folder)) if !ignored::NAMES.into_iter().any(has) => {
+                    let read =
+                        entry::read(&self.spot(&path, false), self.buffer.get(..*bytes).unwrap_or_default());
+                    self.warm(name, Known { folder, file: *file, read: Arc::new(read) }, &path);
+                }
+                _ => self.opened(&opened, &path, false),
+            };
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
             Ok(folder) => self.descend(&folder, path),
             Err(error) => self.search.unread(path, &absence(&error.into())),
         }
+    }
+
+    /// What is known of a folder, if it still holds.
+    fn known(&self, parent: &OwnedFd, name: &[u8], folder: Option<Stamp>) -> Option<Known> {
+        let known = self.scan.known(name).filter(|known| Some(known.folder) == folder)?;
+        let file = stamp(parent, &[name, b"/", FILE_NAME].concat())?;
+        (known.file == file).then(|| known.clone())
+    }
+
+    /// Takes a skill that is known, and goes on knowing it.
+    fn warm(&mut self, name: &[u8], known: Known, path: &Path) {
+        let spot = self.spot(path, false);
+        self.search.take(&spot, known.file.identity, || (*known.read).clone());
+        self.scan.keep(name, known);
     }
 
     /// A link to a folder: it may lead anywhere, so the policy is asked.
@@ -244,18 +283,21 @@ impl Walk<'_, '_> {
     }
 
     fn opened(&mut self, opened: &Opened, path: &Path, is_in_root: bool) {
-        let Root { owner, named_by_file, .. } = *self.root;
-        let spot = Spot { path, owner, is_in_root, named_by_file: is_in_root && named_by_file };
+        let spot = self.spot(path, is_in_root);
         match opened {
-            Opened::Head(identity, bytes) => {
-                let head = std::mem::take(&mut self.buffer);
-                self.search.take(&spot, *identity, head.get(..*bytes).unwrap_or_default());
-                self.buffer = head;
+            Opened::Head(stamp, bytes) => {
+                let head = self.buffer.get(..*bytes).unwrap_or_default();
+                self.search.take(&spot, stamp.identity, || entry::read(&spot, head));
             }
             Opened::Careful => self.search.linked_file(&spot),
             Opened::Missing => self.search.unread(path, &Absence::NoSuchFile),
             Opened::Failed(error) => self.search.unread(path, &absence(&(*error).into())),
         }
+    }
+
+    fn spot<'p>(&self, path: &'p Path, is_in_root: bool) -> Spot<'p> {
+        let Root { owner, named_by_file, .. } = *self.root;
+        Spot { path, owner, is_in_root, named_by_file: is_in_root && named_by_file }
     }
 
     /// Adds the rules of a folder, if it has any.
@@ -302,6 +344,12 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
     order::arrange(&mut entries);
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((entries, ignore_files))
+}
+
+/// The stamp of what a name stands for, links not followed.
+fn stamp(folder: &OwnedFd, name: &[u8]) -> Option<Stamp> {
+    let status = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(Stamp::of(&status))
 }
 
 fn exists(folder: &OwnedFd, name: &[u8]) -> bool {
