@@ -12,6 +12,7 @@ use crate::catalog::{Catalog, RequestPack};
 use crate::config::Config;
 use crate::discover::{Discovered, Places};
 use crate::error::Error;
+use crate::file::with_fixed_roots;
 use crate::fingerprint::Fingerprint;
 use crate::hooks::{self, DiscoverReason, Hook, Resources, ResourcesDiscover};
 use crate::host::Host;
@@ -115,6 +116,16 @@ pub(crate) enum Parts {
 
 /// Builds all of a prompt, or what a later turn needs of it.
 pub(crate) fn build_parts(
+    request: &Request,
+    caller: Caller,
+    hooks: &[Arc<dyn Hook>],
+    memory: &mut Memory,
+    parts: Parts,
+) -> Result<Build, Error> {
+    with_fixed_roots(|| build_here(request, caller, hooks, memory, parts))
+}
+
+fn build_here(
     request: &Request,
     caller: Caller,
     hooks: &[Arc<dyn Hook>],

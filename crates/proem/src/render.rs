@@ -1,6 +1,7 @@
 //! Renders Jinja templates: loads what they include, observes what they ask for, and tries again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proem_core::fact::Facts;
 use proem_core::limit::ASSETS_MAX;
@@ -93,7 +94,8 @@ impl Loading<'_, '_> {
             error.included_from = chain.to_vec();
             Error::Template(error)
         })?;
-        self.assets.insert(name.to_owned(), Ok(asset.clone()));
+        let outline = Arc::new(outline);
+        self.assets.insert_checked(name, asset.clone(), Arc::clone(&outline));
         for include in &outline.includes {
             let fail = |message: String, hint: Option<String>| {
                 let mut error = TemplateError::new(name, message).at(asset, include.offset);

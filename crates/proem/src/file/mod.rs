@@ -17,7 +17,7 @@ use proem_core::limit::PATH_BYTES_MAX;
 
 pub(crate) use below::open_below;
 pub(crate) use open::{Identity, check_regular, real_path, reason};
-pub(crate) use policy::{ReadPolicy, without_dots};
+pub(crate) use policy::{ReadPolicy, with_fixed_roots, without_dots};
 
 /// A path for messages: what it was called must not reach a screen as commands.
 pub(crate) fn shown(path: &Path) -> String {
@@ -89,7 +89,7 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
     if opened.bytes > cap.bytes_max as u64 {
         return Err(Absence::OverLimit(cap.words));
     }
-    let bytes = take(opened.file, cap)?;
+    let bytes = take(opened.file, opened.bytes, cap)?;
     let size = bytes.len() as u64;
     Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
 }
@@ -124,8 +124,10 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
 }
 
 /// Reads to the end, but never more than one byte over the cap: a file may grow while it is read.
-fn take(file: std::fs::File, cap: Cap) -> Result<Vec<u8>, Absence> {
-    let mut bytes = Vec::new();
+fn take(file: std::fs::File, size: u64, cap: Cap) -> Result<Vec<u8>, Absence> {
+    // Room for all of it and the end, so that two reads do.
+    let room = usize::try_from(size).unwrap_or(usize::MAX).min(cap.bytes_max);
+    let mut bytes = Vec::with_capacity(room + 1);
     let read = file.take(cap.bytes_max as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| Absence::Unreadable(reason(&error)))?;
     if bytes.len() > cap.bytes_max { Err(Absence::OverLimit(cap.words)) } else { Ok(bytes) }

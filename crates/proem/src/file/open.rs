@@ -11,7 +11,7 @@ use proem_core::fact::Absence;
 use rustix::fs::{Mode, OFlags};
 
 /// What stays the same when a file has several names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,

@@ -1,5 +1,7 @@
 //! Who may read what.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use proem_core::fact::Absence;
@@ -98,8 +100,34 @@ fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }
 
+thread_local! {
+    static RESOLVED: RefCell<Option<BTreeMap<PathBuf, PathBuf>>> = const { RefCell::new(None) };
+}
+
+/// Does some work in which each root is resolved once: a folder that is swapped for a link meanwhile does not move
+/// what may be read.
+pub(crate) fn with_fixed_roots<R>(work: impl FnOnce() -> R) -> R {
+    struct Back(Option<BTreeMap<PathBuf, PathBuf>>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            RESOLVED.set(self.0.take());
+        }
+    }
+    let _back = Back(RESOLVED.replace(Some(BTreeMap::new())));
+    work()
+}
+
 fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
+        return known;
+    }
+    let Ok(real) = path.canonicalize() else { return path.to_owned() };
+    RESOLVED.with_borrow_mut(|resolved| {
+        if let Some(known) = resolved {
+            known.insert(path.to_owned(), real.clone());
+        }
+    });
+    real
 }
 
 /// Each path as it is spelt and as it really is.

@@ -1,11 +1,13 @@
 //! Assets: the texts that Jinja templates are made of, and what is known about each.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 use super::reference::Reference;
+use super::syntax::Outline;
 
 /// One template text.
 #[derive(Debug, Clone)]
@@ -21,11 +23,25 @@ pub(crate) struct Asset {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Assets {
     by_name: BTreeMap<String, Result<Asset, String>>,
+    /// What those that were checked say about themselves.
+    outlines: BTreeMap<String, Arc<Outline>>,
 }
 
 impl Assets {
     pub(crate) fn insert(&mut self, name: String, asset: Result<Asset, String>) {
+        self.outlines.remove(&name);
         self.by_name.insert(name, asset);
+    }
+
+    /// Takes an asset that was checked.
+    pub(crate) fn insert_checked(&mut self, name: &str, asset: Asset, outline: Arc<Outline>) {
+        self.by_name.insert(name.to_owned(), Ok(asset));
+        self.outlines.insert(name.to_owned(), outline);
+    }
+
+    /// What an asset says about itself, if it was checked.
+    pub(super) fn outline(&self, name: &str) -> Option<&Arc<Outline>> {
+        self.outlines.get(name)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<Result<&Asset, &str>> {

@@ -19,6 +19,7 @@ mod values;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
@@ -37,6 +38,9 @@ use guard::Budget;
 use reference::Reference;
 use spans::Scene;
 use trace::{BEGIN, MARK, Mark, Sink};
+
+/// What each asset says about itself, by name.
+type Outlines = BTreeMap<String, Arc<Outline>>;
 
 /// What a render lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,9 +129,11 @@ pub(crate) fn render(
 }
 
 /// The outlines of all assets that have one; broken ones were refused before.
-fn outlines(assets: &Assets, options: &Options) -> BTreeMap<String, Outline> {
+fn outlines(assets: &Assets, options: &Options) -> Outlines {
     let outline = |(name, asset): (&str, &Asset)| {
-        Some((name.to_owned(), syntax::outline(&asset.text, name, &options.syntax()).ok()?))
+        let known = assets.outline(name).cloned();
+        let anew = || syntax::outline(&asset.text, name, &options.syntax()).ok().map(Arc::new);
+        Some((name.to_owned(), known.or_else(anew)?))
     };
     assets.present().filter_map(outline).collect()
 }
@@ -177,13 +183,13 @@ enum Tracing {
 
 /// All assets with their insertions, ready for one render.
 struct Templates {
-    assets: Assets,
+    assets: Arc<Assets>,
     placed: Vec<Placed>,
     fuel: u64,
 }
 
 impl Templates {
-    fn new(assets: &Assets, outlines: &BTreeMap<String, Outline>, tracing: Tracing) -> Self {
+    fn new(assets: &Assets, outlines: &Outlines, tracing: Tracing) -> Self {
         let mut edited_assets = assets.clone();
         let mut placed: Vec<Placed> = Vec::new();
         let mut first_site = 0;
@@ -199,7 +205,7 @@ impl Templates {
             first_site += outline.sites.len();
         }
         let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
-        Self { assets: edited_assets, placed, fuel: guard::fuel(longest) }
+        Self { assets: Arc::new(edited_assets), placed, fuel: guard::fuel(longest) }
     }
 
     fn render(&self, root: &str, context: &Context, options: &Options) -> Result<String, minijinja::Error> {
@@ -281,9 +287,9 @@ fn environment(
     if let Some(file) = context.file() {
         environment.add_function("file", move |path: &str| file(path));
     }
-    let (known, aliases) = (assets.clone(), options.aliases.clone());
+    let (known, aliases) = (Arc::clone(assets), options.aliases.clone());
     environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
-    let known = assets.clone();
+    let known = Arc::clone(assets);
     environment.set_loader(move |name| load(name, &known));
     environment
 }

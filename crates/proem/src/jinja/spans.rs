@@ -11,16 +11,15 @@ use proem_core::variable;
 use super::asset::{Asset, Assets};
 use super::items::Touch;
 use super::reference;
-use super::syntax::Outline;
 use super::trace::{Evaluated, From, Piece};
 use super::values::{Binding, Context};
-use super::{Placed, Traced};
+use super::{Outlines, Placed, Traced};
 
 /// What is known about a finished render.
 pub(super) struct Scene<'s> {
     pub(super) root: &'s str,
     pub(super) assets: &'s Assets,
-    pub(super) outlines: &'s BTreeMap<String, Outline>,
+    pub(super) outlines: &'s Outlines,
     pub(super) context: &'s Context,
 }
 
@@ -55,7 +54,7 @@ fn least_stable(assets: &Assets, context: &Context) -> Stability {
 struct Scribe<'s> {
     templates: &'s [Placed],
     assets: &'s Assets,
-    outlines: &'s BTreeMap<String, Outline>,
+    outlines: &'s Outlines,
     context: &'s Context,
     /// What each name that templates set is made of, over all templates.
     assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,

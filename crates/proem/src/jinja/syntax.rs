@@ -55,14 +55,16 @@ pub(crate) struct Outline {
 
 /// Checks a template's syntax and outlines it.
 pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<Outline, minijinja::Error> {
-    if let Ok(tokens) = tokens(text, syntax) {
-        check_depth(&tokens).map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
+    // Where they are wrong, the parser says so in better words.
+    let tokens = tokens(text, syntax);
+    if let Ok(tokens) = &tokens {
+        check_depth(tokens).map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
     }
     let tree = parse(text, name, syntax.clone())?;
     let mut walk = Walk { text, ..Walk::default() };
     walk.statement(&tree);
     let mut outline = walk.outline;
-    let tokens = tokens(text, syntax)?;
+    let tokens = tokens?;
     outline.sites = sites(&tokens, walk.emitted);
     outline.chains = chains(&tokens, &walk.operands);
     outline.cuts = cuts(&tokens, &walk.sliced);

@@ -2,6 +2,7 @@
 //! fault costs a note and not the skill, unless there is no description.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use proem_core::front_matter::{self, FrontMatter, Split, Value};
 use proem_core::note::{Code, Note, Severity};
@@ -61,10 +62,13 @@ impl Problem {
 }
 
 /// Reads a skill from the head of its file. Without one, the first problem says why.
-pub(super) fn read(spot: &Spot<'_>, head: &[u8]) -> (Option<Skill>, Vec<Problem>) {
+pub(super) fn read(spot: &Spot<'_>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
-        Ok(front_matter) => skill(spot, &front_matter),
+        Ok(front_matter) => {
+            let (skill, problems) = skill(spot, &front_matter);
+            (skill.map(Arc::new), problems)
+        }
     }
 }
 

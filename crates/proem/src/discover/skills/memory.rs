@@ -17,7 +17,7 @@ const DIRECTORIES_MAX: usize = 4096;
 const SKILL_BYTES: usize = 512;
 
 /// What was read of one skill.
-pub(super) type Read = (Option<Skill>, Vec<Problem>);
+pub(super) type Read = (Option<Arc<Skill>>, Vec<Problem>);
 
 /// A folder that has a `SKILL.md` and no ignore file, as it was when that was read.
 #[derive(Debug, Clone)]
@@ -36,6 +36,7 @@ pub(super) enum Scan {
     Warm {
         known: Arc<Folders>,
         found: Folders,
+        entries: usize,
         settled_before: Moment,
     },
 }
@@ -57,7 +58,7 @@ pub(super) fn begin(directory: &Path, owner: Owner) -> Scan {
     let directories = &memory.get_or_insert_default().directories;
     let key = (directory.to_owned(), owner);
     if let (Some(known), Some(settled_before)) = (directories.get(&key), warm::settled_before()) {
-        return Scan::Warm { known: Arc::clone(known), found: HashMap::new(), settled_before };
+        return Scan::Warm { known: Arc::clone(known), found: HashMap::new(), entries: 0, settled_before };
     }
     if directories.len() == DIRECTORIES_MAX {
         *memory = None;
@@ -68,7 +69,16 @@ pub(super) fn begin(directory: &Path, owner: Owner) -> Scan {
 
 /// Ends a scan: what it found is known to the next one.
 pub(super) fn end(directory: &Path, owner: Owner, scan: Scan) {
-    let Scan::Warm { found, .. } = scan else { return };
+    let Scan::Warm { known, mut found, entries, .. } = scan else { return };
+    if found.is_empty() {
+        return;
+    }
+    // What is gone stays until it is more than what there is: it costs memory and is never taken for true.
+    if known.len() <= 2 * entries {
+        for (name, skill) in known.iter() {
+            found.entry(name.clone()).or_insert_with(|| skill.clone());
+        }
+    }
     let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
     let memory = memory.get_or_insert_default();
     let bytes = weight(&found);
@@ -85,7 +95,7 @@ fn weight(folders: &Folders) -> usize {
         |problems: &[Problem]| problems.iter().map(|problem| problem.message.len()).sum::<usize>();
     let each = folders
         .values()
-        .map(|known| SKILL_BYTES + known.read.0.as_ref().map_or(0, texts) + of_problems(&known.read.1));
+        .map(|known| SKILL_BYTES + known.read.0.as_deref().map_or(0, texts) + of_problems(&known.read.1));
     each.sum()
 }
 
@@ -119,13 +129,20 @@ impl Scan {
         matches!(self, Self::Warm { .. })
     }
 
+    /// Counts a folder that may hold a skill.
+    pub(super) const fn count(&mut self) {
+        if let Self::Warm { entries, .. } = self {
+            *entries += 1;
+        }
+    }
+
     /// Keeps what was read, unless a change from now on might not show.
-    pub(super) fn keep(&mut self, name: &[u8], skill: Known) {
+    pub(super) fn keep(&mut self, name: &[u8], skill: &Known) {
         if let Self::Warm { found, settled_before, .. } = self
             && skill.folder.is_settled(*settled_before)
             && skill.file.is_settled(*settled_before)
         {
-            found.insert(name.to_owned(), skill);
+            found.insert(name.to_owned(), skill.clone());
         }
     }
 }

@@ -11,8 +11,9 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
@@ -50,7 +51,7 @@ struct Spot<'s> {
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     /// The skill; `None` when nothing could be made of the file.
-    pub(crate) skill: Option<Skill>,
+    pub(crate) skill: Option<Arc<Skill>>,
     pub(crate) location: String,
     pub(crate) outcome: Outcome,
     pub(crate) why: Option<String>,
@@ -71,7 +72,7 @@ impl Found {
     /// The skills that the prompt lists, in order.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &Skill> {
         let used = self.candidates.iter().filter(|candidate| candidate.outcome == Outcome::Used);
-        used.filter_map(|candidate| candidate.skill.as_ref())
+        used.filter_map(|candidate| candidate.skill.as_deref())
     }
 
     /// The notes and files for the prompt.
@@ -112,8 +113,8 @@ pub(crate) fn find(
         places,
         policy,
         found: Found::default(),
-        names: BTreeMap::new(),
-        files: BTreeMap::new(),
+        names: HashMap::new(),
+        files: HashMap::new(),
         left_out: 0,
     };
     for root in roots(recipe, places, has_project) {
@@ -178,9 +179,9 @@ struct Search<'s> {
     places: &'s Places,
     policy: &'s ReadPolicy,
     found: Found,
-    /// The location of the first skill of each name.
-    names: BTreeMap<String, String>,
-    files: BTreeMap<Identity, String>,
+    /// The first candidate of each name, and the one of each file.
+    names: HashMap<String, usize>,
+    files: HashMap<Identity, usize>,
     left_out: usize,
 }
 
@@ -207,7 +208,7 @@ impl Search<'_> {
         if location.len() > PATH_BYTES_MAX {
             return self.unread(path, &Absence::BadPath("the path is too long"));
         }
-        if let Some(first) = self.files.get(&identity) {
+        if let Some(first) = self.files.get(&identity).and_then(|first| self.location(*first)) {
             let why = Some(format!("of {first}"));
             return self.push(Candidate { outcome: Outcome::Duplicate, why, ..Candidate::unknown(location) });
         }
@@ -221,7 +222,8 @@ impl Search<'_> {
             let outcome = Outcome::Malformed;
             return self.push(Candidate { outcome, why, problems, ..Candidate::unknown(location) });
         };
-        let (outcome, why) = match self.names.get(&skill.name) {
+        let first = self.names.get(&skill.name).and_then(|first| self.location(*first));
+        let (outcome, why) = match first {
             Some(first) => {
                 let why = format!("by {first}, which has the same name");
                 problems = vec![Problem::shadowed(&skill.name, first)];
@@ -234,10 +236,14 @@ impl Search<'_> {
         };
         // A file that another one's name keeps out may still be listed under a second name of its own.
         if outcome != Outcome::Shadowed {
-            self.files.insert(identity, location.clone());
-            self.names.insert(skill.name.clone(), location.clone());
+            self.files.insert(identity, self.found.candidates.len());
+            self.names.insert(skill.name.clone(), self.found.candidates.len());
         }
         self.push(Candidate { skill: Some(skill), location, outcome, why, problems });
+    }
+
+    fn location(&self, candidate: usize) -> Option<&str> {
+        self.found.candidates.get(candidate).map(|candidate| candidate.location.as_str())
     }
 
     /// A place that this caller may not look at at all.

@@ -183,12 +183,13 @@ impl Walk<'_, '_> {
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
         let skill = [name, b"/", FILE_NAME].concat();
         // Before anything in it is looked at: what changes meanwhile will show next time.
+        self.scan.count();
         let stamp = if self.scan.is_warm() { stamp(parent, name) } else { None };
         if let Some(known) = self.known(parent, name, stamp)
             && ignored::excluding(&self.rules, &path.join("SKILL.md"), false).is_none()
         {
             memory::used();
-            return self.warm(name, known, &path.join("SKILL.md"));
+            return self.take_known(&known, &path.join("SKILL.md"));
         }
         let opened = head::read_beneath(parent.as_fd(), &skill, &mut self.buffer);
         // Asked below the open folder: the way from the root to here need not be walked three times more.
@@ -199,7 +200,9 @@ impl Walk<'_, '_> {
                 (Opened::Head(file, bytes), Some(folder)) if !ignored::NAMES.into_iter().any(has) => {
                     let read =
                         entry::read(&self.spot(&path, false), self.buffer.get(..*bytes).unwrap_or_default());
-                    self.warm(name, Known { folder, file: *file, read: Arc::new(read) }, &path);
+                    let known = Known { folder, file: *file, read: Arc::new(read) };
+                    self.scan.keep(name, &known);
+                    self.take_known(&known, &path);
                 }
                 _ => self.opened(&opened, &path, false),
             };
@@ -217,11 +220,10 @@ impl Walk<'_, '_> {
         (known.file == file).then(|| known.clone())
     }
 
-    /// Takes a skill that is known, and goes on knowing it.
-    fn warm(&mut self, name: &[u8], known: Known, path: &Path) {
+    /// Takes a skill that is known.
+    fn take_known(&mut self, known: &Known, path: &Path) {
         let spot = self.spot(path, false);
         self.search.take(&spot, known.file.identity, || (*known.read).clone());
-        self.scan.keep(name, known);
     }
 
     /// A link to a folder: it may lead anywhere, so the policy is asked.
