@@ -98,8 +98,8 @@ def picture(book, name, row):
     chosen = [growth for growth in growths if growth["who"] == "proem"] if several else growths
     unit = next(iter(next(iter(row["cases"].values()))["found"].values()))["unit"]
     curves = [(growth["curve"] if several else growth["who"], growth["who"], growth["points"]) for growth in chosen]
-    (PLOTS / f"{name}.svg").write_text(plot.draw(f"{name}: {book.titles[name]}", lambda value: shown(value, unit), curves))
-    return f"\n![growth of {book.titles[name]}](benchmarks/{name}.svg)\n"
+    (PLOTS / f"{name}.svg").write_text(plot.draw(f"{name}: {book.titles[name]}", lambda value: shown(value, unit).replace(".00 ", " ").replace(".0 ", " "), curves))
+    return f"\n![how {name} grows](benchmarks/{name}.svg)\n"
 
 
 def summary(book, known):

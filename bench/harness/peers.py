@@ -8,10 +8,6 @@ OF_NODE = {"P2", "P5", "P6", "P7", "P11", "P15", "P16", "P18"}
 OF_PYTHON = {"P1", "P2", "P15", "P18"}
 
 
-class Failed(Exception):
-    pass
-
-
 @dataclasses.dataclass
 class Peers:
     """What could be installed, and why the rest could not."""

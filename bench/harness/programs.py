@@ -1,7 +1,7 @@
 """Builds the programs that measure, runs them in turns, and gathers what they print."""
 import collections, dataclasses, json, pathlib, shutil, subprocess, sys
 
-import peers, serve, sizes, start
+import hashed, peers, serve, sizes, start
 
 ROOT = peers.ROOT
 BENCH = ROOT / "bench"
@@ -30,7 +30,7 @@ class Setting:
         return ROOT / "target" / "release" / "proem"
 
     def bench(self, name):
-        return TARGET / "release" / f"bench-{name}"
+        return [TARGET / "release" / "proem-bench", name]
 
     def node(self, name):
         return self.peers.node and ["node", BENCH / "peers" / "node" / f"{name}.mjs"]
@@ -58,7 +58,7 @@ def measure(setting):
     """Everything that is wanted, as the lines that programs print."""
     build(setting)
     say("laying out what is measured on")
-    output(setting.bench("fixtures"), *arguments(setting, setting.rows, 1))
+    output(*setting.bench("fixtures"), *arguments(setting, setting.rows, 1))
     lines = []
     for group in GROUPS:
         for turn in range(setting.turns):
@@ -66,7 +66,7 @@ def measure(setting):
                 lines += run_program(setting, program, turn)
     # Filling a store of a million conversations takes longer than asking it: once is enough.
     lines += run_program(setting, Program("bench", "store", ["P12", "P13", "P14"], 200, 10), 0)
-    for module, rows in [(start, ["P5"]), (serve, ["P15"]), (sizes, ["P18"])]:
+    for module, rows in [(start, ["P5"]), (hashed, ["P10"]), (serve, ["P15"]), (sizes, ["P18"])]:
         if setting.wants(*rows):
             say(f"{rows[0]}: {module.__doc__.splitlines()[0]}")
             lines += module.measure(setting)
@@ -75,11 +75,10 @@ def measure(setting):
 
 def run_program(setting, program, turn):
     rows = setting.wants(*program.rows)
-    command = setting.bench(program.name) if program.kind == "bench" else getattr(setting, program.kind)(program.name)
+    command = getattr(setting, program.kind)(program.name)
     if not rows or not command:
         return []
     say(f"{', '.join(rows)}: {program.kind} {program.name}, turn {turn + 1} of {setting.turns}")
-    command = command if isinstance(command, list) else [command]
     rounds = program.short_rounds if setting.is_short else program.rounds
     cwd = setting.peers.node if program.kind == "node" else None
     text = output(*command, *arguments(setting, rows, rounds), cwd=cwd)

@@ -53,7 +53,7 @@ def gather(setting, folder, stack):
     def other(command, name, argument):
         return launch([*command, folder / argument], folder, folder, folder / f"{name}.log", stack)
 
-    bare, nothing = other([setting.bench("bare-axum")], "bare", "answer"), other([setting.bench("bare-axum")], "nothing", "empty")
+    bare, nothing = other(setting.bench("bare-axum"), "bare", "answer"), other(setting.bench("bare-axum"), "nothing", "empty")
     found = [
         Candidate(FROM_MEMORY, "floor", bare, f"{one}/turn", "turn.lua"),
         Candidate(FROM_MEMORY, "proem", distinct, f"{one}/turn", "turn.lua"),

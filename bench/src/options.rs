@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// `PROGRAM --data DIR [--rounds N] [--short] [ROW...]`.
+/// `proem-bench PROGRAM --data DIR [--rounds N] [--short] [ROW...]`.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where `bench-fixtures` laid out what is measured on.
+    /// Where the program `fixtures` laid out what is measured on.
     pub data: PathBuf,
     /// How many samples each candidate gives.
     pub rounds: usize,
@@ -19,7 +19,7 @@ impl Options {
     #[must_use]
     pub fn of_process() -> Self {
         let mut options = Self { data: PathBuf::new(), rounds: 30, is_short: false, rows: Vec::new() };
-        let mut words = std::env::args().skip(1);
+        let mut words = std::env::args().skip(2);
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
             match word.as_str() {

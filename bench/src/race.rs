@@ -30,12 +30,14 @@ impl Unit {
     }
 }
 
+type Work<'r> = Box<dyn FnMut() + 'r>;
+
 /// One case of a row, and who takes part.
 pub struct Race<'r> {
     row: &'r str,
     case: String,
     growth: Option<(&'r str, usize)>,
-    candidates: Vec<(&'r str, Box<dyn FnMut() + 'r>)>,
+    candidates: Vec<(&'r str, Work<'r>)>,
 }
 
 impl<'r> Race<'r> {

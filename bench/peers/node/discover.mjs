@@ -1,12 +1,13 @@
 // P6, P7 and P11: pi's own functions, and a plain reader with the package `yaml`.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { data, runLong, runShort, wants } from "./race.mjs";
 
 const require = createRequire(join(process.cwd(), "package.json"));
-const pi = dirname(require.resolve("@earendil-works/pi-coding-agent/package.json", { paths: [process.cwd()] }));
+// By path: the package does not export everything that builds a prompt.
+const pi = join(process.cwd(), "node_modules/@earendil-works/pi-coding-agent");
 const own = (path) => import(pathToFileURL(join(pi, "dist", path)));
 const { loadSkillsFromDir, loadProjectContextFiles, DefaultResourceLoader } = await own("index.js");
 const { buildSystemPrompt } = await own("core/system-prompt.js");

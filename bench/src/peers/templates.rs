@@ -23,7 +23,9 @@ impl Engines {
         let mut tera = Tera::default();
         tera.add_raw_template("one", &template(&JINJA, bytes)).expect("tera takes the template");
         let mut handlebars = new_handlebars();
-        handlebars.register_template_string("one", template(&HANDLEBARS, bytes)).expect("handlebars takes it");
+        handlebars
+            .register_template_string("one", template(&HANDLEBARS, bytes))
+            .expect("handlebars takes it");
         let context = Context::from_serialize(values).expect("a map is a context");
         let engines = Self { tera, context, handlebars, values: values.clone() };
         assert_eq!(engines.tera(), expected, "tera prints the same");

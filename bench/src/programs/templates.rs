@@ -5,33 +5,30 @@ use std::hint::black_box;
 use std::path::Path;
 
 use proem::{Caller, Request};
-use proem_bench::fixture::templates::{BRACKET, JINJA, SIZES, label, template, value};
-use proem_bench::fixture::{request_with, write};
+use proem_bench::fixture::templates::{BRACKET, JINJA, SIZES, jinja_request, label, template, value};
 use proem_bench::{Options, Race, Unit, difference, report};
 use proem_core::bracket::{self, Policies, Template};
 use proem_core::fact::{Absence, Fact, Facts};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
-use serde_json::json;
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     for bytes in options.sizes(&SIZES, 200 << 10) {
         let texts = Texts::of(bytes);
         if options.wants("P1") {
-            render(&options, &texts);
+            render(options, &texts);
         }
-        if options.wants("P2") || options.wants("P3") {
-            cold(&options, &texts);
+        if options.wants("P2") {
+            cold(options, &texts);
         }
     }
     if options.wants("P3") {
-        hostile(&options);
+        hostile(options);
     }
     if options.wants("P4") {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         for bytes in options.sizes(&SIZES[..2], 8 << 10) {
-            jinja(&options, &Texts::of(bytes), folder.path());
+            jinja(options, &Texts::of(bytes), folder.path());
         }
     }
 }
@@ -62,7 +59,8 @@ fn facts(template: &Template<'_>) -> Facts {
     for key in template.wanted() {
         let number = key.split_once(':').and_then(|(_, number)| number.parse().ok());
         let absent = || Fact::absent(Absence::NotGiven, Stability::Session);
-        facts.insert(key, number.map_or_else(absent, |number| Fact::given(value(number), Stability::Session)));
+        facts
+            .insert(key, number.map_or_else(absent, |number| Fact::given(value(number), Stability::Session)));
     }
     facts
 }
@@ -100,13 +98,11 @@ fn render(options: &Options, texts: &Texts) {
     #[cfg(feature = "peers")]
     let engines = proem_bench::peers::templates::Engines::new(texts.bytes, &texts.values, &texts.output);
     #[cfg(feature = "peers")]
-    let race = race
-        .enter("tera", || engines.tera())
-        .enter("handlebars", || engines.handlebars());
+    let race = race.enter("tera", || engines.tera()).enter("handlebars", || engines.handlebars());
     race.run_short(options);
 }
 
-/// P2 and the curve of P3. The floor finds every bracket and copies the output once.
+/// P2. The floor finds every bracket and copies the output once.
 fn cold(options: &Options, texts: &Texts) {
     let context = minijinja::Value::from(texts.values.clone());
     let race = Race::new("P2", format!("parse and render, {}", label(texts.bytes)))
@@ -157,7 +153,6 @@ fn hostile(options: &Options) {
 /// P4. A whole build with the template less one with an empty template: Jinja cannot be called by itself.
 fn jinja(options: &Options, texts: &Texts, root: &Path) {
     let case = format!("parse and render Jinja, {}", label(texts.bytes));
-    write(&root.join("home/profiles/plain.toml"), PROFILE);
     let context = minijinja::Value::from(texts.values.clone());
     Race::new("P4", &case)
         .enter("floor", || {
@@ -166,22 +161,9 @@ fn jinja(options: &Options, texts: &Texts, root: &Path) {
             compiled.render(&context).expect("it renders")
         })
         .run_short(options);
-    let given: BTreeMap<String, String> = (0..8).map(|key| (format!("k:{key}"), value(key))).collect();
-    let request = |template: &str| {
-        request_with("plain", root, root, &json!({ "template": template, "variables": given }))
-    };
     let build = |request: &Request| proem::build(request, Caller::User).expect("it builds");
-    let (whole, empty) = (request(&texts.jinja), request("x"));
+    let (whole, empty) = (jinja_request(root, &texts.jinja), jinja_request(root, "x"));
     assert_eq!(build(&whole).system(), Some(texts.output.trim_end_matches('\n')), "both print the same");
     let samples = difference(options, || build(&whole), || build(&empty));
     report("P4", &case, "proem", Unit::Nanoseconds, &samples);
 }
-
-const PROFILE: &str = r#"
-[jinja]
-variables = { k0 = "k:0", k1 = "k:1", k2 = "k:2", k3 = "k:3", k4 = "k:4", k5 = "k:5", k6 = "k:6", k7 = "k:7" }
-
-[[section]]
-id = "base"
-template = { text = "", syntax = "jinja" }
-"#;

@@ -13,16 +13,15 @@ use proem_bench::fixture::{request, write};
 use proem_bench::{Options, Race};
 use proem_core::digest::Digest;
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     if options.wants("P17") {
         for sources in options.sizes(&[200, 2_000, 20_000], 2_000) {
-            prompts(&options, &options.path(format!("doctor-{sources}")), sources);
+            prompts(options, &options.path(format!("doctor-{sources}")), sources);
         }
     }
     if options.wants("P19") {
         for files in options.sizes(&[10, 100, 1_000], 100) {
-            lints(&options, &options.path(format!("check-{files}")), files);
+            lints(options, &options.path(format!("check-{files}")), files);
         }
     }
 }
@@ -85,7 +84,8 @@ fn lints(options: &Options, root: &Path, files: usize) {
     let mut paths: Vec<PathBuf> = vec![root.join("tree/AGENTS.md")];
     write(&paths[0], &pages[0]);
     for number in 1..files {
-        let head = format!("---\nname: skill-{number:05}\ndescription: Page {number}; read it when asked.\n---\n");
+        let head =
+            format!("---\nname: skill-{number:05}\ndescription: Page {number}; read it when asked.\n---\n");
         let path = root.join(format!("tree/.agents/skills/skill-{number:05}/SKILL.md"));
         write(&path, &(head + &pages[number % pages.len()]));
         paths.push(path);

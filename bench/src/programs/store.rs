@@ -17,15 +17,14 @@ use rusqlite::Connection;
 /// Lookups of one candidate.
 const CALLS: usize = 2_000;
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     let sizes = options.sizes(&[1_000, 10_000, 100_000, 1_000_000], 1_000);
     let epochs = Prompts::new(&options.path("store"), PREFIXES);
     if options.wants("P12") || options.wants("P14") {
         for count in sizes {
             let place = StoreFile::filled(&epochs, count);
             if options.wants("P12") {
-                sqlite(&options, &epochs, &place, count);
+                sqlite(options, &epochs, &place, count);
             }
             if options.wants("P14") {
                 bytes(&epochs, &place, count);
@@ -34,7 +33,7 @@ fn main() {
     }
     if options.wants("P13") {
         for count in options.sizes(&[100, 1_000, 10_000], 100) {
-            postgres(&options, &epochs, count);
+            postgres(options, &epochs, count);
         }
     }
 }
@@ -73,7 +72,8 @@ fn from_memory(options: &Options, prompts: &Prompts, store: &Arc<dyn Store>, cou
 fn from_disk(prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
     let folder = tempfile::tempdir().expect("there is room");
     let slots = count.min(10_000);
-    let (plain, rows) = (plain_file(folder.path(), prompts, slots), rowid_table(folder.path(), prompts, count));
+    let (plain, rows) =
+        (plain_file(folder.path(), prompts, slots), rowid_table(folder.path(), prompts, count));
     let (mut a, mut b, mut c, mut d) = (shuffled(slots), shuffled(count), shuffled(count), shuffled(count));
     let mut buffer = vec![0; PROMPT_BYTES];
     let conversations = Conversations::new(Arc::clone(store), Engine::new());
@@ -88,8 +88,9 @@ fn from_disk(prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
 
 fn plain_file(folder: &Path, prompts: &Prompts, slots: usize) -> File {
     let path = folder.join("plain");
-    let texts: Vec<u8> =
-        (0..slots).flat_map(|number| prompts.text(number).bytes().chain([b' '].repeat(99)).take(PROMPT_BYTES)).collect();
+    let texts: Vec<u8> = (0..slots)
+        .flat_map(|number| prompts.text(number).bytes().chain([b' '].repeat(99)).take(PROMPT_BYTES))
+        .collect();
     fs::write(&path, texts).expect("it can be written");
     File::open(path).expect("it is there")
 }
@@ -118,7 +119,8 @@ fn row(connection: &Connection, number: usize) -> String {
 
 fn people(count: usize) -> String {
     let digits = count.to_string();
-    let grouped = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
+    let grouped =
+        digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
     format!("{grouped} conversations")
 }
 
@@ -137,10 +139,13 @@ fn postgres(options: &Options, prompts: &Prompts, count: usize) {
     let url = server.database("bench");
     let store: Arc<dyn Store> = Arc::from(proem_store::open(&url).expect("it can be opened"));
     let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("it can be reached");
-    client.batch_execute("CREATE TABLE bench_prompt (id TEXT PRIMARY KEY, text TEXT)").expect("it can be made");
+    client
+        .batch_execute("CREATE TABLE bench_prompt (id TEXT PRIMARY KEY, text TEXT)")
+        .expect("it can be made");
     for number in 0..count {
         store.open(&prompts.epoch(number)).expect("it can be stored");
-        let row = client.execute("INSERT INTO bench_prompt VALUES ($1, $2)", &[&id(number), &prompts.text(number)]);
+        let row =
+            client.execute("INSERT INTO bench_prompt VALUES ($1, $2)", &[&id(number), &prompts.text(number)]);
         row.expect("it can be stored");
     }
     client.batch_execute("ANALYZE").expect("it can be analysed");

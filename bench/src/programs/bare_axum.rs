@@ -1,6 +1,6 @@
 //! The floor of P15: an axum handler that answers every request with the same bytes, and does nothing else.
 //!
-//! `bench-bare-axum FILE` prints its address and serves the file.
+//! `proem-bench bare-axum FILE` prints its address and serves the file.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,8 +8,8 @@ use axum::http::header;
 use axum::routing::any;
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
-    let path = std::env::args().nth(1).expect("name a file with the answer");
+pub(crate) async fn run() -> std::io::Result<()> {
+    let path = std::env::args().nth(2).expect("name a file with the answer");
     let answer = Bytes::from(std::fs::read(path)?);
     let handler = move |_: Bytes| {
         let answer = answer.clone();

@@ -1,5 +1,6 @@
-//! Lays out what programs in other languages are measured on, too. `bench-fixtures --data DIR [--short] [ROW...]`.
+//! Lays out what programs in other languages are measured on, too. `proem-bench fixtures --data DIR [--short] [ROW...]`.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use proem_bench::Options;
@@ -11,27 +12,27 @@ use proem_bench::fixture::{PROSE, prose, write};
 /// More prompts of their own than the server keeps in memory.
 const DISTINCT: usize = 6_000;
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     fs::create_dir_all(&options.data).expect("the folder can be made");
     if ["P1", "P2"].iter().any(|row| options.wants(row)) {
-        templates(&options);
+        templates(options);
     }
-    trees(&options);
+    trees(options);
     if options.wants("P16") {
         for bytes in options.sizes(&PROSE, 64_000) {
             write(&options.path(format!("prose/{bytes}")), &prose(bytes));
         }
     }
     if options.wants("P15") || options.wants("P18") {
-        stores(&options);
+        stores(options);
     }
 }
 
 fn templates(options: &Options) {
     let values: Vec<String> = (0..8).map(value).collect();
     write(&options.path("templates/values.json"), &serde_json::json!(values).to_string());
-    let context: minijinja::Value = (0..8).map(|key| (format!("k{key}"), value(key))).collect();
+    let named: BTreeMap<String, String> = (0..8).map(|key| (format!("k{key}"), value(key))).collect();
+    let context = minijinja::Value::from(named);
     for bytes in options.sizes(&SIZES, 200 << 10) {
         let name = options.path(format!("templates/{bytes}"));
         let jinja = template(&JINJA, bytes);

@@ -9,19 +9,18 @@ use proem_bench::fixture::{request, write};
 use proem_bench::{Options, Race, Unit, difference, report};
 use rustix::fs::{Dir, Mode, OFlags};
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     if options.wants("P6") {
         for count in options.sizes(&SKILLS, 100) {
-            skills(&options, count);
+            skills(options, count);
         }
     }
     if options.wants("P7") {
-        walk(&options);
+        walk(options);
     }
     if options.wants("P11") {
         for count in options.sizes(&[50, 500, 5_000], 500) {
-            build(&options, count);
+            build(options, count);
         }
     }
 }

@@ -9,15 +9,14 @@ use proem_bench::fixture::{request_with, write};
 use proem_bench::{Options, Race, Unit, difference, report};
 use serde_json::json;
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     let root = options.path("git");
     if options.wants("P8") {
-        branch(&options, &root.join("small"));
+        branch(options, &root.join("small"));
     }
     if options.wants("P9") {
         for files in options.sizes(&[1_000, 10_000, 50_000], 1_000) {
-            whole(&options, &root.join(files.to_string()), files);
+            whole(options, &root.join(files.to_string()), files);
         }
     }
 }
@@ -60,7 +59,10 @@ fn whole(options: &Options, root: &Path, files: usize) {
     }
     let request = template(root, "[git:branch]\n[git:status]\n[git:diff]");
     let found = build(&request);
-    assert!(found.contains("20 files changed") && found.contains(&name(0)), "all three are found: {found:.300}");
+    assert!(
+        found.contains("20 files changed") && found.contains(&name(0)),
+        "all three are found: {found:.300}"
+    );
     Race::new("P9", format!("branch, status and diff, {files} files"))
         .grows("branch, status and diff", files)
         .enter("floor", || git(&tree, &["status", "--short"]))
@@ -81,8 +83,8 @@ fn repository(root: &Path, files: usize) {
     let tree = root.join("tree");
     write(&root.join("home/.keep"), "");
     for number in 0..files {
-        let lines: String = (0..20).map(|line| format!("Line {line} of file {number}.\n")).collect();
-        write(&tree.join(name(number)), &lines);
+        let line = |line| format!("Line {line} of file {number}.\n");
+        write(&tree.join(name(number)), &(0..20).map(line).collect::<String>());
     }
     git(&tree, &["init", "--quiet", "--initial-branch=main"]);
     git(&tree, &["add", "."]);

@@ -11,17 +11,16 @@ use proem_core::digest::Digest;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-fn main() {
-    let options = Options::of_process();
+pub(crate) fn run(options: &Options) {
     if options.wants("P10") {
         for bytes in options.sizes(&[16 << 10, 160 << 10, 1_600 << 10], 160 << 10) {
-            digests(&options, bytes);
+            digests(options, bytes);
         }
-        remembered(&options);
+        remembered(options);
     }
     if options.wants("P16") {
         for bytes in options.sizes(&PROSE, 64_000) {
-            tokens(&options, bytes);
+            tokens(options, bytes);
         }
     }
 }
