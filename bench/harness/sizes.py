@@ -1,0 +1,74 @@
+"""The program, its cold build and its memory, beside a minimal program with the same large libraries."""
+import contextlib, pathlib, re, resource, subprocess, sys, tempfile, time
+
+import serve
+
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+CACHE_BYTES = 64 << 20
+
+
+def measure(setting):
+    least = None if setting.is_short else build_least()
+    lines = [of("size of the program", "proem", "bytes", setting.proem.stat().st_size)]
+    if least:
+        lines.append(of("size of the program", "floor", "bytes", least.stat().st_size))
+        lines += cold_builds()
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        lines += memory(setting, least, folder, stack)
+    return lines
+
+
+def of(case, who, unit, value):
+    return {"row": "P18", "case": case, "who": who, "unit": unit, "take": "median", "samples": [value]}
+
+
+def build_least():
+    target = BENCH.parent / "target" / "bench-least"
+    cargo(BENCH / "least", target)
+    return target / "release" / "least"
+
+
+def cargo(package, target):
+    command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
+    subprocess.run(list(map(str, command)), cwd=package, check=True, stdout=sys.stderr)
+
+
+def cold_builds():
+    """CPU seconds from nothing but downloaded sources to the program."""
+    found = []
+    for who, package in [("floor", BENCH / "least"), ("proem", BENCH.parent)]:
+        with tempfile.TemporaryDirectory() as target:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cargo(package, target)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        found.append(of("cold build, CPU", who, "ns", used * 1e9))
+    return found
+
+
+def memory(setting, least, folder, stack):
+    data = setting.data / "serve"
+    command = [setting.proem, "serve", "--listen", "127.0.0.1:0", "--store", data / "distinct.db", "--workspace", data]
+    server = serve.launch(command, data, data / "home", folder / "log", stack)
+    case = "memory of an idle server"
+    idle = resident(server)
+    lines = [of(case, "proem", "bytes", idle)]
+    others = {"floor": least and [least], "node": setting.node("server"), "FastAPI": setting.python("server")}
+    (folder / "answer").write_text('{"carriers": {"system": ""}}')
+    for who, command in others.items():
+        if command:
+            other = serve.launch([*command, folder / "answer"], folder, folder, folder / f"{who}.log", stack)
+            time.sleep(1)
+            lines.append(of(case, who, "bytes", resident(other)))
+    # Every conversation at least once, each with a prompt of its own: more than the cache may hold.
+    (folder / "distinct.lua").write_text(serve.MANY % 6_000)
+    candidate = serve.Candidate("", "proem", server, "/", "distinct.lua")
+    serve.drive(candidate, folder, 5 if setting.is_short else 10)
+    case = "memory of a server with a full cache, less an idle one's"
+    return [*lines, of(case, "proem", "bytes", resident(server) - idle), of(case, "budget of the cache", "bytes", CACHE_BYTES)]
+
+
+def resident(server):
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024

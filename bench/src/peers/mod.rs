@@ -1,0 +1,5 @@
+//! Libraries that do the same work.
+
+pub mod git;
+pub mod templates;
+pub mod tokens;

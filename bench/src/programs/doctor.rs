@@ -1,0 +1,125 @@
+//! P17 and P19: explaining, comparing and checking prompts, against hashing them or reading their files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proem::check::check;
+use proem::doctor::why::{Question, places};
+use proem::doctor::{Snapshot, compare};
+use proem::tokens::Tokenizer;
+use proem::wire::BuildShape;
+use proem::{Build, Caller, Request, build};
+use proem_bench::fixture::{request, write};
+use proem_bench::{Options, Race};
+use proem_core::digest::Digest;
+
+pub(crate) fn run(options: &Options) {
+    if options.wants("P17") {
+        for sources in options.sizes(&[200, 2_000, 20_000], 2_000) {
+            prompts(options, &options.path(format!("doctor-{sources}")), sources);
+        }
+    }
+    if options.wants("P19") {
+        for files in options.sizes(&[10, 100, 1_000], 100) {
+            lints(options, &options.path(format!("check-{files}")), files);
+        }
+    }
+}
+
+/// One prompt of so many skills and a long instruction file, and the same after an edit of that file's first line.
+fn prompts(options: &Options, root: &Path, sources: usize) {
+    lay_out(root, sources, "Be brief.");
+    let request = request("layers", &root.join("tree"), root);
+    let built = || build(&request, Caller::User).expect("it builds");
+    let before = built();
+    write(&root.join("tree/AGENTS.md"), &rules("Be brief!", sources));
+    let after = built();
+    let snapshot = |build: &Build| Snapshot::of("one", &build.frozen, &request, None);
+    let (a, b) = (snapshot(&before), snapshot(&after));
+    let (old, new) = (before.frozen.prefix(), after.frozen.prefix());
+    let hash = || Digest::of(old.as_bytes()) == Digest::of(new.as_bytes());
+    let size = format!("{} KB from {} sources", new.len() / 1024, sources + 1);
+    let options = &options.at_most(200_000 / sources);
+    Race::new("P17", format!("diff two prompts of {size}"))
+        .grows("diff", new.len())
+        .enter("floor", hash)
+        .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
+        .run_short(options);
+    Race::new("P17", format!("why: find a text in {size}"))
+        .grows("why", new.len())
+        .enter("floor", hash)
+        .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
+        .run_short(options);
+    Race::new("P17", format!("explain {size}, as JSON"))
+        .grows("explain", new.len())
+        .enter("floor", hash)
+        .enter("proem", || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON").len())
+        .run_short(options);
+}
+
+fn lay_out(root: &Path, skills: usize, first: &str) {
+    write(&root.join("tree/.git/HEAD"), "ref: refs/heads/main\n");
+    write(&root.join("home/.keep"), "");
+    write(&root.join("tree/AGENTS.md"), &rules(first, skills));
+    for number in 0..skills {
+        let text = format!(
+            "---\nname: skill-{number:05}\ndescription: Does thing number {number}; use it when somebody asks for that.\n\
+             ---\nA line of the body.\n"
+        );
+        write(&root.join(format!("tree/.agents/skills/skill-{number:05}/SKILL.md")), &text);
+    }
+}
+
+/// Three rules for four skills: a file of a quarter of the prompt, and below what one file may have.
+fn rules(first: &str, skills: usize) -> String {
+    let line = |number| format!("- Rule {number}: keep the part number {number} as it is, and say why.\n");
+    format!("{first}\n\n{}", (0..(skills * 3 / 4).min(12_000)).map(line).collect::<String>())
+}
+
+/// Skills whose bodies are pages of this project's documentation: prose, tables and code as people write them.
+fn lints(options: &Options, root: &Path, files: usize) {
+    let pages = pages();
+    write(&root.join("tree/.git/HEAD"), "ref: refs/heads/main\n");
+    write(&root.join("home/.keep"), "");
+    let mut paths: Vec<PathBuf> = vec![root.join("tree/AGENTS.md")];
+    write(&paths[0], &pages[0]);
+    for number in 1..files {
+        let head =
+            format!("---\nname: skill-{number:05}\ndescription: Page {number}; read it when asked.\n---\n");
+        let path = root.join(format!("tree/.agents/skills/skill-{number:05}/SKILL.md"));
+        write(&path, &(head + &pages[number % pages.len()]));
+        paths.push(path);
+    }
+    let request: Request = request("layers", &root.join("tree"), root);
+    let ours = || check(&request, Caller::User).expect("it can be checked").files;
+    assert!(ours() >= files, "every file is read");
+    Race::new("P19", format!("check {files} instruction files"))
+        .grows("check", files)
+        .enter("floor", || paths.iter().map(|path| fs::read(path).expect("it is there").len()).sum::<usize>())
+        .enter("proem", ours)
+        .run_short(&options.at_most(20_000 / files));
+}
+
+/// Pages of documentation, cut to about 6 KB at a line's end.
+fn pages() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).expect("the docs are there").flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "md") && !path.ends_with("benchmarks.md"));
+    paths.sort();
+    let texts = paths.iter().map(|path| fs::read_to_string(path).expect("a page is text"));
+    texts.flat_map(|text| parts(&text)).collect()
+}
+
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if parts.last().is_some_and(|part| part.len() > 6_000) {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push_str(line);
+        }
+    }
+    parts
+}

@@ -1,0 +1,159 @@
+//! P12 to P14: what it takes to get a stored prompt, and how many bytes the store has.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use proem::Engine;
+use proem_bench::fixture::stores::{PREFIXES, PROMPT_BYTES, Prompts, StoreFile, id};
+use proem_bench::{Options, Race, Unit, report};
+use proem_store::{Conversations, SqliteStore, Store};
+use proem_testkit::PostgresServer;
+use rusqlite::Connection;
+
+/// Lookups of one candidate.
+const CALLS: usize = 2_000;
+
+pub(crate) fn run(options: &Options) {
+    let sizes = options.sizes(&[1_000, 10_000, 100_000, 1_000_000], 1_000);
+    let epochs = Prompts::new(&options.path("store"), PREFIXES);
+    if options.wants("P12") || options.wants("P14") {
+        for count in sizes {
+            let place = StoreFile::filled(&epochs, count);
+            if options.wants("P12") {
+                sqlite(options, &epochs, &place, count);
+            }
+            if options.wants("P14") {
+                bytes(&epochs, &place, count);
+            }
+        }
+    }
+    if options.wants("P13") {
+        for count in options.sizes(&[100, 1_000, 10_000], 100) {
+            postgres(options, &epochs, count);
+        }
+    }
+}
+
+/// Numbers in an order that no cache guesses.
+fn shuffled(count: usize) -> impl FnMut() -> usize {
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % (count as u64)).unwrap_or_default()
+    }
+}
+
+fn sqlite(options: &Options, prompts: &Prompts, place: &StoreFile, count: usize) {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place.path).expect("it can be opened"));
+    from_memory(options, prompts, &store, count);
+    from_disk(prompts, &store, count);
+}
+
+/// One conversation, again and again. The floor looks a shared text up in a map.
+fn from_memory(options: &Options, prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
+    let conversations = Conversations::new(Arc::clone(store), Engine::new());
+    let known: HashMap<String, Arc<str>> =
+        (0..count.min(100_000)).map(|number| (id(number), prompts.text(number).into())).collect();
+    let name = id(count / 2);
+    Race::new("P12", format!("{}, from memory", people(count)))
+        .grows("get from memory", count)
+        .enter("floor", || known.get(black_box(&name)).or_else(|| known.values().next()).map(Arc::clone))
+        .enter("proem", || conversations.current(black_box(&name)).expect("it can be read"))
+        .run_short(options);
+}
+
+/// Conversations in no order, each asked for once. The floor reads 16 KB from a file.
+fn from_disk(prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
+    let folder = tempfile::tempdir().expect("there is room");
+    let slots = count.min(10_000);
+    let (plain, rows) =
+        (plain_file(folder.path(), prompts, slots), rowid_table(folder.path(), prompts, count));
+    let (mut a, mut b, mut c, mut d) = (shuffled(slots), shuffled(count), shuffled(count), shuffled(count));
+    let mut buffer = vec![0; PROMPT_BYTES];
+    let conversations = Conversations::new(Arc::clone(store), Engine::new());
+    Race::new("P12", format!("{}, from SQLite", people(count)))
+        .grows("get from SQLite", count)
+        .enter("floor", || plain.read_exact_at(&mut buffer, (a() * PROMPT_BYTES) as u64))
+        .enter("SQLite, a row each", || row(&rows, b()))
+        .enter("proem", || store.current(&id(c())).expect("it can be read").expect("it is there"))
+        .enter("proem, ready to answer", || conversations.epoch(&id(d()), 1).expect("it can be read"))
+        .run_each(CALLS);
+}
+
+fn plain_file(folder: &Path, prompts: &Prompts, slots: usize) -> File {
+    let path = folder.join("plain");
+    let texts: Vec<u8> = (0..slots)
+        .flat_map(|number| prompts.text(number).bytes().chain([b' '].repeat(99)).take(PROMPT_BYTES))
+        .collect();
+    fs::write(&path, texts).expect("it can be written");
+    File::open(path).expect("it is there")
+}
+
+/// The usual table: the whole prompt in the row of its conversation.
+fn rowid_table(folder: &Path, prompts: &Prompts, count: usize) -> Connection {
+    let connection = Connection::open(folder.join("rows.db")).expect("it can be made");
+    connection
+        .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE prompt (id TEXT UNIQUE, text TEXT)")
+        .expect("it can be made");
+    connection.execute_batch("BEGIN").expect("it begins");
+    for number in 0..count {
+        let mut insert = connection.prepare_cached("INSERT INTO prompt VALUES (?, ?)").expect("it is SQL");
+        // More than 100,000 whole prompts would fill a small disk; the tree over them is what grows.
+        let text = if number < 100_000 { prompts.text(number) } else { "" };
+        insert.execute((id(number), text)).expect("it can be stored");
+    }
+    connection.execute_batch("COMMIT").expect("it ends");
+    connection
+}
+
+fn row(connection: &Connection, number: usize) -> String {
+    let mut select = connection.prepare_cached("SELECT text FROM prompt WHERE id = ?").expect("it is SQL");
+    select.query_row([id(number)], |row| row.get(0)).expect("it is there")
+}
+
+fn people(count: usize) -> String {
+    let digits = count.to_string();
+    let grouped =
+        digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
+    format!("{grouped} conversations")
+}
+
+/// P14: bytes on disk; whole rows would be one text for each conversation.
+fn bytes(prompts: &Prompts, place: &StoreFile, count: usize) {
+    let size = fs::metadata(&place.path).expect("it is there").len();
+    let rows: usize = (0..count).map(|number| prompts.text(number).len()).sum();
+    let case = format!("{} with {PREFIXES} prefixes", people(count));
+    report("P14", &case, "proem", Unit::Bytes, &[size as f64]);
+    report("P14", &case, "whole rows", Unit::Bytes, &[rows as f64]);
+}
+
+/// P13: PostgreSQL on this machine. The floor is one prepared statement that returns the text.
+fn postgres(options: &Options, prompts: &Prompts, count: usize) {
+    let Some(server) = PostgresServer::start() else { return };
+    let url = server.database("bench");
+    let store: Arc<dyn Store> = Arc::from(proem_store::open(&url).expect("it can be opened"));
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("it can be reached");
+    client
+        .batch_execute("CREATE TABLE bench_prompt (id TEXT PRIMARY KEY, text TEXT)")
+        .expect("it can be made");
+    for number in 0..count {
+        store.open(&prompts.epoch(number)).expect("it can be stored");
+        let row =
+            client.execute("INSERT INTO bench_prompt VALUES ($1, $2)", &[&id(number), &prompts.text(number)]);
+        row.expect("it can be stored");
+    }
+    client.batch_execute("ANALYZE").expect("it can be analysed");
+    let select = client.prepare("SELECT text FROM bench_prompt WHERE id = $1").expect("it is SQL");
+    let (mut a, mut b) = (shuffled(count), shuffled(count));
+    Race::new("P13", format!("{}, from PostgreSQL", people(count)))
+        .grows("get from PostgreSQL", count)
+        .enter("floor", || client.query_one(&select, &[&id(a())]).expect("it is there").get::<_, String>(0))
+        .enter("proem", || store.current(&id(b())).expect("it can be read").expect("it is there"))
+        .run_each(if options.is_short { 200 } else { CALLS });
+}

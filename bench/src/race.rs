@@ -1,0 +1,201 @@
+//! Candidates that do the same work, measured in turns, so that a slow moment of the machine hits all of them.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use serde_json::json;
+
+use crate::Options;
+
+/// How long a batch of short calls is: long enough for the clock, short enough to fit between two interruptions.
+const BATCH: Duration = Duration::from_micros(200);
+
+/// What samples are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+}
+
+impl Unit {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+type Work<'r> = Box<dyn FnMut() + 'r>;
+
+/// One case of a row, and who takes part.
+pub struct Race<'r> {
+    row: &'r str,
+    case: String,
+    growth: Option<(&'r str, usize)>,
+    candidates: Vec<(&'r str, Work<'r>)>,
+}
+
+impl<'r> Race<'r> {
+    /// A race without anybody yet.
+    #[must_use]
+    pub fn new(row: &'r str, case: impl Into<String>) -> Self {
+        Self { row, case: case.into(), growth: None, candidates: Vec::new() }
+    }
+
+    /// Says that this case is one point of a curve.
+    #[must_use]
+    pub fn grows(mut self, curve: &'r str, size: usize) -> Self {
+        self.growth = Some((curve, size));
+        self
+    }
+
+    /// Adds somebody. What `work` returns is thrown away, but must be computed.
+    #[must_use]
+    pub fn enter<T>(mut self, who: &'r str, mut work: impl FnMut() -> T + 'r) -> Self {
+        self.candidates.push((who, Box::new(move || drop(black_box(work())))));
+        self
+    }
+
+    /// For work of microseconds: the time of many short batches, of which the least counts.
+    pub fn run_short(mut self, options: &Options) {
+        let calls: Vec<u32> = self.candidates.iter_mut().map(|(_, work)| calls_per_batch(work)).collect();
+        let samples = self.rounds(options.rounds, |index, work| {
+            let start = Instant::now();
+            for _ in 0..calls[index] {
+                work();
+            }
+            nanoseconds(start.elapsed()) / f64::from(calls[index])
+        });
+        self.print("min", &samples);
+    }
+
+    /// For work of milliseconds: the CPU time of this process and its children, of which the median counts.
+    pub fn run_long(mut self, options: &Options) {
+        for (_, work) in &mut self.candidates {
+            work();
+        }
+        let samples = self.rounds(options.rounds, |_, work| {
+            let before = cpu_time();
+            work();
+            nanoseconds(cpu_time().saturating_sub(before))
+        });
+        self.print("median", &samples);
+    }
+
+    /// For single calls that differ, such as lookups of many keys: each call is a sample, and the median counts.
+    pub fn run_each(mut self, calls: usize) {
+        for (_, work) in &mut self.candidates {
+            (0..calls / 10).for_each(|_| work());
+        }
+        let samples = self.rounds(calls, |_, work| {
+            let start = Instant::now();
+            work();
+            nanoseconds(start.elapsed())
+        });
+        self.print("median", &samples);
+    }
+
+    fn rounds(&mut self, rounds: usize, time: impl Fn(usize, &mut dyn FnMut()) -> f64) -> Vec<Vec<f64>> {
+        let mut samples = vec![Vec::with_capacity(rounds); self.candidates.len()];
+        for _ in 0..rounds.max(1) {
+            for (index, (_, work)) in self.candidates.iter_mut().enumerate() {
+                samples[index].push(time(index, work));
+            }
+        }
+        samples
+    }
+
+    fn print(&self, take: &'static str, samples: &[Vec<f64>]) {
+        for ((who, _), samples) in self.candidates.iter().zip(samples) {
+            let line = Line { row: self.row, case: &self.case, who, unit: Unit::Nanoseconds, take };
+            line.print(samples, self.growth);
+        }
+    }
+}
+
+/// Prints what was measured in another way; the median counts.
+pub fn report(row: &str, case: &str, who: &str, unit: Unit, samples: &[f64]) {
+    Line { row, case, who, unit, take: "median" }.print(samples, None);
+}
+
+/// What `with` takes more than `without`, for work that cannot be called by itself: each sample is the difference of
+/// two least times.
+pub fn difference<A, B>(
+    options: &Options,
+    mut with: impl FnMut() -> A,
+    mut without: impl FnMut() -> B,
+) -> Vec<f64> {
+    const ROUNDS_PER_SAMPLE: usize = 8;
+    let (mut with, mut without) = (move || drop(black_box(with())), move || drop(black_box(without())));
+    let calls = calls_per_batch(&mut with);
+    let batch = |work: &mut dyn FnMut()| {
+        let start = Instant::now();
+        (0..calls).for_each(|_| work());
+        nanoseconds(start.elapsed()) / f64::from(calls)
+    };
+    let sample = |_| {
+        let (mut more, mut less) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..ROUNDS_PER_SAMPLE {
+            more = more.min(batch(&mut with));
+            less = less.min(batch(&mut without));
+        }
+        more - less
+    };
+    (0..options.rounds.div_ceil(ROUNDS_PER_SAMPLE)).map(sample).collect()
+}
+
+/// One line of what a program prints; `docs/benchmarks.md` says what the fields mean.
+struct Line<'l> {
+    row: &'l str,
+    case: &'l str,
+    who: &'l str,
+    unit: Unit,
+    take: &'static str,
+}
+
+impl Line<'_> {
+    fn print(&self, samples: &[f64], growth: Option<(&str, usize)>) {
+        let mut shape = json!({
+            "row": self.row, "case": self.case, "who": self.who,
+            "unit": self.unit.word(), "take": self.take, "samples": samples,
+        });
+        if let Some((curve, size)) = growth {
+            shape["growth"] = json!(curve);
+            shape["size"] = json!(size);
+        }
+        println!("{shape}");
+    }
+}
+
+/// So many calls that a batch is long enough.
+fn calls_per_batch(work: &mut dyn FnMut()) -> u32 {
+    let mut calls = 1;
+    loop {
+        let start = Instant::now();
+        (0..calls).for_each(|_| work());
+        if start.elapsed() >= BATCH || calls >= 1 << 16 {
+            return calls;
+        }
+        calls *= 2;
+    }
+}
+
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9
+}
+
+/// What this process and its ended children have used.
+fn cpu_time() -> Duration {
+    let of = |usage: Usage| micros(usage.user_time()) + micros(usage.system_time());
+    let asked = |who| getrusage(who).expect("the system tells what a process used");
+    of(asked(UsageWho::RUSAGE_SELF)) + of(asked(UsageWho::RUSAGE_CHILDREN))
+}
+
+fn micros(time: TimeVal) -> Duration {
+    Duration::from_micros(time.num_microseconds().unsigned_abs())
+}
