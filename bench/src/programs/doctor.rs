@@ -38,19 +38,19 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let (a, b) = (snapshot(&before), snapshot(&after));
     let (old, new) = (before.frozen.prefix(), after.frozen.prefix());
     let hash = || Digest::of(old.as_bytes()) == Digest::of(new.as_bytes());
-    let size = format!("{} KB from {} sources", new.len() / 1024, sources + 1);
+    let size = format!("{sources} sources");
     let options = &options.at_most(200_000 / sources);
     Race::new("P17", format!("diff two prompts of {size}"))
         .grows("diff", new.len())
         .enter("floor", hash)
         .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
         .run_short(options);
-    Race::new("P17", format!("why: find a text in {size}"))
+    Race::new("P17", format!("why: find a text among {size}"))
         .grows("why", new.len())
         .enter("floor", hash)
         .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
         .run_short(options);
-    Race::new("P17", format!("explain {size}, as JSON"))
+    Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)
         .enter("proem", || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON").len())
