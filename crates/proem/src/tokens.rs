@@ -38,6 +38,16 @@ impl Tokenizer {
         }
     }
 
+    /// How many tokens several texts have that stand one behind the other.
+    #[must_use]
+    pub fn count_joined(self, texts: &[&str]) -> usize {
+        match (self, texts.iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().as_slice()) {
+            (Self::Estimate, texts) => estimated_tokens(texts.iter().map(|text| text.len()).sum()),
+            (Self::Exact(_), [one]) => self.count(one),
+            (Self::Exact(_), _) => self.count(&texts.concat()),
+        }
+    }
+
     /// The tokens of a text; `None` where only their number can be guessed.
     #[must_use]
     pub fn encode(self, text: &str) -> Option<Vec<u32>> {

@@ -34,7 +34,7 @@ impl Reason {
 }
 
 /// Why a byte changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
     /// The model is another one.
@@ -182,35 +182,44 @@ impl Cause {
 
 fn of_file(path: &str, before: &str, after: &str) -> Cause {
     let path = path.to_owned();
-    let without_mark = |text: &str| text.trim_start_matches('\u{feff}').to_owned();
     if is_cut_elsewhere(before, after) {
         Cause::CutMoved(path)
-    } else if before.replace("\r\n", "\n") == after.replace("\r\n", "\n") {
+    } else if lines(before).eq(lines(after)) {
         Cause::LineEndings(path)
-    } else if without_mark(before) == without_mark(after) {
+    } else if without_marks(before) == without_marks(after) {
         Cause::ByteOrderMark(path)
-    } else if without_blanks(before) == without_blanks(after) {
+    } else if without_blanks(before).eq(without_blanks(after)) {
         Cause::TrailingSpace(path)
     } else {
         Cause::FileEdited(path)
     }
 }
 
-/// A text without white space at the ends of its lines, and of itself.
-fn without_blanks(text: &str) -> String {
-    let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
-    lines.join("\n")
+fn without_marks(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
+}
+
+/// The lines of a text, and whether each has an end, of whichever kind.
+fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+        Some(line) => (line.strip_suffix('\r').unwrap_or(line), true),
+        None => (line, false),
+    })
+}
+
+/// The lines of a text without white space at their ends, and at its own.
+fn without_blanks(text: &str) -> impl Iterator<Item = &str> {
+    text.trim_end().lines().map(str::trim_end)
 }
 
 /// Tells whether one text is the other's beginning, each with a mark where it is cut.
 fn is_cut_elsewhere(before: &str, after: &str) -> bool {
-    let kept = |text: &str| text.strip_suffix(CUT_MARKER).map(str::to_owned);
-    match (kept(before), kept(after)) {
+    match (before.strip_suffix(CUT_MARKER), after.strip_suffix(CUT_MARKER)) {
         (None, None) => false,
-        (Some(a), Some(b)) => a.starts_with(&b) || b.starts_with(&a),
+        (Some(a), Some(b)) => a.starts_with(b) || b.starts_with(a),
         // What is whole must be the longer one: else it grew.
-        (Some(a), None) => after.starts_with(&a),
-        (None, Some(b)) => before.starts_with(&b),
+        (Some(a), None) => after.starts_with(a),
+        (None, Some(b)) => before.starts_with(b),
     }
 }
 
