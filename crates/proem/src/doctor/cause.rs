@@ -272,3 +272,28 @@ impl fmt::Display for Cause {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = String> {
+        let parts = ["a", "b", " ", "\t", "\r", "\n", "\r\n", "\u{feff}", "é"];
+        prop::collection::vec(prop::sample::select(parts.to_vec()), 0..10).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn texts_are_compared_as_their_rewritten_copies(before in text(), after in text()) {
+            let unix = |text: &str| text.replace("\r\n", "\n");
+            prop_assert_eq!(lines(&before).eq(lines(&after)), unix(&before) == unix(&after));
+            let trimmed = |text: &str| text.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+            let is_same = without_blanks(&before).eq(without_blanks(&after));
+            prop_assert_eq!(is_same, trimmed(&before) == trimmed(&after));
+        }
+    }
+}

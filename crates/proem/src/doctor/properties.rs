@@ -13,17 +13,8 @@ use super::snapshot::{CarrierText, Snapshot, ToolSet};
 use super::{compare, reference};
 
 /// Texts, few, so that different pieces say the same; one ends as a file does that is cut.
-const TEXTS: [&str; 9] = [
-    "",
-    "one\n",
-    "one\r\n",
-    "one\ntwo\n",
-    "\u{feff}one\n",
-    "one  \n",
-    "é",
-    "è one",
-    "one\n... [truncated]",
-];
+const TEXTS: [&str; 9] =
+    ["", "one\n", "one\r\n", "one\ntwo\n", "\u{feff}one\n", "one  \n", "é", "è one", "one\n... [truncated]"];
 
 const PATHS: [&str; 6] = ["/a", "/a/b", "/a/b/c", "/ab", "/d", "/a/e"];
 
@@ -176,7 +167,9 @@ fn many(numbers: impl Iterator<Item = usize>, said: &str) -> Snapshot {
         let start = carrier.text.len();
         let path = format!("/skills/{number:05}");
         let file = Source::File { path: path.clone(), place: None };
-        for (text, source, is_inserted) in [("<", frame(), false), (said, file, true), (">\n", frame(), false)] {
+        for (text, source, is_inserted) in
+            [("<", frame(), false), (said, file, true), (">\n", frame(), false)]
+        {
             let begin = carrier.text.len();
             carrier.text.push_str(text);
             carrier.spans.push(Span {
