@@ -39,8 +39,16 @@ pub const fn estimated_tokens(bytes: usize) -> usize {
 /// ```
 #[must_use]
 pub fn between(cached: &str, now: &str) -> Change {
-    let same = cached.bytes().zip(now.bytes()).take_while(|(a, b)| a == b).count();
+    let same = common_bytes(cached.as_bytes(), now.as_bytes());
     Change { first_byte: same, lost_bytes: cached.len() - same }
+}
+
+/// How many bytes two texts share from the beginning: whole blocks first, which are compared many bytes at a time.
+fn common_bytes(a: &[u8], b: &[u8]) -> usize {
+    const BLOCK: usize = 64;
+    let blocks = a.as_chunks::<BLOCK>().0.iter().zip(b.as_chunks::<BLOCK>().0);
+    let passed = BLOCK * blocks.take_while(|(a, b)| a == b).count();
+    passed + a[passed..].iter().zip(&b[passed..]).take_while(|(a, b)| a == b).count()
 }
 
 impl fmt::Display for Change {

@@ -64,14 +64,13 @@ impl Body {
     /// The values that change more often than a frozen prompt should: the first of each source.
     pub fn volatile(&self) -> impl Iterator<Item = (Carrier, &Span)> {
         self.carriers.iter().flat_map(|(carrier, rendered)| {
-            let mut seen: Vec<Source> = Vec::new();
-            let spans = rendered.spans().iter();
-            let first = spans
-                .filter(|span| span.stability > Stability::Session.max(self.accepted(*carrier, span)))
-                .filter(move |span| {
-                    let source = span.source.without_place();
-                    let is_first = !seen.contains(&source);
-                    seen.extend(is_first.then_some(source));
+            let mut seen: Vec<&Source> = Vec::new();
+            // Which section a span lies in is asked for the few alone that may matter.
+            let spans = rendered.spans().iter().filter(|span| span.stability > Stability::Session);
+            let first =
+                spans.filter(|span| span.stability > self.accepted(*carrier, span)).filter(move |span| {
+                    let is_first = !seen.iter().any(|source| source.is_same(&span.source));
+                    seen.extend(is_first.then_some(&span.source));
                     is_first
                 });
             first.map(|span| (*carrier, span))

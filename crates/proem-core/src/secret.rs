@@ -1,10 +1,12 @@
 //! Text that looks like a secret: keys and tokens by their known shapes, and what stands beside a telling name.
 
-use alloc::string::{String, ToString};
+use alloc::borrow::Cow;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use memchr::{memchr_iter, memmem};
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
 
 use crate::text::slice;
 
@@ -67,6 +69,13 @@ const SHAPES: [Shape; 34] = [
     shape("tskey-", "a Tailscale key", 20),
 ];
 
+const PRIVATE_KEY: &str = "-----BEGIN ";
+const ADDRESS: &str = "://";
+const HOOKS: [&str; 3] =
+    ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
+const BEARER: &str = "Bearer ";
+const IS: &str = " is ";
+
 /// What the last word of a name says, or its last two, when its value is a secret.
 const TELLING: [&str; 9] =
     ["password", "passwd", "pwd", "passphrase", "secret", "token", "apikey", "credential", "credentials"];
@@ -83,26 +92,96 @@ const TELLING_PAIRS: [(&str, &str); 9] = [
 ];
 
 /// Finds what looks like a secret, in order, without overlap.
+///
+/// Whoever looks through many texts keeps a [`Scanner`].
 #[must_use]
 pub fn scan(text: &str) -> Vec<Secret> {
-    let mut found = Vec::new();
-    for shape in &SHAPES {
-        shaped(text, shape, &mut found);
+    Scanner::new().scan(text)
+}
+
+/// What is looked for, made ready once: for a short text that takes longer than looking.
+#[derive(Debug)]
+pub struct Scanner {
+    shapes: [Finder<'static>; SHAPES.len()],
+    private_key: Finder<'static>,
+    web_token: Finder<'static>,
+    address: Finder<'static>,
+    hooks: [Finder<'static>; HOOKS.len()],
+    bot: Finder<'static>,
+    bearer: Finder<'static>,
+    is: Finder<'static>,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self::new()
     }
-    private_keys(text, &mut found);
-    web_tokens(text, &mut found);
-    addresses(text, &mut found);
-    hooks(text, &mut found);
-    bearers(text, &mut found);
-    telling(text, &mut found);
-    found.sort_by_key(|secret| (secret.bytes.start, usize::MAX - secret.bytes.end));
-    let mut end = 0;
-    found.retain(|secret| {
-        let is_apart = secret.bytes.start >= end;
-        end = end.max(secret.bytes.end);
-        is_apart
-    });
-    found
+}
+
+impl Scanner {
+    /// Makes everything ready.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            shapes: SHAPES.each_ref().map(|shape| Finder::new(shape.begins)),
+            private_key: Finder::new(PRIVATE_KEY),
+            web_token: Finder::new("eyJ"),
+            address: Finder::new(ADDRESS),
+            hooks: HOOKS.map(Finder::new),
+            bot: Finder::new(":AA"),
+            bearer: Finder::new(BEARER),
+            is: Finder::new(IS),
+        }
+    }
+
+    /// Finds what looks like a secret, in order, without overlap.
+    #[must_use]
+    pub fn scan(&self, text: &str) -> Vec<Secret> {
+        let mut found = Vec::new();
+        if !has_long_run(text) {
+            return found;
+        }
+        for (shape, finder) in SHAPES.iter().zip(&self.shapes) {
+            shaped(text, shape, finder, &mut found);
+        }
+        private_keys(self, text, &mut found);
+        web_tokens(self, text, &mut found);
+        addresses(self, text, &mut found);
+        hooks(self, text, &mut found);
+        bearers(self, text, &mut found);
+        telling(self, text, &mut found);
+        found.sort_by_key(|secret| (secret.bytes.start, usize::MAX - secret.bytes.end));
+        let mut end = 0;
+        found.retain(|secret| {
+            let is_apart = secret.bytes.start >= end;
+            end = end.max(secret.bytes.end);
+            is_apart
+        });
+        found
+    }
+
+    /// The text with every secret masked; borrowed if there is none.
+    #[must_use]
+    pub fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let (mut shown, mut end) = (String::new(), 0);
+        for secret in self.scan(text) {
+            shown.push_str(slice(text, end, secret.bytes.start));
+            shown.push_str(&masked(slice(text, secret.bytes.start, secret.bytes.end)));
+            end = secret.bytes.end;
+        }
+        if end == 0 { Cow::Borrowed(text) } else { Cow::Owned(shown + slice(text, end, text.len())) }
+    }
+}
+
+/// Tells whether anything in a text can be a secret: the shortest one is a password in an address, and has no white space
+/// from the sign of the scheme to that behind the password.
+fn has_long_run(text: &str) -> bool {
+    const BYTES_MIN: usize = 11;
+    let mut run = 0;
+    text.bytes().any(|byte| {
+        run = if byte.is_ascii_whitespace() { 0 } else { run + 1 };
+        run >= BYTES_MIN
+    })
 }
 
 /// A secret as it may be shown: how it begins, and how long it is.
@@ -126,9 +205,9 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-fn shaped(text: &str, shape: &Shape, found: &mut Vec<Secret>) {
+fn shaped(text: &str, shape: &Shape, finder: &Finder<'_>, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
-    for start in memmem::find_iter(bytes, shape.begins) {
+    for start in finder.find_iter(bytes) {
         if start > 0 && is_token_byte(bytes[start - 1]) {
             continue;
         }
@@ -143,12 +222,11 @@ fn shaped(text: &str, shape: &Shape, found: &mut Vec<Secret>) {
 }
 
 /// The block of a private key, up to the line that ends it; also where line breaks are spelt out.
-fn private_keys(text: &str, found: &mut Vec<Secret>) {
-    const BEGINS: &str = "-----BEGIN ";
+fn private_keys(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
     const SAYS: &str = "PRIVATE KEY-----";
     const NAME_BYTES_MAX: usize = 40;
-    for start in memmem::find_iter(text.as_bytes(), BEGINS) {
-        let head = slice(text, start, text.floor_char_boundary(start + BEGINS.len() + NAME_BYTES_MAX));
+    for start in scanner.private_key.find_iter(text.as_bytes()) {
+        let head = slice(text, start, text.floor_char_boundary(start + PRIVATE_KEY.len() + NAME_BYTES_MAX));
         let Some(said) =
             head.find(SAYS).filter(|said| !head.get(..*said).is_none_or(|name| name.contains('\n')))
         else {
@@ -185,9 +263,9 @@ const fn is_base64(byte: u8) -> bool {
 const EXAMPLE_SIGNATURE: &str = "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";
 
 /// Three parts in base64, the first two of which begin as JSON does.
-fn web_tokens(text: &str, found: &mut Vec<Secret>) {
+fn web_tokens(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
-    for start in memmem::find_iter(bytes, "eyJ") {
+    for start in scanner.web_token.find_iter(bytes) {
         if start > 0 && (is_token_byte(bytes[start - 1]) || bytes[start - 1] == b'.') {
             continue;
         }
@@ -206,10 +284,9 @@ fn web_tokens(text: &str, found: &mut Vec<Secret>) {
 }
 
 /// A password in an address: `scheme://user:password@host`.
-fn addresses(text: &str, found: &mut Vec<Secret>) {
-    const SIGN: &str = "://";
-    for at in memmem::find_iter(text.as_bytes(), SIGN) {
-        let start = at + SIGN.len();
+fn addresses(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
+    for at in scanner.address.find_iter(text.as_bytes()) {
+        let start = at + ADDRESS.len();
         let rest = window(slice(text, start, text.len()));
         let is_end = |character: char| character.is_whitespace() || "/?#\"'`<>)".contains(character);
         let authority = slice(rest, 0, rest.find(is_end).unwrap_or(rest.len()));
@@ -225,9 +302,9 @@ fn addresses(text: &str, found: &mut Vec<Secret>) {
 }
 
 /// Addresses that whoever knows them may post to, and what names a bot.
-fn hooks(text: &str, found: &mut Vec<Secret>) {
-    for begins in ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"] {
-        for start in memmem::find_iter(text.as_bytes(), begins) {
+fn hooks(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
+    for (begins, finder) in HOOKS.iter().zip(&scanner.hooks) {
+        for start in finder.find_iter(text.as_bytes()) {
             let behind = start + begins.len();
             let rest = slice(text, behind, text.len()).bytes();
             let length = rest.take_while(|byte| is_token_byte(*byte) || *byte == b'/').count();
@@ -237,7 +314,7 @@ fn hooks(text: &str, found: &mut Vec<Secret>) {
             }
         }
     }
-    for colon in memmem::find_iter(text.as_bytes(), ":AA") {
+    for colon in scanner.bot.find_iter(text.as_bytes()) {
         let digits = text.as_bytes()[..colon].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let rest = slice(text, colon + 1, text.len()).bytes().take_while(|byte| is_token_byte(*byte)).count();
         if (8..=11).contains(&digits) && (30..=45).contains(&rest) {
@@ -247,10 +324,9 @@ fn hooks(text: &str, found: &mut Vec<Secret>) {
 }
 
 /// What stands behind `Bearer` in a header.
-fn bearers(text: &str, found: &mut Vec<Secret>) {
-    const BEGINS: &str = "Bearer ";
-    for start in memmem::find_iter(text.as_bytes(), BEGINS) {
-        let behind = start + BEGINS.len();
+fn bearers(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
+    for start in scanner.bearer.find_iter(text.as_bytes()) {
+        let behind = start + BEARER.len();
         let rest = slice(text, behind, text.len()).bytes();
         let length =
             rest.take_while(|byte| is_token_byte(*byte) || matches!(byte, b'.' | b'+' | b'/' | b'=')).count();
@@ -263,10 +339,10 @@ fn bearers(text: &str, found: &mut Vec<Secret>) {
 }
 
 /// A value that looks random behind a name that says what it is.
-fn telling(text: &str, found: &mut Vec<Secret>) {
+fn telling(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
     let signs = memchr_iter(b'=', text.as_bytes()).chain(memchr_iter(b':', text.as_bytes()));
-    let signs =
-        signs.map(|at| (at, at + 1)).chain(memmem::find_iter(text.as_bytes(), " is ").map(|at| (at, at + 4)));
+    let is = scanner.is.find_iter(text.as_bytes());
+    let signs = signs.map(|at| (at, at + 1)).chain(is.map(|at| (at, at + IS.len())));
     for (before, behind) in signs {
         if !is_telling(name_before(slice(text, 0, before))) {
             continue;
@@ -474,21 +550,13 @@ fn log2(total: usize, part: usize) -> usize {
     whole * 100 + fraction * 100 / 256
 }
 
-/// Secrets of a text replaced by what may be shown of them.
-#[must_use]
-pub fn without_secrets(text: &str) -> String {
-    let (mut shown, mut end) = (String::new(), 0);
-    for secret in scan(text) {
-        shown.push_str(slice(text, end, secret.bytes.start));
-        shown.push_str(&masked(slice(text, secret.bytes.start, secret.bytes.end)));
-        end = secret.bytes.end;
-    }
-    if end == 0 { text.to_string() } else { shown + slice(text, end, text.len()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn without_secrets(text: &str) -> String {
+        Scanner::new().without_secrets(text).into_owned()
+    }
 
     fn found(text: &str) -> Vec<&'static str> {
         scan(text).into_iter().map(|secret| secret.what).collect()

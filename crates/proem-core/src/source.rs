@@ -111,6 +111,20 @@ impl Source {
         source
     }
 
+    /// Tells whether two sources are the same as a whole, wherever in them.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::BuiltIn { name: a, .. }, Self::BuiltIn { name: b, .. })
+            | (Self::File { path: a, .. }, Self::File { path: b, .. })
+            | (Self::Request { field: a, .. }, Self::Request { field: b, .. }) => a == b,
+            (Self::Pack { path: a, key, .. }, Self::Pack { path: b, key: other, .. }) => {
+                a == b && key == other
+            }
+            _ => self == other,
+        }
+    }
+
     /// The place inside the source, where there is one.
     #[must_use]
     pub const fn place(&self) -> Option<Place> {
@@ -138,6 +152,37 @@ impl fmt::Display for Source {
         match self.place() {
             Some(Place { line, column }) => write!(formatter, ":{line}:{column}"),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_the_same_at_another_place() {
+        let place = |line: usize| Some(Place { line, column: 1 });
+        let all = |line: usize| {
+            let (a, b) = (|| String::from("a"), || String::from("b"));
+            [
+                Source::BuiltIn { name: a(), place: place(line) },
+                Source::BuiltIn { name: b(), place: place(line) },
+                Source::File { path: a(), place: place(line) },
+                Source::File { path: a(), place: None },
+                Source::Variable { key: a(), path: None },
+                Source::Variable { key: a(), path: Some(b()) },
+                Source::Request { field: a(), place: place(line) },
+                Source::Pack { path: a(), key: b(), place: place(line) },
+                Source::Pack { path: a(), key: a(), place: place(line) },
+                Source::Profile { profile: a(), key: b() },
+                Source::Hook { name: a() },
+            ]
+        };
+        for a in &all(1) {
+            for b in &all(2) {
+                assert_eq!(a.is_same(b), a.without_place() == b.without_place(), "{a:?} and {b:?}");
+            }
         }
     }
 }

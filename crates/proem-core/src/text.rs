@@ -128,12 +128,11 @@ impl<'t> Offsets<'t> {
             offset += memchr::memchr(b'\n', slice(self.text, offset, self.text.len()).as_bytes())? + 1;
             column = 1;
         }
-        let line = slice(self.text, offset, self.text.len());
-        let end = memchr::memchr(b'\n', line.as_bytes()).unwrap_or(line.len());
-        let characters = place.column.checked_sub(column)?;
-        // The place behind the last character is one too.
-        let mut starts = slice(line, 0, end).char_indices().map(|(at, _)| at).chain(core::iter::once(end));
-        offset += starts.nth(characters)?;
+        // The place behind the last character is one too. The end of the line is not looked for: it may be far away.
+        let mut rest = slice(self.text, offset, self.text.len()).chars();
+        for _ in 0..place.column.checked_sub(column)? {
+            offset += rest.next().filter(|character| *character != '\n')?.len_utf8();
+        }
         (self.offset, self.place) = (offset, place);
         Some(offset)
     }
@@ -155,6 +154,15 @@ mod tests {
         }
         for (line, column) in [(1, 4), (3, 2), (5, 1), (4, 3)] {
             assert_eq!(offsets.of(Place { line, column }), None, "{line}:{column}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_walked_once() {
+        let text = "a".repeat(1 << 20);
+        let mut offsets = Offsets::new(&text);
+        for column in 1..=text.len() + 1 {
+            assert_eq!(offsets.of(Place { line: 1, column }), Some(column - 1));
         }
     }
 

@@ -22,7 +22,12 @@ impl Fingerprint {
     /// strings are spelt do not matter.
     #[must_use]
     pub fn of(prefix: &str, tools: &[Tool]) -> Self {
-        let system = Digest::of(prefix.as_bytes());
+        Self::new(Digest::of(prefix.as_bytes()), tools)
+    }
+
+    /// The fingerprint of a prefix whose digest is known, and its tools.
+    #[must_use]
+    pub fn new(system: Digest, tools: &[Tool]) -> Self {
         let tools = Digest::of(canonical_tools(tools).as_bytes());
         let whole = Digest::of(format!("{}:{}", system.hex(), tools.hex()).as_bytes());
         Self { system, tools, whole }

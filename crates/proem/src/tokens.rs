@@ -1,5 +1,7 @@
 //! Counting tokens: exactly where the vocabulary is known, by a labelled estimate where it is not.
 
+mod pieces;
+
 use proem_core::change::estimated_tokens;
 use serde::Serialize;
 
@@ -32,9 +34,19 @@ impl Tokenizer {
     /// How many tokens a text has.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
-        match self.vocabulary() {
-            Some(vocabulary) => vocabulary.count(text),
-            None => estimated_tokens(text.len()),
+        match (self, self.vocabulary()) {
+            (Self::Exact(name), Some(vocabulary)) => pieces::count(name, vocabulary, text),
+            _ => estimated_tokens(text.len()),
+        }
+    }
+
+    /// How many tokens several texts have that stand one behind the other.
+    #[must_use]
+    pub fn count_joined(self, texts: &[&str]) -> usize {
+        match (self, texts.iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().as_slice()) {
+            (Self::Estimate, texts) => estimated_tokens(texts.iter().map(|text| text.len()).sum()),
+            (Self::Exact(_), [one]) => self.count(one),
+            (Self::Exact(_), _) => self.count(&texts.concat()),
         }
     }
 

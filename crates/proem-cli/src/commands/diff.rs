@@ -246,19 +246,15 @@ fn capitalised(text: &str) -> String {
 
 /// The texts that differ, line by line.
 fn texts(a: &Snapshot, b: &Snapshot, context: usize) -> String {
+    fn find(side: &Snapshot, carrier: Carrier) -> &str {
+        side.carriers.iter().find(|text| text.carrier == carrier).map_or("", |text| text.text.as_str())
+    }
     let mut shown = String::new();
     for carrier in Carrier::ALL {
-        let find = |side: &Snapshot| {
-            side.carriers
-                .iter()
-                .find(|text| text.carrier == carrier)
-                .map(|text| text.text.clone())
-                .unwrap_or_default()
-        };
-        let (before, after) = (find(a), find(b));
+        let (before, after) = (find(a, carrier), find(b, carrier));
         if before != after {
             shown.push_str(&format!("\n{DIM}--- {}{DIM:#}\n", carrier.word()));
-            shown.push_str(&hunks(&before, &after, context));
+            shown.push_str(&hunks(before, after, context));
         }
     }
     shown

@@ -1,5 +1,7 @@
 //! `proem explain`: the finished prompt as a tree, with the source of every byte.
 
+use std::collections::HashMap;
+
 use anstyle::{AnsiColor, Style};
 use proem::deliver::Options;
 use proem::models::Models;
@@ -100,12 +102,14 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats) -> Vec<Row> {
     let mut rows = vec![vec![number(bytes), empty(), number(tokens), empty(), empty(), word]];
     let sections: Vec<&Placed> =
         body.sections().iter().filter(|section| section.carrier == carrier).collect();
+    let own = stats.sections.iter().rev().filter(|one| one.carrier == carrier.word());
+    // Of two sections of one name, the first one is meant.
+    let counted: HashMap<&str, &SectionStats> = own.map(|one| (one.id.as_str(), one)).collect();
     for (index, section) in sections.iter().enumerate() {
         let next = sections.get(index + 1).copied();
         let count = rest.iter().take_while(|span| is_part(span, section, next)).count();
         let (own, others) = rest.split_at(count);
-        let counted = stats.sections.iter().find(|one| one.id == section.id && one.carrier == carrier.word());
-        rows.push(section_row(section, counted));
+        rows.push(section_row(section, counted.get(section.id.as_str()).copied()));
         rows.extend(own.chunk_by(is_one_run).map(run_row));
         rest = others;
     }
@@ -129,7 +133,7 @@ fn is_one_run(span: &Span, next: &Span) -> bool {
     span.stability == next.stability
         && span.template == next.template
         && span.included_from == next.included_from
-        && span.source.without_place() == next.source.without_place()
+        && span.source.is_same(&next.source)
 }
 
 fn section_row(section: &Placed, counted: Option<&SectionStats>) -> Row {

@@ -6,10 +6,10 @@ use std::ops::Range;
 use proem_core::frozen::Body;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Span;
-use proem_core::secret::without_secrets;
 use proem_core::source::Source;
 use proem_core::text::Place;
 
+use super::texts::SECRETS;
 use crate::tokens::Tokenizer;
 
 /// Paragraphs that are shorter may well be there twice: headings, commands, short rules.
@@ -157,7 +157,7 @@ impl<'t> Located<'t> {
             if !is_rule(before, text, text_of(index + 1, line)) {
                 continue;
             }
-            for statement in Statement::of(&without_secrets(text)) {
+            for statement in Statement::of(&SECRETS.without_secrets(text)) {
                 if let Some(source) = self.source(line.start) {
                     let below = Below { heading: heading.clone(), label: label.clone() };
                     statements.take(Said { statement, source, below });
@@ -173,7 +173,7 @@ impl<'t> Located<'t> {
         for (heading, start, body) in self.sections() {
             let (Some(here), true) = (self.source(start), self.is_written(start)) else { continue };
             match first.get(&heading) {
-                Some((there, other)) if there.without_place() != here.without_place() => {
+                Some((there, other)) if !there.is_same(&here) => {
                     if other.trim() != body.trim() && notes.len() < LISTED_MAX {
                         let message =
                             format!("`{heading}` is a heading at {}, too, with other text", line_of(there));
@@ -212,12 +212,12 @@ impl<'t> Located<'t> {
     }
 
     fn end_of_source(&self, from: usize, end: usize) -> usize {
-        let own = self.span(from.saturating_sub(1)).map(|span| span.source.without_place());
+        let own = self.span(from.saturating_sub(1)).map(|span| &span.source);
         let after = self.spans.partition_point(|span| span.bytes.end <= from);
         let others = self.spans.iter().skip(after).take_while(|span| span.bytes.start < end);
         others
             .filter(|span| span.bytes.start >= from)
-            .find(|span| Some(span.source.without_place()) != own)
+            .find(|span| own.is_none_or(|own| !own.is_same(&span.source)))
             .map_or(end, |span| span.bytes.start)
     }
 }
@@ -225,7 +225,7 @@ impl<'t> Located<'t> {
 fn is_same_source(a: Option<&Source>, b: Option<&Source>) -> bool {
     // Comparing places would part every line of a template.
     match (a, b) {
-        (Some(a), Some(b)) => std::ptr::eq(a, b) || a.without_place() == b.without_place(),
+        (Some(a), Some(b)) => a.is_same(b),
         _ => false,
     }
 }
@@ -376,7 +376,7 @@ impl Statements {
         };
         let (statement, there) = (&said.statement, &known.source);
         let is_opposite = known.statement.is_wanted != statement.is_wanted;
-        let is_elsewhere = there.without_place() != said.source.without_place();
+        let is_elsewhere = !there.is_same(&said.source);
         let is_other = known.statement.means != statement.means && is_elsewhere;
         if (!is_opposite && !is_other) || self.notes.len() == LISTED_MAX || !said.is_about_same(known) {
             return;

@@ -9,13 +9,13 @@ mod fix;
 mod sarif;
 mod texts;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use proem_core::considered::Outcome;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::secret::without_secrets;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -38,7 +38,7 @@ use crate::request::{OneOrMany, Request};
 use crate::stats::stats;
 use crate::tokens::Tokenizer;
 use crate::workspace::Workspace;
-use texts::Read;
+use texts::{Read, SECRETS};
 
 const FILE: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
@@ -90,8 +90,8 @@ impl Report {
         let (mut findings, mut used, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for mut note in std::mem::take(&mut self.findings) {
             // Whatever is told about a text must not tell its secrets.
-            note.message = without_secrets(&note.message);
-            note.hint = note.hint.map(|hint| without_secrets(&hint));
+            mask(&mut note.message);
+            note.hint.iter_mut().for_each(mask);
             note.source = note.source.map(plainly);
             let place = note.source.as_ref().map(ToString::to_string);
             if let Some(index) = allows.iter().position(|allow| allow.allows(&note)) {
@@ -158,11 +158,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     }
     notes.extend(said(request).iter().flat_map(Read::lints));
     notes.extend(dangling(&build));
-    notes.extend(
-        values(&build)
-            .iter()
-            .flat_map(|(source, text)| Read { text, source: source.clone(), is_file: false }.lints()),
-    );
+    notes.extend(of_values(&build));
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
     notes.extend(content::lints(build.frozen.body(), tokenizer));
     notes.extend(unordered(request));
@@ -177,6 +173,13 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     };
     report.sort(&allows);
     Ok(report)
+}
+
+/// Masks what looks like a secret.
+fn mask(text: &mut String) {
+    if let Cow::Owned(masked) = SECRETS.without_secrets(text) {
+        *text = masked;
+    }
 }
 
 /// A file by its shortest name: a configured template may be written with dots.
@@ -260,9 +263,26 @@ fn dangling(build: &Build) -> Vec<Note> {
     links.map(note).collect()
 }
 
-/// What is in the prompt and in no file: values, packs, what hooks say.
-fn values(build: &Build) -> Vec<(Source, String)> {
-    let mut found: Vec<(Source, String)> = Vec::new();
+/// What is wrong with what is in the prompt and in no file: values, packs, what hooks say.
+fn of_values(build: &Build) -> Vec<Note> {
+    let (mut notes, mut plain) = (Vec::new(), HashSet::new());
+    for (source, text) in values(build) {
+        // A value stands at each of its tags, and is looked at once if nothing is wrong with it.
+        if plain.contains(&text) {
+            continue;
+        }
+        let found = Read { text: &text, source, is_file: false }.lints();
+        if found.is_empty() {
+            plain.insert(text);
+        }
+        notes.extend(found);
+    }
+    notes
+}
+
+/// What is in the prompt and in no file: neighbours of one source are one text.
+fn values(build: &Build) -> Vec<(Source, Cow<'_, str>)> {
+    let mut found: Vec<(Source, Cow<'_, str>)> = Vec::new();
     for (carrier, text) in build.whole.carriers() {
         for span in build.whole.spans(carrier) {
             let is_value = matches!(
@@ -271,8 +291,8 @@ fn values(build: &Build) -> Vec<(Source, String)> {
             );
             let own = text.get(span.bytes.clone()).unwrap_or_default();
             match found.last_mut() {
-                Some((source, text)) if *source == span.source && is_value => text.push_str(own),
-                _ if is_value => found.push((span.source.clone(), own.to_owned())),
+                Some((source, text)) if *source == span.source && is_value => text.to_mut().push_str(own),
+                _ if is_value => found.push((span.source.clone(), Cow::Borrowed(own))),
                 _ => {}
             }
         }

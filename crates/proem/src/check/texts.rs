@@ -1,9 +1,11 @@
 //! What is wrong with a text by itself: hidden characters, disguised words, secrets, line endings.
 
+use std::sync::LazyLock;
+
 use proem_core::hygiene::{self, Kind, Oddity};
 use proem_core::lookalike::disguised_word;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::secret::{self, masked};
+use proem_core::secret::{Scanner, masked};
 use proem_core::source::Source;
 use proem_core::text::{Place, Places};
 
@@ -15,6 +17,9 @@ const DISGUISED_CHARACTERS_MAX: usize = 16;
 
 /// How much of a hidden text is shown.
 const DECODED_CHARACTERS_MAX: usize = 200;
+
+/// Looks for secrets in every text of a check.
+pub(super) static SECRETS: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
 /// A text, and where it comes from.
 #[derive(Debug, Clone)]
@@ -135,7 +140,7 @@ impl Read<'_> {
 
     fn secrets(&self, notes: &mut Vec<Note>) {
         let mut places = Places::new(self.text);
-        for found in secret::scan(self.text).into_iter().take(LISTED_MAX) {
+        for found in SECRETS.scan(self.text).into_iter().take(LISTED_MAX) {
             let place = places.at(found.bytes.start);
             let message = format!("this looks like {}: {}", found.what, masked(self.slice(&found.bytes)));
             let note = Note::new(Code::LooksSecret, Severity::Error, message)

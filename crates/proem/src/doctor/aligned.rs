@@ -1,16 +1,18 @@
 //! What differs in one carrier: its texts aligned by source, and what came, went, moved or changed put into words.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use proem_core::carrier::Carrier;
 use proem_core::change::between;
 use proem_core::source::Source;
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::{Algorithm, DiffOp, capture_diff};
 
 use super::cause::{Cause, Reason};
 use super::compare::{Difference, Kind, Owner};
 use super::snapshot::Snapshot;
-use super::units::{Key, Role, Unit};
+use super::units::{Key, Keys, Role, Unit, identity};
 
 /// Two lists of units, to be aligned by their sources.
 pub(super) struct Aligned<'u> {
@@ -20,10 +22,22 @@ pub(super) struct Aligned<'u> {
     pub(super) before: &'u [Unit<'u>],
     pub(super) after: &'u [Unit<'u>],
     pub(super) sides: (&'u Snapshot, &'u Snapshot),
-    /// How often each unit is on one side and on the other.
-    counts: HashMap<&'u Key, (usize, usize)>,
+    /// How the one list becomes the other.
+    ops: Vec<DiffOp>,
+    /// How often each unit without a partner at its place is on one side and on the other. The others are as often on both.
+    counts: HashMap<Key<'u>, (usize, usize)>,
     /// The files that were used on one side only, by path, and whether that is the second.
     flipped: Vec<(&'u str, bool)>,
+    /// What takes a look at everything, and is the same for every difference that asks.
+    known: Known<'u>,
+}
+
+#[derive(Default)]
+struct Known<'u> {
+    deciding_file: OnceCell<Option<(String, bool)>>,
+    cuts: OnceCell<[HashSet<usize>; 2]>,
+    sections: OnceCell<[HashSet<Option<&'u str>>; 2]>,
+    parting: OnceCell<Option<(&'u Unit<'u>, &'u Unit<'u>)>>,
 }
 
 impl<'u> Aligned<'u> {
@@ -33,27 +47,24 @@ impl<'u> Aligned<'u> {
         after: &'u [Unit<'u>],
         sides: (&'u Snapshot, &'u Snapshot),
     ) -> Self {
-        let mut counts: HashMap<&Key, (usize, usize)> = HashMap::new();
-        for unit in before {
-            counts.entry(&unit.key).or_default().0 += 1;
+        let (old, new) = (0..before.len(), 0..after.len());
+        let ops = capture_diff(Algorithm::Myers, &Keys(before), old, &Keys(after), new);
+        let mut counts: HashMap<Key<'u>, (usize, usize)> = HashMap::new();
+        for op in ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
+            for unit in &before[op.old_range()] {
+                counts.entry(unit.key).or_default().0 += 1;
+            }
+            for unit in &after[op.new_range()] {
+                counts.entry(unit.key).or_default().1 += 1;
+            }
         }
-        for unit in after {
-            counts.entry(&unit.key).or_default().1 += 1;
-        }
-        let (a, b) = sides;
-        let paths: BTreeSet<&String> = a.considered.keys().chain(b.considered.keys()).collect();
-        let flipped = |path: &'u String| {
-            let is_new = Self::is_used(b, path);
-            (Self::is_used(a, path) != is_new).then_some((path.as_str(), is_new))
-        };
-        let flipped = paths.into_iter().filter_map(flipped).collect();
-        Self { carrier, byte, before, after, sides, counts, flipped }
+        let (flipped, known) = (flipped(sides.0, sides.1), Known::default());
+        Self { carrier, byte, before, after, sides, ops, counts, flipped, known }
     }
 
     pub(super) fn differences(&self) -> Vec<Difference> {
-        let keys = |units: &[Unit<'_>]| units.iter().map(|unit| unit.key.clone()).collect::<Vec<_>>();
         let mut found = Vec::new();
-        for op in capture_diff_slices(Algorithm::Myers, &keys(self.before), &keys(self.after)) {
+        for op in &self.ops {
             let (old, new) = (&self.before[op.old_range()], &self.after[op.new_range()]);
             if matches!(op, DiffOp::Equal { .. }) {
                 let pairs = old.iter().zip(new).filter(|(old, new)| old.text != new.text);
@@ -67,15 +78,24 @@ impl<'u> Aligned<'u> {
 
     /// Units without a partner at their place on the other side.
     fn replaced(&self, old: &'u [Unit<'u>], new: &'u [Unit<'u>]) -> Vec<Difference> {
-        let mut new: Vec<&Unit<'_>> = new.iter().collect();
-        let mut found = Vec::new();
-        let mut left = Vec::new();
+        let mut waiting: HashMap<_, VecDeque<usize>> = HashMap::new();
+        for (index, unit) in new.iter().enumerate() {
+            waiting.entry(beginning(unit)).or_default().push_back(index);
+        }
+        let (mut found, mut left, mut is_edited) = (Vec::new(), Vec::new(), vec![false; new.len()]);
         for unit in old {
-            match new.iter().position(|other| is_edited(unit, other)) {
-                Some(index) => found.push(self.changed(unit, new.remove(index))),
+            // Two pieces of a template are one, before and after an edit, if they begin at the same place of it.
+            let mut partners = waiting.get_mut(&beginning(unit)).filter(|_| unit.key.said.is_some());
+            match partners.as_mut().and_then(|partners| partners.pop_front()) {
+                Some(index) => {
+                    is_edited[index] = true;
+                    found.push(self.changed(unit, &new[index]));
+                }
                 None => left.push(unit),
             }
         }
+        let new: Vec<&Unit<'_>> =
+            new.iter().zip(is_edited).filter(|(_, is_edited)| !is_edited).map(|(unit, _)| unit).collect();
         let (old, new) = (principal(&left), principal(&new));
         if self.is_reordered(&old, &new) {
             found.extend(self.reordered());
@@ -111,13 +131,13 @@ impl<'u> Aligned<'u> {
             let here = units.iter().filter(|unit| unit.bytes.end > self.byte);
             here.clone().find(|unit| unit.role() != Role::Frame).or_else(|| here.clone().next())
         };
-        let (a, b) = (at(self.before)?, at(self.after)?);
+        let (a, b) = (*self.known.parting.get_or_init(|| at(self.before).zip(at(self.after))))?;
         let cause = Cause::Reordered(a.first.source.without_place().to_string());
         Some(self.difference(Kind::Moved, Some(a), Some(b), cause))
     }
 
     fn swap(&self, from: &Unit<'_>, to: &Unit<'_>) -> Difference {
-        let section = to.key.section.as_deref();
+        let section = to.key.section;
         let is_own =
             |unit: &Unit<'_>| matches!(unit.first.source, Source::BuiltIn { .. } | Source::Profile { .. });
         let cause = match (is_own(from), is_own(to)) {
@@ -133,18 +153,17 @@ impl<'u> Aligned<'u> {
     fn decided(&self, old: &[&'u Unit<'u>], new: &[&'u Unit<'u>]) -> Option<Difference> {
         let (from, to) = (old.first().copied(), new.first().copied());
         let unit = to.or(from)?;
-        let is_section_new =
-            |units: &[Unit<'_>]| !units.iter().any(|other| other.key.section == unit.key.section);
+        let is_section_new = |side: usize| !self.sections()[side].contains(&unit.key.section);
         let kind = match (from, to) {
             (Some(_), Some(_)) => Kind::Changed,
             (None, _) => Kind::Added,
             (_, None) => Kind::Removed,
         };
         let Some((path, is_new)) = self.deciding_file() else {
-            let id = || unit.key.section.clone().unwrap_or_default();
+            let id = || unit.key.section.unwrap_or_default().to_owned();
             let cause = match kind {
-                Kind::Added if is_section_new(self.before) => Cause::SectionAppeared(id()),
-                Kind::Removed if is_section_new(self.after) => Cause::SectionGone(id()),
+                Kind::Added if is_section_new(0) => Cause::SectionAppeared(id()),
+                Kind::Removed if is_section_new(1) => Cause::SectionGone(id()),
                 _ => Cause::Condition(unit.first.source.to_string()),
             };
             return Some(self.difference(kind, from, to, cause));
@@ -152,7 +171,7 @@ impl<'u> Aligned<'u> {
         let source = Source::File { path, place: None };
         let mut found =
             self.difference(kind, from, to, Cause::one_sided((&source, unit.first.stability), None, is_new));
-        let owner = Owner { section: unit.key.section.clone(), source, line: None };
+        let owner = Owner { section: unit.key.section.map(str::to_owned), source, line: None };
         if is_new {
             found.b = Some(owner);
         } else {
@@ -161,29 +180,44 @@ impl<'u> Aligned<'u> {
         Some(found)
     }
 
-    fn is_used(side: &Snapshot, path: &str) -> bool {
-        side.considered.get(path).is_some_and(|outcome| outcome == "used")
-    }
-
     /// Tells whether a unit is text of a file that was used on one side only.
     fn is_flipped(&self, unit: &Unit<'_>) -> bool {
-        let (a, b) = self.sides;
-        path_of(&unit.first.source).is_some_and(|path| Self::is_used(a, path) != Self::is_used(b, path))
+        path_of(&unit.first.source).is_some_and(|path| self.flipped_at(path).is_some())
+    }
+
+    /// The place of a path among those that were used on one side only.
+    fn flipped_at(&self, path: &str) -> Option<usize> {
+        self.flipped.binary_search_by_key(&path, |(path, _)| path).ok()
     }
 
     /// The one file that was used on one side only and whose text is on neither.
     fn deciding_file(&self) -> Option<(String, bool)> {
-        let (a, b) = self.sides;
-        let spans = a.carriers.iter().chain(&b.carriers).flat_map(|carrier| &carrier.spans);
-        let shown: BTreeSet<&str> = spans.filter_map(|span| path_of(&span.source)).collect();
-        self.only_flipped(|path| !shown.contains(path))
+        let find = || {
+            let (a, b) = self.sides;
+            let mut is_shown = vec![false; self.flipped.len()];
+            let spans = a.carriers.iter().chain(&b.carriers).flat_map(|carrier| &carrier.spans);
+            for index in spans.filter_map(|span| self.flipped_at(path_of(&span.source)?)) {
+                is_shown[index] = true;
+            }
+            let hidden = self.flipped.iter().zip(is_shown).filter(|(_, is_shown)| !is_shown);
+            only(hidden.map(|(file, _)| file))
+        };
+        self.known.deciding_file.get_or_init(find).clone()
     }
 
-    /// The one file of a kind that was used on one side only, and whether that is the second.
-    fn only_flipped(&self, is_meant: impl Fn(&str) -> bool) -> Option<(String, bool)> {
-        let mut flipped = self.flipped.iter().filter(|(path, _)| is_meant(path));
-        let (path, is_new) = flipped.next().filter(|_| flipped.next().is_none())?;
-        Some(((*path).to_owned(), *is_new))
+    /// The names of the sections that each side has.
+    fn sections(&self) -> &[HashSet<Option<&'u str>>; 2] {
+        let of = |units: &'u [Unit<'u>]| units.iter().map(|unit| unit.key.section).collect();
+        self.known.sections.get_or_init(|| [of(self.before), of(self.after)])
+    }
+
+    /// Where on each side the words begin that stand in place of what is cut.
+    fn cuts(&self) -> &[HashSet<usize>; 2] {
+        let of = |units: &[Unit<'_>]| {
+            let cuts = units.iter().filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
+            cuts.map(|unit| unit.bytes.start).collect()
+        };
+        self.known.cuts.get_or_init(|| [of(self.before), of(self.after)])
     }
 
     fn changed(&self, old: &Unit<'_>, new: &Unit<'_>) -> Difference {
@@ -192,7 +226,8 @@ impl<'u> Aligned<'u> {
             return self.listed(old, path, is_new);
         }
         let is_beginning = old.text.starts_with(new.text) || new.text.starts_with(old.text);
-        let is_cut = is_beginning && (is_cut_behind(self.before, old) || is_cut_behind(self.after, new));
+        let is_cut_behind = |side: usize, unit: &Unit<'_>| self.cuts()[side].contains(&unit.bytes.end);
+        let is_cut = is_beginning && (is_cut_behind(0, old) || is_cut_behind(1, new));
         let cause = if let Some(path) = path.filter(|_| is_cut) {
             Cause::CutMoved(path.to_owned())
         } else {
@@ -206,14 +241,17 @@ impl<'u> Aligned<'u> {
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
         let source = Source::File { path, place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
-        let owner = Some(Owner { section: list.key.section.clone(), source, line: None });
+        let owner = Some(Owner { section: list.key.section.map(str::to_owned), source, line: None });
         let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };
         Difference { kind, a, b, ..self.difference(kind, Some(list), None, cause) }
     }
 
     /// The one file below a folder that was used on one side only.
     fn flipped_below(&self, folder: &str) -> Option<(String, bool)> {
-        self.only_flipped(|path| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+        let below = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        let beginning = || folder.bytes().chain([b'/']);
+        let first = self.flipped.partition_point(|(path, _)| path.bytes().lt(beginning()));
+        only(self.flipped.iter().skip(first).take_while(|(path, _)| below(path)))
     }
 
     fn one_sided(&self, old: Option<&Unit<'_>>, new: Option<&Unit<'_>>) -> Difference {
@@ -221,7 +259,7 @@ impl<'u> Aligned<'u> {
         let cause = match old.or(new) {
             Some(unit) => {
                 let span = (&unit.first.source, unit.first.stability);
-                Cause::one_sided(span, unit.key.section.as_deref(), new.is_some())
+                Cause::one_sided(span, unit.key.section, new.is_some())
             }
             None => Cause::Wording(String::new()),
         };
@@ -272,7 +310,7 @@ impl<'u> Aligned<'u> {
             other => other.place().map(|place| place.line),
         };
         Owner {
-            section: unit.key.section.clone(),
+            section: unit.key.section.map(str::to_owned),
             source: unit.first.source.without_place(),
             line: begin.map(|line| line + passed.matches('\n').count()),
         }
@@ -285,19 +323,48 @@ fn principal<'u>(units: &[&'u Unit<'u>]) -> Vec<&'u Unit<'u>> {
     units.iter().filter(|unit| Some(unit.role()) == highest).copied().collect()
 }
 
-/// Tells whether two pieces of a template are one, before and after an edit: they begin at the same place of it.
-fn is_edited(old: &Unit<'_>, new: &Unit<'_>) -> bool {
-    old.key.section == new.key.section
-        && old.key.source == new.key.source
-        && old.key.said.is_some()
-        && old.first.source.place() == new.first.source.place()
+/// What a piece of a template shares with itself after an edit: section, source, and the line and column where it begins.
+type Beginning<'u> = (Option<&'u str>, (u8, &'u str, &'u str), Option<(usize, usize)>);
+
+fn beginning<'u>(unit: &Unit<'u>) -> Beginning<'u> {
+    let source = &unit.first.source;
+    (unit.key.section, identity(source), source.place().map(|place| (place.line, place.column)))
+}
+
+/// The files that were used on one side only, by path, and whether that is the second.
+fn flipped<'s>(a: &'s Snapshot, b: &'s Snapshot) -> Vec<(&'s str, bool)> {
+    fn used(side: &Snapshot) -> impl Iterator<Item = &str> {
+        side.considered.iter().filter(|(_, outcome)| *outcome == "used").map(|(path, _)| path.as_str())
+    }
+    let (mut a, mut b, mut flipped) = (used(a).peekable(), used(b).peekable(), Vec::new());
+    loop {
+        let order = match (a.peek(), b.peek()) {
+            (Some(before), Some(after)) => before.cmp(after),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return flipped,
+        };
+        let before = a.next_if(|_| order.is_le());
+        let after = b.next_if(|_| order.is_ge());
+        match (before, after) {
+            (Some(path), None) => flipped.push((path, false)),
+            (None, Some(path)) => flipped.push((path, true)),
+            _ => {}
+        }
+    }
+}
+
+/// The one file of a few; `None` if there are more, or none.
+fn only<'f>(mut files: impl Iterator<Item = &'f (&'f str, bool)>) -> Option<(String, bool)> {
+    let (path, is_new) = files.next()?;
+    files.next().is_none().then(|| ((*path).to_owned(), *is_new))
 }
 
 /// The old source of a section whose text another source brings now.
 fn swapped<'u>(old: &[&'u Unit<'u>], new: &[&'u Unit<'u>]) -> Option<&'u Unit<'u>> {
     let (from, to) = (old.first()?, new.first()?);
     let is_whole = |unit: &Unit<'_>| unit.role() != Role::Content || is_wording(&unit.first.source);
-    let is_other = from.key.source != to.key.source && from.key.section == to.key.section;
+    let is_other = !from.key.is_of_same_source(&to.key) && from.key.section == to.key.section;
     // One file in place of another is two events.
     let is_of_files = path_of(&from.first.source).is_some() && path_of(&to.first.source).is_some();
     (is_other && !is_of_files && (is_whole(from) || is_whole(to))).then_some(*from)
@@ -314,12 +381,9 @@ const fn is_wording(source: &Source) -> bool {
     matches!(source, Source::Pack { .. } | Source::Request { .. })
 }
 
-/// Tells whether a unit ends where its carrier is cut.
-fn is_cut_behind(units: &[Unit<'_>], unit: &Unit<'_>) -> bool {
-    let next = units.iter().find(|other| other.bytes.start == unit.bytes.end && !other.bytes.is_empty());
-    next.is_some_and(
-        |next| matches!(&next.first.source, Source::Profile { key, .. } if key.rsplit('.').next() == Some("cut")),
-    )
+/// Tells whether a source is the words that a profile puts in place of what is cut.
+fn is_cut(source: &Source) -> bool {
+    matches!(source, Source::Profile { key, .. } if key.rsplit('.').next() == Some("cut"))
 }
 
 fn path_of(source: &Source) -> Option<&str> {

@@ -34,7 +34,7 @@ impl Reason {
 }
 
 /// Why a byte changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
     /// The model is another one.
@@ -182,35 +182,44 @@ impl Cause {
 
 fn of_file(path: &str, before: &str, after: &str) -> Cause {
     let path = path.to_owned();
-    let without_mark = |text: &str| text.trim_start_matches('\u{feff}').to_owned();
     if is_cut_elsewhere(before, after) {
         Cause::CutMoved(path)
-    } else if before.replace("\r\n", "\n") == after.replace("\r\n", "\n") {
+    } else if lines(before).eq(lines(after)) {
         Cause::LineEndings(path)
-    } else if without_mark(before) == without_mark(after) {
+    } else if without_marks(before) == without_marks(after) {
         Cause::ByteOrderMark(path)
-    } else if without_blanks(before) == without_blanks(after) {
+    } else if without_blanks(before).eq(without_blanks(after)) {
         Cause::TrailingSpace(path)
     } else {
         Cause::FileEdited(path)
     }
 }
 
-/// A text without white space at the ends of its lines, and of itself.
-fn without_blanks(text: &str) -> String {
-    let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
-    lines.join("\n")
+fn without_marks(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
+}
+
+/// The lines of a text, and whether each has an end, of whichever kind.
+fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+        Some(line) => (line.strip_suffix('\r').unwrap_or(line), true),
+        None => (line, false),
+    })
+}
+
+/// The lines of a text without white space at their ends, and at its own.
+fn without_blanks(text: &str) -> impl Iterator<Item = &str> {
+    text.trim_end().lines().map(str::trim_end)
 }
 
 /// Tells whether one text is the other's beginning, each with a mark where it is cut.
 fn is_cut_elsewhere(before: &str, after: &str) -> bool {
-    let kept = |text: &str| text.strip_suffix(CUT_MARKER).map(str::to_owned);
-    match (kept(before), kept(after)) {
+    match (before.strip_suffix(CUT_MARKER), after.strip_suffix(CUT_MARKER)) {
         (None, None) => false,
-        (Some(a), Some(b)) => a.starts_with(&b) || b.starts_with(&a),
+        (Some(a), Some(b)) => a.starts_with(b) || b.starts_with(a),
         // What is whole must be the longer one: else it grew.
-        (Some(a), None) => after.starts_with(&a),
-        (None, Some(b)) => before.starts_with(&b),
+        (Some(a), None) => after.starts_with(a),
+        (None, Some(b)) => before.starts_with(b),
     }
 }
 
@@ -260,6 +269,31 @@ impl fmt::Display for Cause {
             Self::SectionAppeared(id) => write!(formatter, "the section `{id}` is new"),
             Self::SectionGone(id) => write!(formatter, "the section `{id}` is gone"),
             Self::Wording(what) => write!(formatter, "the text of {what} is another one"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = String> {
+        let parts = ["a", "b", " ", "\t", "\r", "\n", "\r\n", "\u{feff}", "é"];
+        prop::collection::vec(prop::sample::select(parts.to_vec()), 0..10).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn texts_are_compared_as_their_rewritten_copies(before in text(), after in text()) {
+            let unix = |text: &str| text.replace("\r\n", "\n");
+            prop_assert_eq!(lines(&before).eq(lines(&after)), unix(&before) == unix(&after));
+            let trimmed = |text: &str| text.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+            let is_same = without_blanks(&before).eq(without_blanks(&after));
+            prop_assert_eq!(is_same, trimmed(&before) == trimmed(&after));
         }
     }
 }

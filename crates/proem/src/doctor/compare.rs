@@ -1,5 +1,7 @@
 //! Two prompts against each other: how far they agree, where they part, and whose bytes differ.
 
+use std::collections::{HashMap, HashSet};
+
 use jiff::Timestamp;
 use proem_core::carrier::Carrier;
 use proem_core::change::between;
@@ -170,9 +172,21 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     } else {
         differences.extend(of_tools.into_iter().chain(of_carriers));
     }
-    let agreement = if is_other_model { Agreement::none(b) } else { agreement(a, b, layout) };
-    let (common_tokens, rest) = (tokenizer.count(&agreement.common), tokenizer.count(&agreement.rest));
-    let kept = layout.kept(common_tokens, tokenizer.count(&agreement.pieces), common_tokens + rest);
+    // A saved build knows only the digest of its tools: when it is the same, so are they.
+    let is_known = |tools: &ToolSet| matches!(tools, ToolSet::Known { .. });
+    let is_counted = is_known(&a.tools) && is_known(&b.tools) || a.tools.digest() != b.tools.digest();
+    let tools_b = b.tools.text();
+    let tools_a = if is_counted { a.tools.text() } else { tools_b.clone() };
+    let agreement = if is_other_model {
+        Agreement { rest: pieces(b, &tools_b, Layout::default()), ..Agreement::default() }
+    } else {
+        agreement(&pieces(a, &tools_a, layout), &pieces(b, &tools_b, layout))
+    };
+    let (common_tokens, rest) =
+        (tokenizer.count_joined(&agreement.common), tokenizer.count_joined(&agreement.rest));
+    let in_pieces =
+        if layout.grain == Grain::Pieces { tokenizer.count_joined(&agreement.pieces) } else { common_tokens };
+    let kept = layout.kept(common_tokens, in_pieces, common_tokens + rest);
     Comparison {
         common_bytes: agreement.bytes,
         common_tokens,
@@ -200,46 +214,33 @@ fn pieces<'s>(snapshot: &'s Snapshot, tools: &'s str, layout: Layout) -> Vec<&'s
 }
 
 /// The beginning that two prompts share, and what follows in the second.
-struct Agreement {
+#[derive(Default)]
+struct Agreement<'s> {
     bytes: usize,
-    common: String,
+    common: Vec<&'s str>,
     /// As much of it as are whole pieces.
-    pieces: String,
-    rest: String,
-}
-
-impl Agreement {
-    /// With another model nothing is shared.
-    fn none(b: &Snapshot) -> Self {
-        let rest = pieces(b, &b.tools.text(), Layout::default()).concat();
-        Self { bytes: 0, common: String::new(), pieces: String::new(), rest }
-    }
+    pieces: Vec<&'s str>,
+    rest: Vec<&'s str>,
 }
 
 /// The beginning that both share. Where a piece ends, the next one begins in both.
-fn agreement(a: &Snapshot, b: &Snapshot, layout: Layout) -> Agreement {
-    // A saved build knows only the digest of its tools: when it is the same, so are they.
-    let is_known = |tools: &ToolSet| matches!(tools, ToolSet::Known { .. });
-    let is_counted = is_known(&a.tools) && is_known(&b.tools) || a.tools.digest() != b.tools.digest();
-    let (tools_a, tools_b) =
-        if is_counted { (a.tools.text(), b.tools.text()) } else { (b.tools.text(), b.tools.text()) };
-    let (a, b) = (pieces(a, &tools_a, layout), pieces(b, &tools_b, layout));
-    let mut found = Agreement { bytes: 0, common: String::new(), pieces: String::new(), rest: String::new() };
+fn agreement<'s>(a: &[&'s str], b: &[&'s str]) -> Agreement<'s> {
+    let mut found = Agreement::default();
     let mut is_same = true;
-    for (a, b) in a.into_iter().zip(b) {
+    for (a, b) in a.iter().zip(b) {
         let same = if is_same { between(a, b).first_byte } else { 0 };
         found.bytes += same;
-        found.common.push_str(b.get(..b.floor_char_boundary(same)).unwrap_or_default());
-        found.rest.push_str(b.get(b.ceil_char_boundary(same)..).unwrap_or_default());
-        is_same &= a == b;
+        found.common.push(b.get(..b.floor_char_boundary(same)).unwrap_or_default());
+        found.rest.push(b.get(b.ceil_char_boundary(same)..).unwrap_or_default());
+        is_same &= same == a.len() && same == b.len();
         if is_same {
-            found.pieces.push_str(b);
+            found.pieces.push(b);
         }
     }
     found
 }
 
-fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
+fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
     let difference = |kind: Kind, byte: usize, cause: Cause| Difference {
         kind,
         carrier: None,
@@ -254,23 +255,26 @@ fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
         let is_same = a.digest() == b.digest();
         return if is_same { Vec::new() } else { vec![difference(Kind::Changed, 0, Cause::Tools)] };
     };
-    let byte = between(&a.text(), &b.text()).first_byte;
     if before == after {
         return Vec::new();
     }
-    let of = |tools: &[(String, String)], name: &str| tools.iter().find(|(own, _)| own == name).cloned();
+    let byte = between(&a.text(), &b.text()).first_byte;
+    let by_name = |tools: &'t [(String, String)]| -> HashMap<&'t str, &'t str> {
+        tools.iter().rev().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    };
+    let (old, new) = (by_name(before), by_name(after));
     let mut found = Vec::new();
     for (name, text) in before {
-        match of(after, name) {
+        match new.get(name.as_str()) {
             None => found.push(difference(Kind::Removed, byte, Cause::ToolRemoved(name.clone()))),
-            Some((_, other)) if other != *text => {
+            Some(other) if other != text => {
                 found.push(difference(Kind::Changed, byte, Cause::ToolEdited(name.clone())));
             }
             Some(_) => {}
         }
     }
-    let new = after.iter().filter(|(name, _)| of(before, name).is_none());
-    found.extend(new.map(|(name, _)| difference(Kind::Added, byte, Cause::ToolAdded(name.clone()))));
+    let added = after.iter().filter(|(name, _)| !old.contains_key(name.as_str()));
+    found.extend(added.map(|(name, _)| difference(Kind::Added, byte, Cause::ToolAdded(name.clone()))));
     if found.is_empty() {
         found.push(difference(Kind::Moved, byte, Cause::ToolsReordered));
     }
@@ -278,24 +282,24 @@ fn tools(a: &ToolSet, b: &ToolSet) -> Vec<Difference> {
 }
 
 /// What differs in one carrier.
-fn of_carrier(
-    a: Option<&CarrierText>,
-    b: Option<&CarrierText>,
+pub(super) fn of_carrier<'s>(
+    a: Option<&'s CarrierText>,
+    b: Option<&'s CarrierText>,
     sides: (&Snapshot, &Snapshot),
 ) -> Vec<Difference> {
-    let text = |side: Option<&CarrierText>| side.map(|carrier| carrier.text.clone()).unwrap_or_default();
+    let text = |side: Option<&'s CarrierText>| side.map_or("", |carrier| carrier.text.as_str());
     let Some(carrier) = a.or(b).map(|text| text.carrier).filter(|_| text(a) != text(b)) else {
         return Vec::new();
     };
     let (before, after) = (a.map(units).unwrap_or_default(), b.map(units).unwrap_or_default());
-    let byte = between(&text(a), &text(b)).first_byte;
+    let byte = between(text(a), text(b)).first_byte;
     let aligned = Aligned::new((carrier, byte), &before, &after, sides);
-    let mut found: Vec<Difference> = Vec::new();
+    let (mut found, mut told) = (Vec::new(), HashSet::new());
     for difference in aligned.differences() {
         // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
         let is_value =
             matches!(difference.cause, Cause::Clock(_) | Cause::Day(_) | Cause::Git(_) | Cause::Variable(_));
-        if is_value || !found.iter().any(|known| known.cause == difference.cause) {
+        if is_value || told.insert(difference.cause.clone()) {
             found.push(difference);
         }
     }

@@ -4,6 +4,10 @@ mod aligned;
 mod cause;
 mod compare;
 mod layout;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod reference;
 mod shape;
 mod snapshot;
 mod units;

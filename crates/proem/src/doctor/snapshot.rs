@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
@@ -45,7 +46,7 @@ pub struct CarrierText {
     /// Where its bytes come from, in order, without gap or overlap.
     pub spans: Vec<Span>,
     /// The sections: names and bytes.
-    pub sections: Vec<(String, std::ops::Range<usize>)>,
+    pub sections: Vec<(String, Range<usize>)>,
 }
 
 impl CarrierText {
@@ -72,8 +73,36 @@ impl CarrierText {
     /// The section that a byte lies in.
     #[must_use]
     pub fn section(&self, byte: usize) -> Option<&str> {
-        let holds = |(_, bytes): &&(String, std::ops::Range<usize>)| bytes.contains(&byte);
-        self.sections.iter().find(holds).map(|(id, _)| id.as_str())
+        self.section_index().at(byte)
+    }
+
+    /// The sections, to be asked about many bytes.
+    pub(super) fn section_index(&self) -> SectionIndex<'_> {
+        let is_behind = |pair: &[(String, Range<usize>)]| match pair {
+            [(_, before), (_, after)] => before.end <= after.start && after.start <= after.end,
+            _ => true,
+        };
+        SectionIndex { sections: &self.sections, is_in_order: self.sections.windows(2).all(is_behind) }
+    }
+}
+
+/// Finds the section of a byte.
+pub(super) struct SectionIndex<'c> {
+    sections: &'c [(String, Range<usize>)],
+    /// Whether each begins behind the one before. That of a saved build may be anything.
+    is_in_order: bool,
+}
+
+impl<'c> SectionIndex<'c> {
+    /// The first section that a byte lies in.
+    pub(super) fn at(&self, byte: usize) -> Option<&'c str> {
+        let near = if self.is_in_order {
+            let passed = self.sections.partition_point(|(_, bytes)| bytes.end <= byte);
+            &self.sections[passed..self.sections.len().min(passed + 1)]
+        } else {
+            self.sections
+        };
+        near.iter().find(|(_, bytes)| bytes.contains(&byte)).map(|(id, _)| id.as_str())
     }
 }
 

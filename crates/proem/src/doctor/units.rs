@@ -1,7 +1,8 @@
 //! A carrier's text as a list of what its sources put there, so that two texts can be aligned by source before they are
 //! compared by byte.
 
-use std::ops::Range;
+use std::hash::{Hash, Hasher};
+use std::ops::{Index, Range};
 
 use proem_core::rendered::Span;
 use proem_core::source::Source;
@@ -11,33 +12,78 @@ use super::snapshot::CarrierText;
 /// Neighbouring bytes of one section and one source.
 #[derive(Debug, Clone)]
 pub(super) struct Unit<'t> {
-    pub(super) key: Key,
+    pub(super) key: Key<'t>,
     pub(super) bytes: Range<usize>,
     pub(super) text: &'t str,
     /// The first span, which has the place in the source.
     pub(super) first: &'t Span,
 }
 
-/// What two units must share to be the same one at different times.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
-    pub(super) section: Option<String>,
-    /// The source without a place, in words.
-    pub(super) source: String,
+/// What two units must share to be the same one at different times. All of it is borrowed: most units of two prompts are
+/// the same, and are looked at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key<'t> {
+    pub(super) section: Option<&'t str>,
+    /// The source, whose place does not count.
+    source: &'t Source,
     /// The text itself, if a template says it: a template has many pieces, and which of them are there depends on its
     /// conditions. What a file or a variable says is one piece, whatever it says.
-    pub(super) said: Option<String>,
+    pub(super) said: Option<&'t str>,
+}
+
+impl Key<'_> {
+    /// Tells whether two units come from one source.
+    pub(super) fn is_of_same_source(&self, other: &Self) -> bool {
+        identity(self.source) == identity(other.source)
+    }
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.section == other.section && self.said == other.said && self.is_of_same_source(other)
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.section, self.said, identity(self.source)).hash(state);
+    }
+}
+
+/// What makes a source the same one, whatever the place in it: its kind and its names. A variable that was read from a
+/// file is the variable.
+pub(super) fn identity(source: &Source) -> (u8, &str, &str) {
+    match source {
+        Source::BuiltIn { name, .. } => (0, name, ""),
+        Source::File { path, .. } => (1, path, ""),
+        Source::Variable { key, .. } => (2, key, ""),
+        Source::Request { field, .. } => (3, field, ""),
+        Source::Pack { path, key, .. } => (4, path, key),
+        Source::Profile { profile, key } => (5, profile, key),
+        Source::Hook { name } => (6, name, ""),
+    }
+}
+
+/// The keys of units, for an algorithm that wants a list of them.
+pub(super) struct Keys<'u>(pub(super) &'u [Unit<'u>]);
+
+impl<'u> Index<usize> for Keys<'u> {
+    type Output = Key<'u>;
+
+    fn index(&self, index: usize) -> &Key<'u> {
+        &self.0[index].key
+    }
 }
 
 pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
-    let mut units: Vec<Unit<'_>> = Vec::new();
+    let mut units: Vec<Unit<'_>> = Vec::with_capacity(carrier.spans.len());
+    let sections = carrier.section_index();
     for span in &carrier.spans {
         let text = carrier.text.get(span.bytes.clone()).unwrap_or_default();
-        let key = Key {
-            section: carrier.section(span.bytes.start).map(str::to_owned),
-            source: span.source.without_place().to_string(),
-            said: is_said_by_template(span).then(|| text.to_owned()),
-        };
+        let section = sections.at(span.bytes.start);
+        let key = Key { section, source: &span.source, said: is_said_by_template(span).then_some(text) };
         let is_whole = key.said.is_none();
         if let Some(last) = units.last_mut().filter(|last| is_whole && last.key == key) {
             last.bytes.end = span.bytes.end;

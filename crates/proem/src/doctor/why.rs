@@ -1,11 +1,13 @@
 //! Where a text of the prompt comes from; and for one that is not in it, which file has it and why that was not used.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};
 use proem_core::frozen::Body;
 use proem_core::rendered::Span;
+use proem_core::text::Places;
 
 use crate::engine::Build;
 use crate::file::{Cap, ReadPolicy, read_utf8};
@@ -46,7 +48,7 @@ pub struct Place<'b> {
     /// The carrier.
     pub carrier: Carrier,
     /// The bytes in the carrier's text.
-    pub bytes: std::ops::Range<usize>,
+    pub bytes: Range<usize>,
     /// The line that they begin in, from 1.
     pub line: usize,
     /// The section.
@@ -73,10 +75,11 @@ pub struct Elsewhere {
 pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
     let mut found = Vec::new();
     for (carrier, text) in build.whole.carriers() {
-        let ranges = match question {
+        let left = FOUND_MAX - found.len();
+        let ranges: Vec<Range<usize>> = match question {
             Question::Text("") => Vec::new(),
             Question::Text(wanted) => {
-                text.match_indices(wanted).map(|(at, wanted)| at..at + wanted.len()).collect()
+                text.match_indices(wanted).take(left).map(|(at, wanted)| at..at + wanted.len()).collect()
             }
             Question::Byte(own, byte) if *own == carrier => {
                 Some(*byte..*byte + 1).filter(|_| *byte < text.len()).into_iter().collect()
@@ -84,13 +87,14 @@ pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
             Question::Line(own, line) if *own == carrier => line_of(text, *line).into_iter().collect(),
             Question::Byte(..) | Question::Line(..) => Vec::new(),
         };
-        let left = FOUND_MAX - found.len();
-        found.extend(ranges.into_iter().take(left).map(|bytes| place(build, carrier, text, bytes)));
+        let mut places = Places::new(text);
+        let place = |bytes: Range<usize>| place(build, carrier, places.at(bytes.start).line, bytes);
+        found.extend(ranges.into_iter().take(left).map(place));
     }
     found
 }
 
-fn line_of(text: &str, wanted: usize) -> Option<std::ops::Range<usize>> {
+fn line_of(text: &str, wanted: usize) -> Option<Range<usize>> {
     let mut start = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
         if index + 1 == wanted {
@@ -101,18 +105,21 @@ fn line_of(text: &str, wanted: usize) -> Option<std::ops::Range<usize>> {
     None
 }
 
-fn place<'b>(build: &'b Build, carrier: Carrier, text: &str, bytes: std::ops::Range<usize>) -> Place<'b> {
+fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> Place<'_> {
     let body: &Body = &build.whole;
     let section = body.sections().iter().find(|section| {
         section.carrier == carrier && section.bytes.start <= bytes.start && bytes.start < section.bytes.end
     });
-    let is_part = |span: &&Span| span.bytes.start < bytes.end && bytes.start < span.bytes.end;
+    // Spans cover the text in order: those before the bytes end before them, those behind begin behind them.
+    let spans = body.spans(carrier);
+    let first = spans.partition_point(|span| span.bytes.end <= bytes.start);
+    let is_part = |span: &&Span| span.bytes.start < bytes.end;
     let frozen = build.frozen.body().text(carrier).map_or(0, str::len);
     Place {
         carrier,
-        line: text.get(..bytes.start).unwrap_or_default().matches('\n').count() + 1,
+        line,
         section: section.map(|section| section.id.as_str()),
-        spans: body.spans(carrier).iter().filter(is_part).collect(),
+        spans: spans[first..].iter().take_while(is_part).collect(),
         is_frozen: bytes.start < frozen,
         bytes,
     }
@@ -159,5 +166,33 @@ fn why_not(file: &Considered) -> String {
                 .to_owned()
         }
         outcome => format!("the file is not used ({}){why}", outcome.word()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Caller, build};
+    use crate::request::Request;
+
+    #[test]
+    fn places_know_their_lines_and_sources() {
+        let json = serde_json::json!({
+            "profile": "template", "template": "a é a\n[system:os] a\n\na", "cwd": "/",
+            "host": { "home": "/nowhere", "config_dir": "/nowhere/proem", "env": {} },
+        });
+        let request = Request::from_json(&json.to_string()).expect("the request is well-formed");
+        let built = build(&request, Caller::User).expect("it can be built");
+        let text = built.whole.text(Carrier::System).expect("it has text");
+        let found = |question: &Question<'_>| {
+            let line = |place: &Place<'_>| (place.line, place.bytes.start, place.spans.len());
+            places(&built, question).iter().map(line).collect::<Vec<_>>()
+        };
+        let last = text.len() - 1;
+        assert_eq!(found(&Question::Text("a")), [(1, 0, 1), (1, 5, 1), (2, last - 3, 1), (4, last, 1)]);
+        // The middle of a character is on its line, too.
+        assert_eq!(found(&Question::Byte(Carrier::System, 3)), [(1, 3, 1)]);
+        assert_eq!(found(&Question::Line(Carrier::System, 2)), [(2, 7, 2)]);
+        assert_eq!(found(&Question::Text("a\n")).len(), 2);
     }
 }
