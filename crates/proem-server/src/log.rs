@@ -22,9 +22,11 @@ pub(crate) fn line(level: &str, fields: &[(&str, &str)]) {
 
 /// Writes the line of an answered request: what [`line`] would write, without a map for every request.
 pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micros: u64) {
-    let (method, path) = (Value::from(method.as_str()), Value::from(path(target)));
+    let path = path(target);
+    let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+    let path = if path.bytes().all(is_plain) { format!("\"{path}\"") } else { Value::from(path).to_string() };
     gather(&format!(
-        "{{\"level\":\"info\",\"method\":{method},\"micros\":\"{micros}\",\"path\":{path},\
+        "{{\"level\":\"info\",\"method\":\"{method}\",\"micros\":\"{micros}\",\"path\":{path},\
          \"request\":\"{id}\",\"status\":\"{status}\"}}\n"
     ));
 }

@@ -7,6 +7,7 @@ mod calls;
 mod check;
 mod compactions;
 mod patience;
+mod prepared;
 mod rows;
 mod schema;
 mod templates;
@@ -19,7 +20,11 @@ use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{CancelToken, Client, Config, NoTls, Transaction};
-use rows::{CURRENT, HEAD, NUMBERED, head, insert, number, signed, unsigned, whole};
+use prepared::Prepared;
+use rows::{
+    CURRENT, CURRENT_HEAD, EpochRow, HEAD, NUMBERED, head, head_of_text, insert, number, signed, unsigned,
+    whole,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::memory::page;
@@ -44,6 +49,8 @@ pub struct PostgresStore {
     idle: Mutex<Vec<Client>>,
     texts: Texts,
     patience: Patience,
+    current: Prepared,
+    current_head: Prepared,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -67,7 +74,8 @@ impl PostgresStore {
         let place = place(&config);
         let cancel = canceller(&config);
         let (idle, texts, patience) = (Mutex::default(), Texts::default(), Patience::new(cancel));
-        let store = Self { config, place, idle, texts, patience };
+        let (current, current_head) = (Prepared::new(CURRENT), Prepared::new(CURRENT_HEAD));
+        let store = Self { config, place, idle, texts, patience, current, current_head };
         let mut client = store.client()?;
         schema::migrate(&mut client, &store.place).map_err(|failure| store.explain(failure))?;
         store.give_back(client);
@@ -259,9 +267,12 @@ fn transact<T>(
 
 impl Store for PostgresStore {
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        let values: [Value<'_>; 1] = [(&conversation, Type::TEXT)];
-        if let Some(found) = self.read(|client| whole(client, Some(&self.texts), CURRENT, &values))? {
-            return Ok(Some(found));
+        let found = self.read(|client| {
+            let Some(row) = self.current.row(client, conversation)? else { return Ok(None) };
+            EpochRow::of_text(&row)?.whole(client, Some(&self.texts)).map(Some)
+        })?;
+        if found.is_some() {
+            return Ok(found);
         }
         // There is none, or there should be one.
         let Some(head) = self.current_head(conversation)? else { return Ok(None) };
@@ -269,17 +280,12 @@ impl Store for PostgresStore {
     }
 
     fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
-        let sql = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, e.cwd, model, has_turn, \
-            e.opened_at, c.epoch FROM proem_conversation c \
-            LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch WHERE c.id = $1";
         self.read(|client| {
-            let Some(row) = client.query_typed_opt(sql, &[(&conversation, Type::TEXT)])? else {
-                return Ok(None);
-            };
-            if row.get::<_, Option<i64>>(1).is_some() {
-                return Ok(Some(head(&row)));
+            let Some(row) = self.current_head.row(client, conversation)? else { return Ok(None) };
+            if row.get(1).is_some() {
+                return Ok(Some(head_of_text(&row)?));
             }
-            let what = format!("epoch {} of `{conversation}`", row.get::<_, i64>(11));
+            let what = format!("epoch {} of `{conversation}`", row.get(11).unwrap_or_default());
             Err(StoreError::Damaged { what, why: "it is gone".into() }.into())
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postgres::types::Type;
-use postgres::{GenericClient, Row, Transaction};
+use postgres::{GenericClient, Row, SimpleQueryRow, Transaction};
 use proem::stored::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
@@ -50,6 +50,11 @@ pub(super) const CURRENT: &str = "SELECT conversation, number, reason, digest, f
     model, has_turn, opened_at, texts, description, request, seal FROM proem_epoch \
     WHERE conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)";
 
+/// The head of the current epoch, empty if it is gone, and the number that it should have.
+pub(super) const CURRENT_HEAD: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, e.cwd, \
+    model, has_turn, e.opened_at, c.epoch FROM proem_conversation c \
+    LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch WHERE c.id = $1";
+
 /// Texts are held whoever writes: the server does not say whether anybody has, and they are right in any case.
 const GENERATION: u64 = 0;
 
@@ -89,28 +94,102 @@ fn damaged(digest: &str, why: &str) -> StoreError {
     StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() }
 }
 
-/// An epoch with its texts; those that are held need not be read.
+/// The row of an epoch: what is known about it, and the digests of its texts.
+pub(super) struct EpochRow {
+    head: EpochHead,
+    texts: String,
+    description: String,
+    request: String,
+    seal: Option<String>,
+}
+
+impl EpochRow {
+    /// Reads the columns of [`NUMBERED`].
+    pub(super) fn of(row: &Row) -> Self {
+        Self {
+            head: head(row),
+            texts: row.get(11),
+            description: row.get(12),
+            request: row.get(13),
+            seal: row.get(14),
+        }
+    }
+
+    /// Reads the columns of [`CURRENT`], as text.
+    pub(super) fn of_text(row: &SimpleQueryRow) -> Result<Self, StoreError> {
+        let text = |column: usize| column_of(row, column);
+        Ok(Self {
+            head: head_of_text(row)?,
+            texts: text(11)?,
+            description: text(12)?,
+            request: text(13)?,
+            seal: row.get(14).map(str::to_owned),
+        })
+    }
+
+    /// The epoch with its texts; those that are held need not be read.
+    pub(super) fn whole(
+        self,
+        client: &mut impl GenericClient,
+        held: Option<&Texts>,
+    ) -> Result<Epoch, Failure> {
+        let Self { head, texts, description, request, seal } = self;
+        let digests = Digests { texts: &texts, description: &description, request: &request };
+        digests.check(&head, seal.as_deref())?;
+        let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
+            StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
+        })?;
+        let digests: Vec<&String> = carriers.values().chain([&description, &request]).collect();
+        let found = blobs(client, held, &digests)?;
+        let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
+        let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
+        let prompt = StoredPrompt {
+            texts: texts.collect::<Result<_, StoreError>>()?,
+            description: find(&description)?,
+        };
+        Ok(Epoch { head, prompt, request: find(&request)? })
+    }
+}
+
+/// A head whose values are texts.
+pub(super) fn head_of_text(row: &SimpleQueryRow) -> Result<EpochHead, StoreError> {
+    let text = |column: usize| column_of(row, column);
+    let number = |column: usize| {
+        let found = text(column)?.parse::<i64>();
+        found.map_err(|_| not_read(column))
+    };
+    Ok(EpochHead {
+        conversation: text(0)?,
+        number: unsigned(number(1)?),
+        reason: text(2)?,
+        digest: text(3)?,
+        fingerprint: text(4)?,
+        profile: text(5)?,
+        engine: text(6)?,
+        cwd: text(7)?,
+        model: row.get(8).map(str::to_owned),
+        has_turn: text(9)? == "t",
+        opened_at: number(10)?,
+    })
+}
+
+fn column_of(row: &SimpleQueryRow, column: usize) -> Result<String, StoreError> {
+    row.try_get(column).ok().flatten().map(str::to_owned).ok_or_else(|| not_read(column))
+}
+
+fn not_read(column: usize) -> StoreError {
+    StoreError::Damaged { what: "an epoch".into(), why: format!("its column {column} cannot be read") }
+}
+
+/// An epoch with its texts.
 pub(super) fn whole(
     client: &mut impl GenericClient,
     known: Option<&Texts>,
     sql: &str,
     values: &[Value<'_>],
 ) -> Result<Option<Epoch>, Failure> {
-    let Some(row) = client.query_typed_opt(sql, values)? else { return Ok(None) };
-    let (texts, description, request): (String, String, String) = (row.get(11), row.get(12), row.get(13));
-    let digests = Digests { texts: &texts, description: &description, request: &request };
-    let head = head(&row);
-    digests.check(&head, row.get(14))?;
-    let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
-        StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
-    })?;
-    let digests: Vec<&String> = carriers.values().chain([&description, &request]).collect();
-    let found = blobs(client, known, &digests)?;
-    let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
-    let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-    let prompt =
-        StoredPrompt { texts: texts.collect::<Result<_, StoreError>>()?, description: find(&description)? };
-    Ok(Some(Epoch { head, prompt, request: find(&request)? }))
+    let found = client.query_typed_opt(sql, values)?;
+    found.map(|row| EpochRow::of(&row).whole(client, known)).transpose()
 }
 
 /// Stores an epoch if its number is the next one; tells whether it did.
