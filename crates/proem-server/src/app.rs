@@ -1,8 +1,9 @@
 //! What every request shares.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use proem::{Caller, Engine, Request};
 use proem_store::{Conversations, Store};
@@ -59,6 +60,8 @@ pub struct App {
     pub(crate) metrics: Metrics,
     /// The workspaces as they really lie, links resolved.
     roots: Vec<PathBuf>,
+    /// Directories that were found in a workspace a moment ago.
+    looked: Looked,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
@@ -72,7 +75,8 @@ impl App {
         let conversations = Conversations::new(store, engine);
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
-        Arc::new(Self { conversations, options, metrics: Metrics::default(), roots, work, waiting })
+        let (metrics, looked) = (Metrics::default(), Looked::default());
+        Arc::new(Self { conversations, options, metrics, roots, looked, work, waiting })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -113,6 +117,9 @@ impl App {
 
     /// Checks that a directory is one that this server serves.
     pub(crate) fn check_cwd(&self, cwd: Option<&str>) -> Result<(), ApiError> {
+        if cwd.is_some_and(|cwd| self.is_plainly_inside(Path::new(cwd))) {
+            return Ok(());
+        }
         let real = cwd.and_then(|cwd| Path::new(cwd).canonicalize().ok());
         let is_inside = |root: &PathBuf| real.as_ref().is_some_and(|real| real.starts_with(root));
         if let Some(cwd) = cwd.filter(|cwd| real.is_none() && self.lies_inside(Path::new(cwd))) {
@@ -126,6 +133,27 @@ impl App {
             ));
         }
         Ok(())
+    }
+
+    /// The same for a turn in which nothing is read there: that it was so a moment ago will do.
+    pub(crate) fn check_cwd_of_frozen(&self, cwd: Option<&str>) -> Result<(), ApiError> {
+        let now = Instant::now();
+        if cwd.is_some_and(|cwd| self.looked.has(cwd, now)) {
+            return Ok(());
+        }
+        self.check_cwd(cwd)?;
+        if let Some(cwd) = cwd {
+            self.looked.add(cwd, now);
+        }
+        Ok(())
+    }
+
+    /// Tells whether a directory is there, lies in a workspace, and no link is on the way to it: one question to the
+    /// system, where finding the real path takes one for each folder. When this says no, that is asked.
+    fn is_plainly_inside(&self, path: &Path) -> bool {
+        let is_below = |root: &PathBuf| path.starts_with(root);
+        let has_dots = path.components().any(|part| part == Component::ParentDir);
+        !has_dots && self.roots.iter().any(is_below) && has_no_link(path)
     }
 
     /// Tells whether a directory of a workspace is not there any more.
@@ -145,4 +173,60 @@ impl App {
 
     /// Everybody at the other end of a connection is a stranger.
     pub(crate) const CALLER: Caller = Caller::Remote;
+}
+
+/// How long it is taken for granted that a directory lies where it lay.
+const LOOK_TIME: Duration = Duration::from_millis(100);
+
+/// Most directories that are remembered.
+const LOOKED_MAX: usize = 1024;
+
+/// Directories that were found in a workspace, and when.
+#[derive(Default)]
+struct Looked(Mutex<HashMap<String, Instant>>);
+
+impl Looked {
+    fn has(&self, cwd: &str, now: Instant) -> bool {
+        let looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        looked.get(cwd).is_some_and(|then| now.saturating_duration_since(*then) < LOOK_TIME)
+    }
+
+    fn add(&self, cwd: &str, now: Instant) {
+        let mut looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.len() >= LOOKED_MAX {
+            looked.clear();
+        }
+        looked.insert(cwd.to_owned(), now);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn has_no_link(path: &Path) -> bool {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let way = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), way).is_ok()
+}
+
+/// Not every system can be asked.
+#[cfg(not(target_os = "linux"))]
+const fn has_no_link(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_directory_lies_is_known_for_a_moment() {
+        let (looked, now) = (Looked::default(), Instant::now());
+        assert!(!looked.has("/work", now));
+        looked.add("/work", now);
+        assert!(looked.has("/work", now) && !looked.has("/other", now));
+        assert!(!looked.has("/work", now + LOOK_TIME));
+        for index in 0..LOOKED_MAX {
+            looked.add(&index.to_string(), now);
+        }
+        assert!(!looked.has("/work", now), "there is room for so many");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap};
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
@@ -43,6 +43,9 @@ impl fmt::Debug for Token {
     }
 }
 
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
 /// Lets a request pass, or says why not.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match check(&app, &request) {
@@ -51,7 +54,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     }
 }
 
-fn check(app: &App, request: &Request) -> Result<(), ApiError> {
+pub(crate) fn check<B>(app: &App, request: &HttpRequest<B>) -> Result<(), ApiError> {
     check_host(&app.options.hosts, request.uri(), request.headers())?;
     check_origin(request.headers(), request.method())?;
     check_token(app.options.token.as_ref(), request.uri().path(), request.headers())?;
@@ -105,11 +108,13 @@ fn is_port(text: &str) -> bool {
 fn check_origin(headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
     let foreign = || ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", "a page of another site asked");
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let own = [format!("http://{host}"), format!("https://{host}")];
     // Said twice, each of them counts.
     let is_own_site = |site: &HeaderValue| site == "same-origin" || site == "none";
-    let is_own = |origin: &HeaderValue| own.iter().any(|own| origin == own);
-    let is_allowed = headers.get_all("sec-fetch-site").iter().all(is_own_site)
+    let is_own = |origin: &HeaderValue| {
+        let name = origin.as_bytes().strip_prefix(b"http://");
+        name.or_else(|| origin.as_bytes().strip_prefix(b"https://")) == Some(host.as_bytes())
+    };
+    let is_allowed = headers.get_all(FETCH_SITE).iter().all(is_own_site)
         && headers.get_all(header::ORIGIN).iter().all(is_own)
         && method != Method::OPTIONS;
     if is_allowed { Ok(()) } else { Err(foreign()) }
@@ -152,21 +157,17 @@ fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     Err(error.with_hint("send `Content-Type: application/json`"))
 }
 
-/// What every answer says to browsers.
-pub(crate) fn with_headers(mut response: Response) -> Response {
-    let headers = response.headers_mut();
+/// Adds what every answer says to browsers, unless it says something else.
+pub(crate) fn add_headers(headers: &mut HeaderMap) {
     for (name, value) in [
-        ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
-        ("cache-control", "no-store"),
-        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
-        ("cross-origin-resource-policy", "same-origin"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (RESOURCE_POLICY, "same-origin"),
     ] {
-        if !headers.contains_key(name) {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    response
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod app;
 mod error;
+mod front;
 mod guard;
 mod listen;
 mod log;

@@ -1,20 +1,22 @@
 //! The accept loop: with time limits for headers, and an end that answers what was accepted.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::app::App;
-use crate::{log, routes};
+use crate::front::Front;
+use crate::log;
 
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 4096;
@@ -52,7 +54,7 @@ impl Listening {
 
 /// Serves until `end` comes: then nothing is accepted any more, and what was accepted is answered.
 pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output = ()>) {
-    let router = routes::router(&app);
+    let front = Arc::new(Front::new(&app));
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut builder = http1::Builder::new();
@@ -72,7 +74,11 @@ pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output 
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let service = TowerToHyperService::new(router.clone());
+        let front = Arc::clone(&front);
+        let service = service_fn(move |request| {
+            let front = Arc::clone(&front);
+            async move { Ok::<_, Infallible>(front.answer(request).await) }
+        });
         let mut stream = Box::pin(TimeoutStream::new(stream));
         stream.as_mut().set_write_timeout_pinned(Some(WRITE_TIME_MAX));
         let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -87,6 +93,7 @@ pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output 
     if timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
         log::line("warning", &[("event", "shutdown"), ("why", "some requests took too long")]);
     }
+    log::flush();
 }
 
 /// The next connection on any of the addresses; `None` when it could not be taken.

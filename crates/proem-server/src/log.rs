@@ -1,38 +1,110 @@
 //! Structured lines on standard error. Prompts are never among them: a digest and a length say enough.
 
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 
+use axum::http::Method;
 use serde_json::{Map, Value};
 
 /// Writes one line. A reader that is gone is no reason to stop.
-#[expect(clippy::let_underscore_must_use, reason = "there is nobody left to tell")]
 pub(crate) fn line(level: &str, fields: &[(&str, &str)]) {
     let mut entry = Map::new();
     entry.insert("level".into(), level.into());
     for (key, value) in fields {
         entry.insert((*key).into(), Value::from(*value));
     }
-    // In one go: standard error is not buffered, and other processes may write to it, too.
-    let line = format!("{}\n", Value::Object(entry));
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    write(&format!("{}\n", Value::Object(entry)));
+}
+
+/// Writes the line of an answered request: what [`line`] would write, without a map for every request.
+pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micros: u64) {
+    let path = path(target);
+    let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+    let path = if path.bytes().all(is_plain) { format!("\"{path}\"") } else { Value::from(path).to_string() };
+    gather(&format!(
+        "{{\"level\":\"info\",\"method\":\"{method}\",\"micros\":\"{micros}\",\"path\":{path},\
+         \"request\":\"{id}\",\"status\":\"{status}\"}}\n"
+    ));
+}
+
+/// How long the line of an answered request may wait for others. A system call for each of them, one thread at a time,
+/// would take longer than most answers.
+const GATHER_TIME: Duration = Duration::from_millis(20);
+
+/// How much may wait.
+const WAITING_BYTES_MAX: usize = 64 << 10;
+
+/// Lines that are still to be written.
+static WAITING: Mutex<String> = Mutex::new(String::new());
+
+/// Tells that there are some.
+static GATHERED: Condvar = Condvar::new();
+
+/// Adds a line that may wait.
+fn gather(line: &str) {
+    static WRITER: Once = Once::new();
+    WRITER.call_once(|| drop(std::thread::spawn(write_gathered)));
+    let mut waiting = waiting();
+    let is_first = waiting.is_empty();
+    waiting.push_str(line);
+    let is_much = waiting.len() > WAITING_BYTES_MAX;
+    drop(waiting);
+    if is_first {
+        GATHERED.notify_one();
+    }
+    if is_much {
+        write("");
+    }
+}
+
+/// Writes lines whenever some have gathered.
+fn write_gathered() {
+    loop {
+        drop(GATHERED.wait_while(waiting(), |waiting| waiting.is_empty()));
+        std::thread::sleep(GATHER_TIME);
+        write("");
+    }
+}
+
+/// Writes everything that waits: the server ends.
+pub(crate) fn flush() {
+    write("");
+}
+
+/// Writes what waits, and a line behind it. In one go: standard error is not buffered, and other processes may write to
+/// it, too.
+#[expect(clippy::let_underscore_must_use, reason = "there is nobody left to tell")]
+fn write(line: &str) {
+    // Held while it is written: lines stay in their order.
+    let mut out = std::io::stderr().lock();
+    let mut text = std::mem::take(&mut *waiting());
+    text.push_str(line);
+    let _ = out.write_all(text.as_bytes());
+}
+
+fn waiting() -> MutexGuard<'static, String> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A path without what gives power over a compaction.
-pub(crate) fn path(path: &str) -> String {
+pub(crate) fn path(path: &str) -> Cow<'_, str> {
     match path.split_once("/compaction/") {
         Some((before, token)) => {
             let behind = token.split_once('/').map_or(String::new(), |(_, behind)| format!("/{behind}"));
-            format!("{before}/compaction/…{behind}")
+            format!("{before}/compaction/…{behind}").into()
         }
-        None => path.to_owned(),
+        None => path.into(),
     }
 }
 
-/// 64 random bits, in hexadecimal.
+/// 64 bits that nobody can foresee, in hexadecimal: a count under a key that the system's random numbers gave. To ask
+/// the system each time would cost as much as looking up a prompt.
 pub(crate) fn random_id() -> String {
-    let mut bytes = [0; 8];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => format!("{:016x}", u64::from_be_bytes(bytes)),
-        Err(_) => "0000000000000000".into(),
-    }
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{:016x}", KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed)))
 }

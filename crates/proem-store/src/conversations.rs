@@ -6,7 +6,7 @@ mod compact;
 mod evidence;
 mod recent;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use proem::stored::StoredPrompt;
 use proem::{Build, Caller, Engine, Fingerprint, Policy, Request};
@@ -25,6 +25,12 @@ use recent::Recent;
 /// The reason of the first epoch.
 const STARTUP: &str = "startup";
 
+/// What an epoch takes in memory besides its texts, about: the fields of its head, of its request, and their places.
+const OVERHEAD_BYTES: usize = 2048;
+
+/// How much larger the description of a prompt is in memory than in its stored form, about.
+const DESCRIPTION_GROWTH: usize = 3;
+
 /// Conversations in a store.
 pub struct Conversations {
     store: Arc<dyn Store>,
@@ -41,12 +47,19 @@ pub struct Kept {
     pub frozen: Frozen,
     /// The request that it was built for.
     pub request: Request,
+    /// What it takes in memory without the answer, about.
+    bytes: usize,
+    answer: OnceLock<Arc<[u8]>>,
 }
 
 impl Kept {
     pub(crate) fn of(epoch: Epoch) -> Result<Self, StoreError> {
         let name = format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation);
         let damaged = |why: String| StoreError::Damaged { what: name.clone(), why };
+        let bytes = epoch.prompt.texts.values().map(String::len).sum::<usize>()
+            + epoch.request.len()
+            + DESCRIPTION_GROWTH * epoch.prompt.description.len()
+            + OVERHEAD_BYTES;
         let frozen = epoch.prompt.frozen().map_err(|error| damaged(error.to_string()))?;
         if frozen.digest().hex() != epoch.head.digest {
             return Err(damaged("its prompt is not that of its digest".into()));
@@ -54,7 +67,12 @@ impl Kept {
         let mut request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
         // Kept without it, so that conversations with the same request share one text.
         request.conversation = Some(epoch.head.conversation.clone());
-        Ok(Self { head: epoch.head, frozen, request })
+        Ok(Self { head: epoch.head, frozen, request, bytes, answer: OnceLock::new() })
+    }
+
+    /// What it takes in memory, about.
+    fn bytes(&self) -> usize {
+        self.bytes + self.answer.get().map_or(0, |answer| answer.len())
     }
 
     /// The fingerprint of what is sent.
@@ -80,12 +98,32 @@ impl Conversations {
     /// The current epoch of a conversation, as it is stored.
     pub fn current(&self, id: &str) -> Result<Option<Arc<Kept>>, ConversationError> {
         check_id(id)?;
-        let Some(head) = self.store.current_head(id)? else { return Ok(None) };
-        if let Some(known) = self.recent.get(&head) {
+        // Before anything is read: what is read then is at least as new.
+        let generation = self.store.generation()?;
+        if let Some(known) = self.recent.current(id, generation) {
             return Ok(Some(known));
         }
-        let Some(epoch) = self.store.epoch(id, head.number)? else { return Ok(None) };
-        self.remember(epoch).map(Some)
+        if self.recent.holds(id) {
+            let Some(head) = self.store.current_head(id)? else { return Ok(None) };
+            if let Some(known) = self.recent.get(&head, generation) {
+                return Ok(Some(known));
+            }
+        }
+        let Some(epoch) = self.store.current(id)? else { return Ok(None) };
+        let kept = Arc::new(Kept::of(epoch)?);
+        self.recent.put(&kept, generation);
+        Ok(Some(kept))
+    }
+
+    /// What an epoch is answered with, in whatever form the caller has for it: made once, and held in memory with
+    /// the epoch.
+    pub fn answer_of(&self, kept: &Arc<Kept>, make: impl FnOnce(&Kept) -> Vec<u8>) -> Arc<[u8]> {
+        if let Some(known) = kept.answer.get() {
+            return Arc::clone(known);
+        }
+        let answer = Arc::clone(kept.answer.get_or_init(|| make(kept).into()));
+        self.recent.has_grown(kept);
+        answer
     }
 
     /// One epoch of a conversation.
@@ -101,7 +139,8 @@ impl Conversations {
 
     fn remember(&self, epoch: Epoch) -> Result<Arc<Kept>, ConversationError> {
         let kept = Arc::new(Kept::of(epoch)?);
-        self.recent.put(&kept);
+        // It was opened by now, and so in no generation that is known: the next turn asks.
+        self.recent.put(&kept, None);
         Ok(kept)
     }
 
@@ -136,16 +175,15 @@ impl Conversations {
         Ok(Answer { kept, is_reused, suffix, whole, notes })
     }
 
-    /// A later turn that is answered from memory, without waiting for anything. `None` when that cannot be: then
-    /// [`turn`](Self::turn) answers.
-    pub fn turn_from_memory(&self, id: &str, request: &Request) -> Result<Option<Answer>, ConversationError> {
+    /// A later turn for which nothing has to be built, observed or waited for: the current epoch as it is. `None`
+    /// when that cannot be: then [`turn`](Self::turn) answers.
+    pub fn turn_at_once(&self, id: &str, request: &Request) -> Result<Option<Arc<Kept>>, ConversationError> {
         check_id(id)?;
         if !self.store.is_near() {
             return Ok(None);
         }
-        let Some(head) = self.store.current_head(id)?.filter(|head| !head.has_turn) else { return Ok(None) };
-        let known = self.recent.get(&head).filter(|kept| change::is_followed(kept, request));
-        Ok(known.map(Answer::frozen))
+        let known = self.current(id)?.filter(|kept| !kept.head.has_turn);
+        Ok(known.filter(|kept| change::is_followed(kept, request)))
     }
 
     /// Builds a prompt. Where the request names no base, the current template of the store is it; that is not kept with

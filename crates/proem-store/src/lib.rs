@@ -8,6 +8,7 @@ mod error;
 mod memory;
 mod record;
 mod sqlite;
+mod texts;
 mod transfer;
 
 #[cfg(feature = "postgres")]
@@ -31,6 +32,13 @@ pub use transfer::{Record, TransferError, Transferred, export, import};
 
 /// What keeps prompts. Every method either did all of its work durably, or none of it.
 pub trait Store: Send + Sync {
+    /// A number of the store's state: as long as it is the same, nobody has written anything, in whatever process.
+    /// What is read after it was asked for holds until it is another one. `None` when that cannot be told without
+    /// asking for what is wanted.
+    fn generation(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     /// The current epoch of a conversation.
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError>;
 

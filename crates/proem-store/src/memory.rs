@@ -18,6 +18,8 @@ struct Kept {
     compactions: BTreeMap<String, Compaction>,
     templates: Vec<TemplateVersion>,
     calls: BTreeMap<String, Vec<String>>,
+    /// How often it was written to.
+    writes: u64,
 }
 
 impl MemoryStore {
@@ -31,15 +33,28 @@ impl MemoryStore {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+
+    /// The same for somebody who writes.
+    fn changed(&self) -> MutexGuard<'_, Kept> {
+        let mut kept = self.kept();
+        kept.writes += 1;
+        kept
+    }
 }
 
 impl Store for MemoryStore {
+    fn generation(&self) -> Result<Option<u64>, StoreError> {
+        Ok(Some(self.kept().writes))
+    }
+
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
         Ok(self.kept().conversations.get(conversation).and_then(|epochs| epochs.last()).cloned())
     }
 
     fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
-        Ok(self.current(conversation)?.map(|epoch| epoch.head))
+        let kept = self.kept();
+        let last = kept.conversations.get(conversation).and_then(|epochs| epochs.last());
+        Ok(last.map(|epoch| epoch.head.clone()))
     }
 
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
@@ -69,7 +84,7 @@ impl Store for MemoryStore {
     }
 
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.changed();
         let epochs = kept.conversations.entry(epoch.head.conversation.clone()).or_default();
         let last = epochs.last().map_or(0, |last| last.head.number);
         if epoch.head.number == last + 1 {
@@ -105,14 +120,14 @@ impl Store for MemoryStore {
     }
 
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.changed();
         kept.calls.remove(conversation);
         kept.compactions.retain(|_, compaction| compaction.conversation != conversation);
         Ok(kept.conversations.remove(conversation).is_some())
     }
 
     fn begin_compaction(&self, compaction: &Compaction) -> Result<(), StoreError> {
-        self.kept().compactions.insert(compaction.token.clone(), compaction.clone());
+        self.changed().compactions.insert(compaction.token.clone(), compaction.clone());
         Ok(())
     }
 
@@ -121,7 +136,7 @@ impl Store for MemoryStore {
     }
 
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.changed();
         let Some(opened) = opened else { return Ok(kept.compactions.remove(token).is_some()) };
         let Some(compaction) = kept.compactions.get_mut(token) else { return Ok(false) };
         (compaction.opened, compaction.rebuilt) = (Some(opened), None);
@@ -129,7 +144,7 @@ impl Store for MemoryStore {
     }
 
     fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.changed();
         if !kept.conversations.contains_key(conversation) {
             return Ok(None);
         }
@@ -170,7 +185,7 @@ impl Store for MemoryStore {
         author: Option<&str>,
         expected: Option<u64>,
     ) -> Result<TemplateVersion, StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.changed();
         let current = kept.templates.last().map_or(0, |template| template.version);
         if expected.is_some_and(|expected| expected != current) {
             return Err(StoreError::Conflict { current });
@@ -187,7 +202,7 @@ impl Store for MemoryStore {
     }
 
     fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
-        let mut kept = self.kept();
+        let mut kept = self.changed();
         let current = kept.templates.last().map_or(0, |last| last.version);
         if template.version != current + 1 {
             return Err(StoreError::Conflict { current });

@@ -6,6 +6,8 @@
 mod calls;
 mod check;
 mod compactions;
+mod patience;
+mod prepared;
 mod rows;
 mod schema;
 mod templates;
@@ -13,15 +15,21 @@ mod templates;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use patience::Patience;
 use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls, Transaction};
-use rows::{HEAD, head, insert, number, signed, unsigned, whole};
+use postgres::{CancelToken, Client, Config, NoTls, Transaction};
+use prepared::Prepared;
+use rows::{
+    CURRENT, CURRENT_HEAD, EpochRow, HEAD, NUMBERED, head, head_of_text, insert, number, signed, unsigned,
+    whole,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::memory::page;
 use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
+use crate::texts::Texts;
 use crate::{Store, StoreError};
 
 /// How long a connection may take to be made, and how long the server may be silent.
@@ -39,6 +47,10 @@ pub struct PostgresStore {
     config: Config,
     place: String,
     idle: Mutex<Vec<Client>>,
+    texts: Texts,
+    patience: Patience,
+    current: Prepared,
+    current_head: Prepared,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -60,7 +72,10 @@ impl PostgresStore {
         config.connect_timeout(TIME_MAX).tcp_user_timeout(TIME_MAX).keepalives_idle(TIME_MAX);
         config.application_name("proem");
         let place = place(&config);
-        let store = Self { config, place, idle: Mutex::new(Vec::new()) };
+        let cancel = canceller(&config);
+        let (idle, texts, patience) = (Mutex::default(), Texts::default(), Patience::new(cancel));
+        let (current, current_head) = (Prepared::new(CURRENT), Prepared::new(CURRENT_HEAD));
+        let store = Self { config, place, idle, texts, patience, current, current_head };
         let mut client = store.client()?;
         schema::migrate(&mut client, &store.place).map_err(|failure| store.explain(failure))?;
         store.give_back(client);
@@ -78,12 +93,7 @@ impl PostgresStore {
 
     /// A new connection: encrypted where the URL wants that, or where the server is another machine and offers it.
     fn new_client(&self) -> Result<Client, StoreError> {
-        let is_plain = match self.config.get_ssl_mode() {
-            SslMode::Disable => true,
-            SslMode::Require => false,
-            _ => is_of_this_machine(&self.config),
-        };
-        if is_plain {
+        if is_plain(&self.config) {
             return self.config.connect(NoTls).map_err(|error| self.fail(&error));
         }
         let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(|_| StoreError::Unusable {
@@ -101,25 +111,34 @@ impl PostgresStore {
         }
     }
 
-    /// Runs work in a transaction. A connection that broke is not used again, and since all work may be done
-    /// twice without harm, it is tried once more with a new one.
+    /// Runs work in a transaction.
     fn run<T>(&self, work: impl Fn(&mut Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.with_client(|client| (transact(client, &work), client.is_closed()))
+    }
+
+    /// Reads, each statement by itself: one way there and back, where a transaction takes four.
+    fn read<T>(&self, work: impl Fn(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.with_client(|client| {
+            let waited = self.patience.begin(client);
+            let done = work(client);
+            (done, waited.was_too_long() || client.is_closed())
+        })
+    }
+
+    /// Does work with a connection, which also tells whether that is of no use any more. All work may be done twice
+    /// without harm, and so it is tried once more with a new connection if that one broke.
+    fn with_client<T>(
+        &self,
+        work: impl Fn(&mut Client) -> (Result<T, Failure>, bool),
+    ) -> Result<T, StoreError> {
         let attempt = || -> Result<T, (Failure, bool)> {
             let mut client = self.client().map_err(|error| (Failure::Store(error), false))?;
-            let done = transact(&mut client, &work);
+            let (done, is_spoilt) = work(&mut client);
             let is_broken = client.is_closed();
-            match done {
-                Ok(done) => {
-                    self.give_back(client);
-                    Ok(done)
-                }
-                Err(failure) => {
-                    if !is_broken {
-                        self.give_back(client);
-                    }
-                    Err((failure, is_broken))
-                }
+            if !is_spoilt {
+                self.give_back(client);
             }
+            done.map_err(|failure| (failure, is_broken))
         };
         match attempt() {
             Ok(done) => Ok(done),
@@ -148,6 +167,28 @@ impl PostgresStore {
                 StoreError::Unusable { place, why, hint }
             }
             _ => StoreError::Unavailable { place, why },
+        }
+    }
+}
+
+/// Tells whether connections are not encrypted.
+fn is_plain(config: &Config) -> bool {
+    match config.get_ssl_mode() {
+        SslMode::Disable => true,
+        SslMode::Require => false,
+        _ => is_of_this_machine(config),
+    }
+}
+
+/// What cancels a statement, in the way in which connections are made.
+fn canceller(config: &Config) -> impl Fn(&CancelToken) + Send + 'static {
+    let is_plain = is_plain(config);
+    move |token| {
+        // Whether it arrived will show: the statement ends, or its connection does.
+        if is_plain {
+            drop(token.cancel_query(NoTls));
+        } else if let Ok((tls, _)) = MakeRustlsConnect::with_native_certs() {
+            drop(token.cancel_query(tls));
         }
     }
 }
@@ -226,43 +267,43 @@ fn transact<T>(
 
 impl Store for PostgresStore {
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        let condition = "conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)";
-        self.run(|transaction| whole(transaction, condition, &[(&conversation, Type::TEXT)]))
+        let found = self.read(|client| {
+            let Some(row) = self.current.row(client, conversation)? else { return Ok(None) };
+            EpochRow::of_text(&row)?.whole(client, Some(&self.texts)).map(Some)
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        // There is none, or there should be one.
+        let Some(head) = self.current_head(conversation)? else { return Ok(None) };
+        self.epoch(conversation, head.number)
     }
 
     fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
-        let sql = format!(
-            "SELECT {HEAD}, c.epoch FROM proem_conversation c \
-             LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch WHERE c.id = $1"
-        )
-        .replace("cwd, model", "e.cwd, model")
-        .replace("opened_at, c.epoch", "e.opened_at, c.epoch");
-        self.run(|transaction| {
-            let Some(row) = transaction.query_typed_opt(&sql, &[(&conversation, Type::TEXT)])? else {
-                return Ok(None);
-            };
-            if row.get::<_, Option<i64>>(1).is_some() {
-                return Ok(Some(head(&row)));
+        self.read(|client| {
+            let Some(row) = self.current_head.row(client, conversation)? else { return Ok(None) };
+            if row.get(1).is_some() {
+                return Ok(Some(head_of_text(&row)?));
             }
-            let what = format!("epoch {} of `{conversation}`", row.get::<_, i64>(11));
+            let what = format!("epoch {} of `{conversation}`", row.get(11).unwrap_or_default());
             Err(StoreError::Damaged { what, why: "it is gone".into() }.into())
         })
     }
 
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
-        self.run(|transaction| number(transaction, conversation))
+        self.read(|client| number(client, conversation))
     }
 
     fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError> {
         let number = signed(number);
         let values: [Value<'_>; 2] = [(&conversation, Type::TEXT), (&number, Type::INT8)];
-        self.run(|transaction| whole(transaction, "conversation = $1 AND number = $2", &values))
+        self.read(|client| whole(client, Some(&self.texts), NUMBERED, &values))
     }
 
     fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError> {
         let sql = format!("SELECT {HEAD} FROM proem_epoch WHERE conversation = $1 ORDER BY number");
-        self.run(|transaction| {
-            let rows = transaction.query_typed(&sql, &[(&conversation, Type::TEXT)])?;
+        self.read(|client| {
+            let rows = client.query_typed(&sql, &[(&conversation, Type::TEXT)])?;
             Ok(rows.iter().map(head).collect())
         })
     }

@@ -106,7 +106,7 @@ impl Digests<'_> {
         let EpochHead { engine, cwd, model, has_turn, opened_at, .. } = head;
         let Self { texts, description, request } = self;
         // Field by field: what a later version adds must not change the seal of an older row.
-        let whole = json!([
+        let whole = (
             conversation,
             number,
             reason,
@@ -120,9 +120,10 @@ impl Digests<'_> {
             opened_at,
             texts,
             description,
-            request
-        ]);
-        Digest::of(whole.to_string().as_bytes()).hex()
+            request,
+        );
+        // Texts, numbers and truths are always written.
+        Digest::of(&serde_json::to_vec(&whole).unwrap_or_default()).hex()
     }
 
     /// Makes sure that a row is the one that was sealed. Rows of the first version have no seal.

@@ -80,7 +80,7 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
 
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
-const PROMISES: [(&str, Promise); 13] = [
+const PROMISES: [(&str, Promise); 14] = [
     ("what was stored is read as it was", stored_is_read),
     ("an epoch is the next one or none", epochs_have_no_gaps),
     ("of many first epochs one wins, and all get its bytes", one_wins),
@@ -93,6 +93,7 @@ const PROMISES: [(&str, Promise); 13] = [
     ("texts of every kind survive", every_text),
     ("unused texts can be pruned, used ones cannot", pruning),
     ("an export reads back as the same store", transfer),
+    ("a generation ends with every write, and with nothing else", generations),
     ("calls are kept in order, and go with their conversation", calls),
 ];
 
@@ -274,6 +275,34 @@ fn calls(open: &dyn Fn() -> Arc<dyn Store>) {
     assert_eq!((store.calls("c").unwrap().len(), store.calls("d").unwrap().len()), (9, 0));
     store.remove("c").unwrap();
     assert_eq!(store.calls("c").unwrap(), Vec::<String>::new());
+}
+
+fn generations(open: &dyn Fn() -> Arc<dyn Store>) {
+    let (own, other) = (open(), open());
+    // A store that cannot tell is asked each time.
+    let Some(mut before) = own.generation().unwrap() else { return };
+    let open_epoch = |store: &Arc<dyn Store>, name: &str, number: u64| {
+        store.open(&epoch(name, number, "x")).unwrap();
+    };
+    let writes: [(&str, &dyn Fn()); 8] = [
+        ("an epoch", &|| open_epoch(&other, "c", 1)),
+        ("another one", &|| open_epoch(&other, "c", 2)),
+        ("another conversation", &|| open_epoch(&other, "d", 1)),
+        ("a template", &|| assert_eq!(other.put_template("t", None, None).unwrap().version, 1)),
+        ("a call", &|| assert_eq!(other.add_call("c", "{}").unwrap(), Some(1))),
+        ("a removal", &|| assert!(other.remove("c").unwrap())),
+        ("the same epoch again", &|| open_epoch(&other, "c", 1)),
+        ("its own", &|| open_epoch(&own, "c", 2)),
+    ];
+    for (what, write) in writes {
+        own.current("c").unwrap();
+        other.conversations(&Query { most: 9, ..Query::default() }).unwrap();
+        assert_eq!(own.generation().unwrap(), Some(before), "reading before {what} is no write");
+        write();
+        let after = own.generation().unwrap();
+        assert_ne!(after, Some(before), "{what}");
+        before = after.unwrap();
+    }
 }
 
 fn templates(open: &dyn Fn() -> Arc<dyn Store>) {

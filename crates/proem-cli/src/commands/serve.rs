@@ -49,6 +49,8 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
         print_status(&format!("made a new store {place}"));
     }
     let described = store.describe();
+    // Let go last: a connection to a database cannot be closed from within the runtime.
+    let held = Arc::clone(&store);
     let app = App::new(store, Engine::new(), options);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
@@ -70,6 +72,7 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     });
     // Work that is still going on has nobody left to answer.
     runtime.shutdown_timeout(END_TIME_MAX);
+    drop(held);
     done
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::BoxError;
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request as HttpRequest};
 use axum::http::request::Parts;
@@ -25,12 +26,21 @@ impl FromRequest<Arc<App>> for Text {
     type Rejection = ApiError;
 
     async fn from_request(request: HttpRequest, app: &Arc<App>) -> Result<Self, ApiError> {
-        let most = app.options.body_bytes_max;
+        Self::read(request.into_body(), app.options.body_bytes_max).await
+    }
+}
+
+impl Text {
+    /// Reads a body of at most so many bytes.
+    pub(super) async fn read<B>(body: B, most: usize) -> Result<Self, ApiError>
+    where
+        B: HttpBody,
+        B::Error: Into<BoxError>,
+    {
         let too_large = || {
             let message = format!("the body has more than {most} bytes");
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
         };
-        let body = request.into_body();
         // A length that is said need not be awaited.
         if body.size_hint().lower() > u64::try_from(most).unwrap_or(u64::MAX) {
             return Err(too_large());
@@ -42,12 +52,10 @@ impl FromRequest<Arc<App>> for Text {
                 ApiError::bad_request("the body did not come to its end")
             }
         })?;
-        let bytes = body.to_bytes().to_vec();
+        let bytes = body.to_bytes().into();
         String::from_utf8(bytes).map(Self).map_err(|_| ApiError::bad_request("the body is not UTF-8"))
     }
-}
 
-impl Text {
     /// The body as a value of a known shape.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         // A list would be read as the fields in their order.
@@ -71,10 +79,19 @@ impl Text {
         if self.0.trim().is_empty() { Ok(None) } else { self.request().map(Some) }
     }
 
+    /// Tells whether the body says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.0.trim(), "" | "{}")
+    }
+
     /// The body as a request and a provider beside it. Messages keep their spelling.
     pub(super) fn turn(&self) -> Result<(Request, Option<Provider>), ApiError> {
-        if self.0.trim().is_empty() {
+        if self.is_empty() {
             return Ok((Request::default(), None));
+        }
+        // A provider can be named only by its name, or by escapes that spell it.
+        if !self.0.contains("\"provider\"") && !self.0.contains("\\u") {
+            return Ok((self.request()?, None));
         }
         let Ok(Fields(mut fields)) = serde_json::from_str(&self.0) else {
             // The request's own reader says it better.

@@ -1,12 +1,13 @@
 //! Conversations: turns, their epochs, and what would change.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 
-use axum::Json;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{BoxError, Json};
 use proem::deliver::{Options, Provider, deliver};
 use proem::models::Models;
 use proem::{RawMessage, Request, Tool};
@@ -20,12 +21,20 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
     ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
-    OwnedNote, PlanShape, TurnAnswer, carriers, comparison, difference,
+    OwnedNote, PlanShape, TurnAnswer, carriers, comparison, difference, reused,
 };
 
 /// Most conversations on one page, and how many without a wish.
 const PAGE_MAX: usize = 200;
 const PAGE: usize = 50;
+
+/// What a turn asks that says nothing.
+static EMPTY: LazyLock<Request> = LazyLock::new(Request::default);
+
+/// Room for the headers of an answer.
+const HEADERS_MAX: usize = 12;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,29 +80,23 @@ pub(super) async fn show(
     Named(id): Named<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (kept, epochs) = app
-        .work(move |app| {
-            let kept = app.known(&id)?;
-            let is_known = has_answer(&headers, &tag(&kept));
-            let epochs = if is_known { None } else { Some(app.store().epochs(&id)?) };
-            Ok((kept, epochs))
-        })
-        .await?;
-    let tag = [(header::ETAG, tag(&kept))];
-    let Some(epochs) = epochs else { return Ok((StatusCode::NOT_MODIFIED, tag).into_response()) };
-    let answer = Json(ConversationAnswer {
-        conversation: kept.head.conversation.clone(),
-        epoch: kept.head.number,
-        carriers: carriers(kept.frozen.body()),
-        epochs: epochs.into_iter().map(EpochShape::from).collect(),
-        notes: kept.frozen.notes().iter().map(OwnedNote::from).collect(),
-    });
-    Ok((tag, answer).into_response())
+    show_answer(&app, &id, &headers).await
 }
 
-/// What names the state of a conversation.
+/// The answer to a look at one conversation.
+pub(crate) async fn show_answer(app: &Arc<App>, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
+    // A thread of its own for what is near would cost more than the answer.
+    if app.store().is_near() {
+        return app.show(id, headers);
+    }
+    let (id, headers) = (id.to_owned(), headers.clone());
+    Box::pin(app.work(move |app| app.show(&id, &headers))).await
+}
+
+/// What names the state of a conversation. With the time: one that was forgotten and begun anew has the same numbers, and
+/// may have the same prefix beside other carriers.
 fn tag(kept: &Kept) -> String {
-    format!("\"{}-{}\"", kept.head.number, kept.head.digest)
+    format!("\"{}-{}-{:x}\"", kept.head.number, kept.head.digest, kept.head.opened_at)
 }
 
 /// Forgets a conversation.
@@ -112,31 +115,84 @@ pub(super) async fn turn(
     Named(id): Named<String>,
     text: Text,
 ) -> Result<Response, ApiError> {
+    answer_to(&app, &id, &text).await
+}
+
+/// The answer to a turn whose body is still to be read.
+pub(crate) async fn turn_answer<B>(app: &Arc<App>, id: &str, body: B) -> Result<Response, ApiError>
+where
+    B: HttpBody,
+    B::Error: Into<BoxError>,
+{
+    answer_to(app, id, &Text::read(body, app.options.body_bytes_max).await?).await
+}
+
+async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, ApiError> {
+    // Most turns say nothing: that need not be read, nor made anew each time.
+    if text.is_empty()
+        && let Some(answer) = app.turn_at_once(id, &EMPTY)?
+    {
+        return Ok(answer);
+    }
     let (mut request, provider) = text.turn()?;
-    if request.conversation.as_ref().is_some_and(|named| *named != id) {
+    if request.conversation.as_ref().is_some_and(|named| named != id) {
         return Err(ApiError::bad_request("`conversation` is not the one of the path"));
     }
-    request.conversation = Some(id.clone());
-    // A thread of its own for what is in memory would cost more than the answer.
-    let known = if provider.is_none() { app.turn_from_memory(&id, &request)? } else { None };
-    let answer = match known {
-        Some(answer) => answer,
-        None => app.work(move |app| app.turn(&id, request, provider)).await?,
-    };
+    // A thread of its own for what is near would cost more than the answer.
+    if provider.is_none()
+        && !text.is_empty()
+        && let Some(answer) = app.turn_at_once(id, &request)?
+    {
+        return Ok(answer);
+    }
+    request.conversation = Some(id.to_owned());
+    let id = id.to_owned();
+    let answer = Box::pin(app.work(move |app| app.turn(&id, request, provider))).await?;
     let digest = format!("\"{}\"", answer.digest);
     Ok(([(header::ETAG, digest)], Json(answer)).into_response())
 }
 
 impl App {
-    fn turn_from_memory(&self, id: &str, request: &Request) -> Result<Option<TurnAnswer>, ApiError> {
-        let Some(answer) = self.conversations.turn_from_memory(id, request)? else { return Ok(None) };
-        match (&request.cwd, &answer.kept.request.cwd) {
-            (Some(cwd), _) => self.check_cwd(Some(cwd))?,
-            (None, Some(kept)) if self.is_gone(kept) => {}
-            (None, kept) => self.check_cwd(kept.as_deref())?,
+    fn show(&self, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
+        let kept = self.known(id)?;
+        let tag = tag(&kept);
+        if has_answer(headers, &tag) {
+            let tag = HeaderValue::from_str(&tag).map_err(|_| ApiError::internal())?;
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().reserve(HEADERS_MAX);
+            response.headers_mut().insert(header::ETAG, tag);
+            return Ok(response);
+        }
+        let epochs = self.store().epochs(id)?;
+        let answer = Json(ConversationAnswer {
+            conversation: kept.head.conversation.clone(),
+            epoch: kept.head.number,
+            carriers: carriers(kept.frozen.body()),
+            epochs: epochs.into_iter().map(EpochShape::from).collect(),
+            notes: kept.frozen.notes().iter().map(OwnedNote::from).collect(),
+        });
+        Ok(([(header::ETAG, tag)], answer).into_response())
+    }
+
+    /// The answer to a turn that gets the current epoch as it is: the bytes that were made for the first such turn.
+    fn turn_at_once(&self, id: &str, request: &Request) -> Result<Option<Response>, ApiError> {
+        let Some(kept) = self.conversations.turn_at_once(id, request)? else { return Ok(None) };
+        let cwd = request.cwd.as_ref().or(kept.request.cwd.as_ref());
+        if let Err(error) = self.check_cwd_of_frozen(cwd.map(String::as_str))
+            && !(request.cwd.is_none() && cwd.is_some_and(|cwd| self.is_gone(cwd)))
+        {
+            return Err(error);
         }
         self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(turn_answer(&answer, None, None, Vec::new())))
+        let answer = self.conversations.answer_of(&kept, reused);
+        let tag =
+            HeaderValue::from_str(&format!("\"{}\"", kept.head.digest)).map_err(|_| ApiError::internal())?;
+        let mut response = Response::new(Body::from(Bytes::from_owner(answer)));
+        response.headers_mut().reserve(HEADERS_MAX);
+        response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+        response.headers_mut().insert(header::ETAG, tag);
+        Ok(Some(response))
     }
 
     fn turn(
@@ -168,7 +224,7 @@ impl App {
             payload = Some(delivered.payload);
             messages = Some(delivered.history);
         }
-        Ok(turn_answer(&answer, payload, messages, notes))
+        Ok(shape_of(&answer, payload, messages, notes))
     }
 
     /// The request with the stored template for its base, unless it brings one.
@@ -199,7 +255,7 @@ impl App {
     }
 }
 
-fn turn_answer(
+fn shape_of(
     answer: &Answer,
     payload: Option<Box<RawValue>>,
     messages: Option<Vec<RawMessage>>,

@@ -13,25 +13,21 @@ mod probes;
 mod session;
 mod template;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use futures_util::FutureExt;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::telemetry::{Parent, Span};
-use crate::{guard, log};
+use crate::front::Matched;
+use crate::guard;
 
-/// What every answer carries, and the log has, too.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) use conversations::{show_answer as show, turn_answer as turn};
 
 type Shared = State<Arc<App>>;
 
@@ -41,11 +37,17 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
     for (path, methods) in table() {
         router = router.route(path, methods.fallback(wrong_method));
     }
-    router
-        .fallback(no_route)
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::guard))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), watch))
-        .with_state(Arc::clone(app))
+    router = router.fallback(no_route).layer(middleware::from_fn_with_state(Arc::clone(app), guard::guard));
+    if app.options.telemetry.is_some() {
+        router = router.layer(middleware::from_fn(name_route));
+    }
+    router.with_state(Arc::clone(app))
+}
+
+/// Says which route a request takes: its span has that.
+async fn name_route(request: Request, next: Next) -> Response {
+    Matched::tell(&request);
+    next.run(request).await
 }
 
 /// Paths and what answers them.
@@ -91,51 +93,4 @@ async fn no_route() -> ApiError {
 async fn wrong_method() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "this path does not take that method")
         .with_hint("`/openapi.json` lists what there is")
-}
-
-/// What is asked so often that nobody wants to read about it.
-fn is_probe(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/metrics")
-}
-
-/// Gives each request a number and a time limit, counts it, and writes one line about it.
-async fn watch(State(app): Shared, request: Request, next: Next) -> Response {
-    let (begun, began_at, id) = (Instant::now(), SystemTime::now(), log::random_id());
-    let (method, path) = (request.method().to_string(), log::path(request.uri().path()));
-    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
-    let parent = request.headers().get("traceparent").and_then(|value| Parent::of(value.to_str().ok()?));
-    // A panic is ours: nothing of it goes out, and the process lives.
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let mut response = match tokio::time::timeout(app.options.time_max, answer).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(_)) => ApiError::internal().into_response(),
-        Err(_) => ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request took too long")
-            .into_response(),
-    };
-    response = guard::with_headers(response);
-    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let status = response.status().as_u16();
-    app.metrics.answered(status, micros);
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, value);
-    }
-    let is_sampled = parent.as_ref().is_none_or(|parent| parent.is_sampled);
-    if let Some(telemetry) = app.options.telemetry.as_ref().filter(|_| is_sampled && !is_probe(&path)) {
-        let (method, request, took) = (method.clone(), id.clone(), begun.elapsed());
-        telemetry.take(&Span { parent, method, route, request, status, begun: began_at, took });
-    }
-    if !is_probe(&path) {
-        let (status, micros) = (status.to_string(), micros.to_string());
-        log::line(
-            "info",
-            &[
-                ("request", &id),
-                ("method", &method),
-                ("path", &path),
-                ("status", &status),
-                ("micros", &micros),
-            ],
-        );
-    }
-    response
 }

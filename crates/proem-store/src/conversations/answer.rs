@@ -43,7 +43,7 @@ impl Answer {
     /// conversation.
     #[must_use]
     pub fn delivery(&self, request: &Request) -> (Build, Request) {
-        let Kept { head, frozen, request: own } = &*self.kept;
+        let Kept { head, frozen, request: own, .. } = &*self.kept;
         let model = request.model.clone().or_else(|| head.model.clone());
         let request = Request { tools: own.tools.clone(), model, ..request.clone() };
         let build = Build {

@@ -1,23 +1,24 @@
-//! Epochs that were used lately. A frozen epoch cannot go stale; only which one is current can, and that is
-//! asked of the store.
+//! Epochs that were used lately. A frozen epoch cannot go stale; only which one is current can. That is asked of
+//! the store, or known from the store's generation: what was current in one is current for as long as it lasts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Kept;
 use crate::record::EpochHead;
 
-/// About how many bytes of prompts are held.
-const BYTES_MAX: usize = 64 << 20;
+/// About how many bytes of prompts and answers are held. With the texts of `texts.rs`, the pages that connections hold,
+/// and what lies idle between all of them, a server takes 64 MB more when this is full.
+const BYTES_MAX: usize = 40 << 20;
 
-/// What an epoch takes besides its texts, about.
-const OVERHEAD_BYTES: usize = 4096;
+/// Of no generation: which epoch is current must be asked.
+const NEVER: u64 = u64::MAX;
 
-#[derive(Default)]
 pub(super) struct Recent {
     held: RwLock<Held>,
     clock: AtomicU64,
+    bytes_max: usize,
 }
 
 #[derive(Default)]
@@ -30,40 +31,161 @@ struct Entry {
     kept: Arc<Kept>,
     bytes: usize,
     used: AtomicU64,
+    /// The generation of the store in which this epoch was seen to be the current one.
+    current_in: AtomicU64,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self::with_room(BYTES_MAX)
+    }
 }
 
 impl Recent {
-    /// The epoch, if it is this one: a conversation that was removed and begun again has the same numbers.
-    pub(super) fn get(&self, wanted: &EpochHead) -> Option<Arc<Kept>> {
-        let held = self.held.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let entry = held.epochs.get(&wanted.conversation).filter(|entry| entry.kept.head == *wanted)?;
-        entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        Some(Arc::clone(&entry.kept))
+    pub(super) fn with_room(bytes_max: usize) -> Self {
+        Self { held: RwLock::default(), clock: AtomicU64::new(0), bytes_max }
     }
 
-    pub(super) fn put(&self, kept: &Arc<Kept>) {
-        let bytes = kept.frozen.body().carriers().map(|(_, text)| text.len()).sum::<usize>() + OVERHEAD_BYTES;
+    /// The current epoch of a conversation, if it was seen to be that in this very generation of the store.
+    pub(super) fn current(&self, conversation: &str, generation: Option<u64>) -> Option<Arc<Kept>> {
+        let generation = generation.filter(|generation| *generation != NEVER)?;
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = held.epochs.get(conversation)?;
+        (entry.current_in.load(Ordering::Acquire) == generation).then(|| self.used(entry))
+    }
+
+    /// Tells whether an epoch of a conversation is held, be it current or not.
+    pub(super) fn holds(&self, conversation: &str) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).epochs.contains_key(conversation)
+    }
+
+    /// The epoch, if it is this one: a conversation that was removed and begun again has the same numbers. The
+    /// store was asked for `wanted` after it said its generation.
+    pub(super) fn get(&self, wanted: &EpochHead, generation: Option<u64>) -> Option<Arc<Kept>> {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = held.epochs.get(&wanted.conversation).filter(|entry| entry.kept.head == *wanted)?;
+        entry.current_in.store(generation.unwrap_or(NEVER), Ordering::Release);
+        Some(self.used(entry))
+    }
+
+    fn used(&self, entry: &Entry) -> Arc<Kept> {
+        entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        Arc::clone(&entry.kept)
+    }
+
+    /// Holds an epoch. `generation` is one in which it was current, if that is known: the store said it before the
+    /// epoch was read.
+    pub(super) fn put(&self, kept: &Arc<Kept>, generation: Option<u64>) {
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
-        let mut held = self.held.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let entry = Entry { kept: Arc::clone(kept), bytes, used };
-        held.bytes += bytes;
+        let current_in = AtomicU64::new(generation.unwrap_or(NEVER));
+        let entry = Entry { kept: Arc::clone(kept), bytes: kept.bytes(), used, current_in };
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        held.bytes += entry.bytes;
         if let Some(old) = held.epochs.insert(kept.head.conversation.clone(), entry) {
             held.bytes -= old.bytes;
         }
-        if held.bytes > BYTES_MAX {
-            held.make_room();
-        }
+        held.keep_within(self.bytes_max);
+    }
+
+    /// Counts an epoch anew that has become larger.
+    pub(super) fn has_grown(&self, kept: &Arc<Kept>) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let bytes = kept.bytes();
+        let entry = held.epochs.get_mut(&kept.head.conversation);
+        let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.kept, kept)) else { return };
+        let before = std::mem::replace(&mut entry.bytes, bytes);
+        held.bytes = held.bytes - before + bytes;
+        held.keep_within(self.bytes_max);
     }
 }
 
 impl Held {
-    /// Lets the half go that was not used for longest.
-    fn make_room(&mut self) {
-        let mut times: Vec<u64> =
-            self.epochs.values().map(|entry| entry.used.load(Ordering::Relaxed)).collect();
-        times.sort_unstable();
-        let Some(&middle) = times.get(times.len() / 2) else { return };
-        self.epochs.retain(|_, entry| entry.used.load(Ordering::Relaxed) >= middle);
-        self.bytes = self.epochs.values().map(|entry| entry.bytes).sum();
+    /// Lets the half go that was not used for longest, until there is room. The last one stays, however large.
+    fn keep_within(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max && self.epochs.len() > 1 {
+            let mut times: Vec<u64> =
+                self.epochs.values().map(|entry| entry.used.load(Ordering::Relaxed)).collect();
+            times.sort_unstable();
+            let Some(&middle) = times.get(times.len() / 2) else { return };
+            self.epochs.retain(|_, entry| entry.used.load(Ordering::Relaxed) >= middle);
+            self.bytes = self.epochs.values().map(|entry| entry.bytes).sum();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proem::stored::StoredPrompt;
+    use proem::{Caller, Request};
+
+    use super::*;
+    use crate::record::Epoch;
+
+    fn kept(conversation: &str, number: u64) -> Arc<Kept> {
+        let request = r#"{"profile": "template", "system": "text", "cwd": "/"}"#;
+        let build = proem::build(&Request::from_json(request).expect("it is a request"), Caller::User);
+        let frozen = build.expect("it can be built").frozen;
+        let head = EpochHead {
+            conversation: conversation.into(),
+            number,
+            reason: "startup".into(),
+            digest: frozen.digest().hex(),
+            fingerprint: String::new(),
+            profile: "template".into(),
+            engine: "0".into(),
+            cwd: "/".into(),
+            model: None,
+            has_turn: false,
+            opened_at: 0,
+        };
+        let prompt = StoredPrompt::of(&frozen).expect("it can be stored");
+        Arc::new(Kept::of(Epoch { head, prompt, request: request.into() }).expect("it is whole"))
+    }
+
+    #[test]
+    fn an_epoch_is_current_only_in_the_generation_in_which_it_was_seen() {
+        let recent = Recent::default();
+        let (first, second) = (kept("c", 1), kept("c", 2));
+        let is =
+            |found: Option<Arc<Kept>>, kept: &Arc<Kept>| found.is_some_and(|found| Arc::ptr_eq(&found, kept));
+        recent.put(&first, Some(7));
+        assert!(is(recent.current("c", Some(7)), &first));
+        assert!(recent.current("c", Some(8)).is_none(), "somebody wrote");
+        assert!(recent.current("c", None).is_none(), "the store cannot tell");
+        assert!(recent.current("d", Some(7)).is_none());
+        assert!(is(recent.get(&first.head, Some(8)), &first), "the store says that it is current");
+        assert!(is(recent.current("c", Some(8)), &first) && recent.current("c", Some(7)).is_none());
+        assert!(recent.get(&second.head, Some(9)).is_none(), "the store says that another one is");
+        assert!(recent.current("c", Some(9)).is_none());
+        recent.put(&second, None);
+        assert!(recent.current("c", Some(8)).is_none() && recent.current("c", Some(NEVER - 1)).is_none());
+        assert!(is(recent.get(&second.head, None), &second));
+        let anew = EpochHead { opened_at: 1, ..second.head.clone() };
+        assert!(recent.get(&anew, Some(9)).is_none(), "the same number, and another epoch");
+    }
+
+    #[test]
+    fn there_is_room_for_so_much_and_what_was_used_stays() {
+        let bytes = kept("c0", 1).bytes();
+        let recent = Recent::with_room(4 * bytes);
+        for index in 0..4 {
+            recent.put(&kept(&format!("c{index}"), 1), Some(1));
+        }
+        assert!(recent.current("c0", Some(1)).is_some());
+        recent.put(&kept("c4", 1), Some(1));
+        let held: Vec<String> =
+            (0..5).map(|index| format!("c{index}")).filter(|id| recent.holds(id)).collect();
+        assert_eq!(held, ["c0", "c3", "c4"], "the half that was not used for longest is gone");
+        assert_eq!(recent.held.read().expect("nobody panicked").bytes, 3 * bytes);
+        // An answer takes room, too; what is not held any more takes none.
+        let (large, gone) = (kept("c4", 1), kept("c1", 1));
+        recent.put(&large, Some(1));
+        for one in [&large, &gone] {
+            one.answer.get_or_init(|| vec![0; 3 * bytes].into());
+            recent.has_grown(one);
+        }
+        let held = recent.held.read().expect("nobody panicked");
+        let held_now: Vec<&str> = held.epochs.keys().map(String::as_str).collect();
+        assert_eq!((held_now, held.bytes), (vec!["c4"], 4 * bytes));
     }
 }

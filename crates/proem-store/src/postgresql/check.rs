@@ -3,7 +3,7 @@
 use postgres::Transaction;
 use postgres::types::Type;
 
-use super::rows::{unsigned, whole};
+use super::rows::{NUMBERED, unsigned, whole};
 use super::{Failure, PostgresStore, Value, templates};
 use crate::StoreError;
 
@@ -44,7 +44,8 @@ fn damaged_epochs(transaction: &mut Transaction<'_>) -> Result<Vec<String>, Fail
     for row in transaction.query_typed(sql, &[])? {
         let (conversation, number): (String, i64) = (row.get(0), row.get(1));
         let values: [Value<'_>; 2] = [(&conversation, Type::TEXT), (&number, Type::INT8)];
-        let epoch = match whole(transaction, "conversation = $1 AND number = $2", &values) {
+        // From the database: what is in memory is whole.
+        let epoch = match whole(transaction, None, NUMBERED, &values) {
             Ok(epoch) => epoch.map(crate::Kept::of).transpose().map(drop),
             Err(Failure::Store(error)) => Err(error),
             Err(failure) => return Err(failure),

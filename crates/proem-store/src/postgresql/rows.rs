@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postgres::types::Type;
-use postgres::{Row, Transaction};
+use postgres::{GenericClient, Row, SimpleQueryRow, Transaction};
 use proem::stored::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
@@ -11,6 +11,7 @@ use proem_core::digest::Digest;
 use super::{Failure, Value};
 use crate::StoreError;
 use crate::record::{Digests, Epoch, EpochHead};
+use crate::texts::Texts;
 
 pub(super) const HEAD: &str =
     "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
@@ -39,17 +40,51 @@ pub(super) fn head(row: &Row) -> EpochHead {
     }
 }
 
-/// Reads texts that are kept once, and makes sure that they are the ones.
-fn blobs(transaction: &mut Transaction<'_>, digests: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+/// The epoch of a number.
+pub(super) const NUMBERED: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, \
+    model, has_turn, opened_at, texts, description, request, seal FROM proem_epoch \
+    WHERE conversation = $1 AND number = $2";
+
+/// The current epoch.
+pub(super) const CURRENT: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, \
+    model, has_turn, opened_at, texts, description, request, seal FROM proem_epoch \
+    WHERE conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)";
+
+/// The head of the current epoch, empty if it is gone, and the number that it should have.
+pub(super) const CURRENT_HEAD: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, e.cwd, \
+    model, has_turn, e.opened_at, c.epoch FROM proem_conversation c \
+    LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch WHERE c.id = $1";
+
+/// Texts are held whoever writes: the server does not say whether anybody has, and they are right in any case.
+const GENERATION: u64 = 0;
+
+/// Texts that are kept once, each made sure to be the one.
+fn blobs(
+    client: &mut impl GenericClient,
+    held: Option<&Texts>,
+    digests: &[&String],
+) -> Result<BTreeMap<String, String>, Failure> {
+    let known = |digest: &String| held.and_then(|held| held.get(GENERATION, digest));
+    let (mut found, mut wanted) = (BTreeMap::new(), Vec::new());
+    for digest in digests {
+        match known(digest) {
+            Some(text) => drop(found.insert((*digest).clone(), text.as_ref().to_owned())),
+            None => wanted.push(*digest),
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(found);
+    }
     let sql = "SELECT digest, bytes FROM proem_blob WHERE digest = ANY($1)";
-    let rows = transaction.query_typed(sql, &[(&digests, Type::TEXT_ARRAY)])?;
-    let mut found = BTreeMap::new();
-    for row in rows {
+    for row in client.query_typed(sql, &[(&wanted, Type::TEXT_ARRAY)])? {
         let (digest, bytes): (String, Vec<u8>) = (row.get(0), row.get(1));
         if Digest::of(&bytes).hex() != digest {
             return Err(damaged(&digest, "its bytes are not those of its digest").into());
         }
         let text = String::from_utf8(bytes).map_err(|_| damaged(&digest, "it is no text"))?;
+        if let Some(held) = held {
+            held.put(GENERATION, &digest, &text);
+        }
         found.insert(digest, text);
     }
     Ok(found)
@@ -59,26 +94,102 @@ fn damaged(digest: &str, why: &str) -> StoreError {
     StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() }
 }
 
+/// The row of an epoch: what is known about it, and the digests of its texts.
+pub(super) struct EpochRow {
+    head: EpochHead,
+    texts: String,
+    description: String,
+    request: String,
+    seal: Option<String>,
+}
+
+impl EpochRow {
+    /// Reads the columns of [`NUMBERED`].
+    pub(super) fn of(row: &Row) -> Self {
+        Self {
+            head: head(row),
+            texts: row.get(11),
+            description: row.get(12),
+            request: row.get(13),
+            seal: row.get(14),
+        }
+    }
+
+    /// Reads the columns of [`CURRENT`], as text.
+    pub(super) fn of_text(row: &SimpleQueryRow) -> Result<Self, StoreError> {
+        let text = |column: usize| column_of(row, column);
+        Ok(Self {
+            head: head_of_text(row)?,
+            texts: text(11)?,
+            description: text(12)?,
+            request: text(13)?,
+            seal: row.get(14).map(str::to_owned),
+        })
+    }
+
+    /// The epoch with its texts; those that are held need not be read.
+    pub(super) fn whole(
+        self,
+        client: &mut impl GenericClient,
+        held: Option<&Texts>,
+    ) -> Result<Epoch, Failure> {
+        let Self { head, texts, description, request, seal } = self;
+        let digests = Digests { texts: &texts, description: &description, request: &request };
+        digests.check(&head, seal.as_deref())?;
+        let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
+            StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
+        })?;
+        let digests: Vec<&String> = carriers.values().chain([&description, &request]).collect();
+        let found = blobs(client, held, &digests)?;
+        let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
+        let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
+        let prompt = StoredPrompt {
+            texts: texts.collect::<Result<_, StoreError>>()?,
+            description: find(&description)?,
+        };
+        Ok(Epoch { head, prompt, request: find(&request)? })
+    }
+}
+
+/// A head whose values are texts.
+pub(super) fn head_of_text(row: &SimpleQueryRow) -> Result<EpochHead, StoreError> {
+    let text = |column: usize| column_of(row, column);
+    let number = |column: usize| {
+        let found = text(column)?.parse::<i64>();
+        found.map_err(|_| not_read(column))
+    };
+    Ok(EpochHead {
+        conversation: text(0)?,
+        number: unsigned(number(1)?),
+        reason: text(2)?,
+        digest: text(3)?,
+        fingerprint: text(4)?,
+        profile: text(5)?,
+        engine: text(6)?,
+        cwd: text(7)?,
+        model: row.get(8).map(str::to_owned),
+        has_turn: text(9)? == "t",
+        opened_at: number(10)?,
+    })
+}
+
+fn column_of(row: &SimpleQueryRow, column: usize) -> Result<String, StoreError> {
+    row.try_get(column).ok().flatten().map(str::to_owned).ok_or_else(|| not_read(column))
+}
+
+fn not_read(column: usize) -> StoreError {
+    StoreError::Damaged { what: "an epoch".into(), why: format!("its column {column} cannot be read") }
+}
+
+/// An epoch with its texts.
 pub(super) fn whole(
-    transaction: &mut Transaction<'_>,
-    condition: &str,
+    client: &mut impl GenericClient,
+    known: Option<&Texts>,
+    sql: &str,
     values: &[Value<'_>],
 ) -> Result<Option<Epoch>, Failure> {
-    let sql = format!("SELECT {HEAD}, texts, description, request, seal FROM proem_epoch WHERE {condition}");
-    let Some(row) = transaction.query_typed_opt(&sql, values)? else { return Ok(None) };
-    let (texts, description, request): (String, String, String) = (row.get(11), row.get(12), row.get(13));
-    let digests = Digests { texts: &texts, description: &description, request: &request };
-    digests.check(&head(&row), row.get(14))?;
-    let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
-        StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
-    })?;
-    let digests: Vec<String> = carriers.values().chain([&description, &request]).cloned().collect();
-    let found = blobs(transaction, &digests)?;
-    let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
-    let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-    let prompt =
-        StoredPrompt { texts: texts.collect::<Result<_, StoreError>>()?, description: find(&description)? };
-    Ok(Some(Epoch { head: head(&row), prompt, request: find(&request)? }))
+    let found = client.query_typed_opt(sql, values)?;
+    found.map(|row| EpochRow::of(&row).whole(client, known)).transpose()
 }
 
 /// Stores an epoch if its number is the next one; tells whether it did.
@@ -151,9 +262,9 @@ pub(super) fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result
     Ok(true)
 }
 
-pub(super) fn number(transaction: &mut Transaction<'_>, conversation: &str) -> Result<u64, Failure> {
+pub(super) fn number(client: &mut impl GenericClient, conversation: &str) -> Result<u64, Failure> {
     let sql = "SELECT epoch FROM proem_conversation WHERE id = $1";
-    let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
+    let row = client.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
     Ok(row.map_or(0, |row| unsigned(row.get(0))))
 }
 

@@ -3,7 +3,7 @@
 use proem_core::digest::Digest;
 use rusqlite::Connection;
 
-use super::rows::whole;
+use super::rows::Rows;
 use super::{Failure, SqliteStore, templates};
 use crate::StoreError;
 
@@ -78,7 +78,8 @@ fn damaged_epochs(connection: &Connection) -> Result<Vec<String>, Failure> {
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
     let mut found = Vec::new();
     for (conversation, number) in all {
-        let epoch = match whole(connection, "conversation = ?1 AND number = ?2", &[&conversation, &number]) {
+        // From the file: what is in memory is whole.
+        let epoch = match (Rows { connection, texts: None }).numbered(&conversation, number) {
             Ok(epoch) => epoch.map(crate::Kept::of).transpose().map(drop),
             Err(Failure::Store(error)) => Err(error),
             Err(failure) => return Err(failure),

@@ -9,6 +9,7 @@ mod compactions;
 mod file;
 mod rows;
 mod schema;
+mod stamp;
 mod templates;
 
 use std::cell::RefCell;
@@ -21,11 +22,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rows::{HEAD, current, head, insert, number, whole};
+use rows::{HEAD, Rows, current, head, insert, number};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
+use stamp::Watch;
 
 use crate::memory::page;
 use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
+use crate::texts::Texts;
 use crate::{Store, StoreError};
 
 /// How long a writer waits for the lock before it gives up.
@@ -44,6 +47,9 @@ pub struct SqliteStore {
     identity: (u64, u64),
     /// Held while this process writes.
     writers: Mutex<()>,
+    texts: Texts,
+    /// Tells whether anybody has written; `None` where only SQLite itself can tell.
+    watch: Option<Watch>,
 }
 
 thread_local! {
@@ -70,9 +76,18 @@ impl SqliteStore {
         }
         let identity = file::identity(path).map_err(|error| unusable(path, reason(&error), "name a file"))?;
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let store = Self { path: path.to_owned(), id, identity, writers: Mutex::new(()) };
+        let mut store = Self {
+            path: path.to_owned(),
+            id,
+            identity,
+            writers: Mutex::new(()),
+            texts: Texts::default(),
+            watch: None,
+        };
         let connection = store.connect()?;
         schema::migrate(&connection, path)?;
+        // Only now is there a log, and its index.
+        store.watch = Watch::of(path, store.connect()?);
         CONNECTIONS.with_borrow_mut(|known| known.insert(store.id, Rc::new(connection)));
         Ok(store)
     }
@@ -95,7 +110,9 @@ impl SqliteStore {
     }
 
     fn connection(&self) -> Result<Rc<Connection>, StoreError> {
-        if let Some(known) = CONNECTIONS.with_borrow(|known| known.get(&self.id).cloned()) {
+        // One that was left within a transaction, by an error or a panic, would go on to show that moment.
+        let is_free = |connection: &Rc<Connection>| connection.is_autocommit();
+        if let Some(known) = CONNECTIONS.with_borrow(|known| known.get(&self.id).cloned()).filter(is_free) {
             return Ok(known);
         }
         // A file that is gone must not come back empty.
@@ -110,6 +127,24 @@ impl SqliteStore {
         self.check_file()?;
         let connection = self.connection()?;
         work(&connection).map_err(|failure| self.explain(failure))
+    }
+
+    /// Reads an epoch: its row and its texts as they were at one moment, for one lock.
+    fn read_epoch(
+        &self,
+        work: impl FnOnce(Rows<'_>) -> Result<Option<Epoch>, Failure>,
+    ) -> Result<Option<Epoch>, StoreError> {
+        let file = self.check_file()?;
+        let connection = &self.connection()?;
+        let generation = self.watch.as_ref().and_then(|watch| watch.number(&file));
+        let texts = generation.map(|generation| (&self.texts, generation));
+        let read = || -> Result<Option<Epoch>, Failure> {
+            let moment = Moment::begin(connection)?;
+            let found = work(Rows { connection, texts });
+            moment.end()?;
+            found
+        };
+        read().map_err(|failure| self.explain(failure))
     }
 
     /// Writes in one transaction that holds the lock from its beginning.
@@ -144,14 +179,29 @@ impl SqliteStore {
 
     /// Makes sure that the file is still the one that was opened: what is written to a file that was removed or
     /// replaced is lost, and what is read from it is not what others have written since.
-    fn check_file(&self) -> Result<(), StoreError> {
+    fn check_file(&self) -> Result<fs::Metadata, StoreError> {
         let is_same = |found: &fs::Metadata| (found.dev(), found.ino()) == self.identity && found.len() > 0;
-        if fs::metadata(&self.path).is_ok_and(|found| is_same(&found)) {
-            return Ok(());
+        if let Some(found) = fs::metadata(&self.path).ok().filter(is_same) {
+            return Ok(found);
         }
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
         let why = "its file was removed, emptied or replaced".to_owned();
         Err(unusable(&self.path, why, "put the file back, or start again with another one"))
+    }
+}
+
+/// A transaction that only reads. One that is not ended would go on to show its moment.
+struct Moment<'c>(&'c Connection);
+
+impl<'c> Moment<'c> {
+    fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
+        connection.prepare_cached("BEGIN")?.execute([])?;
+        Ok(Self(connection))
+    }
+
+    /// Ends it; a connection on which that fails is not used again.
+    fn end(self) -> rusqlite::Result<()> {
+        self.0.prepare_cached("COMMIT")?.execute([]).map(drop)
     }
 }
 
@@ -198,7 +248,17 @@ fn reason(error: &std::io::Error) -> String {
 }
 
 impl Store for SqliteStore {
+    fn generation(&self) -> Result<Option<u64>, StoreError> {
+        let Some(watch) = &self.watch else { return Ok(None) };
+        let file = self.check_file()?;
+        Ok(watch.number(&file))
+    }
+
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
+        if let Some(found) = self.read_epoch(|rows| rows.current(conversation))? {
+            return Ok(Some(found));
+        }
+        // There is none, or there should be one.
         let Some(head) = self.current_head(conversation)? else { return Ok(None) };
         self.epoch(conversation, head.number)
     }
@@ -226,9 +286,7 @@ impl Store for SqliteStore {
     }
 
     fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError> {
-        self.read(|connection| {
-            whole(connection, "conversation = ?1 AND number = ?2", &[&conversation, &number])
-        })
+        self.read_epoch(|rows| rows.numbered(conversation, number))
     }
 
     fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError> {
@@ -248,7 +306,8 @@ impl Store for SqliteStore {
                 insert(transaction, epoch)?;
                 return Ok(epoch.clone());
             }
-            let known = whole(transaction, "conversation = ?1 AND number = ?2", &[conversation, wanted])?;
+            let rows = Rows { connection: transaction, texts: None };
+            let known = rows.numbered(conversation, *wanted)?;
             known.ok_or_else(|| StoreError::Conflict { current }.into())
         })
     }

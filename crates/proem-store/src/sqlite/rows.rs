@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::Failure;
 use crate::StoreError;
 use crate::record::{Digests, Epoch, EpochHead};
+use crate::texts::Texts;
 
 pub(super) const HEAD: &str =
     "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
@@ -30,16 +31,77 @@ pub(super) fn head(row: &Row<'_>) -> rusqlite::Result<EpochHead> {
     })
 }
 
-/// Reads a text that is kept once, and makes sure that it is the one.
-fn blob(connection: &Connection, digest: &str) -> Result<String, Failure> {
-    let mut statement = connection.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1")?;
-    let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
-    let damaged = |why: &str| StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() };
-    let bytes = bytes.ok_or_else(|| damaged("it is gone"))?;
-    if Digest::of(&bytes).hex() != digest {
-        return Err(damaged("its bytes are not those of its digest").into());
+/// The epoch of a number.
+const NUMBERED: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, \
+    model, has_turn, opened_at, texts, description, request, seal FROM epoch WHERE conversation = ?1 AND number = ?2";
+
+/// The current epoch. One plain statement: a join would be planned anew for every value.
+const CURRENT: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, \
+    opened_at, texts, description, request, seal FROM epoch \
+    WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)";
+
+/// Where epochs are read from.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'r> {
+    pub(super) connection: &'r Connection,
+    /// Texts that need not be read again, and the generation for which that holds; none for somebody who wants to
+    /// know whether they can be read.
+    pub(super) texts: Option<(&'r Texts, u64)>,
+}
+
+impl Rows<'_> {
+    /// The current epoch of a conversation with its texts.
+    pub(super) fn current(self, conversation: &str) -> Result<Option<Epoch>, Failure> {
+        self.whole(CURRENT, &[&conversation])
     }
-    String::from_utf8(bytes).map_err(|_| damaged("it is no text").into())
+
+    /// One epoch of a conversation with its texts.
+    pub(super) fn numbered(self, conversation: &str, number: u64) -> Result<Option<Epoch>, Failure> {
+        self.whole(NUMBERED, &[&conversation, &number])
+    }
+
+    fn whole(self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Option<Epoch>, Failure> {
+        let found = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(values, |row| {
+                let digests: [String; 3] = [row.get(11)?, row.get(12)?, row.get(13)?];
+                Ok((head(row)?, digests, row.get::<_, Option<String>>(14)?))
+            })
+            .optional()?;
+        let Some((head, [texts, description, request], seal)) = found else { return Ok(None) };
+        let digests = Digests { texts: &texts, description: &description, request: &request };
+        digests.check(&head, seal.as_deref())?;
+        let prompt = StoredPrompt { texts: self.texts_of(&texts)?, description: self.text(&description)? };
+        Ok(Some(Epoch { head, prompt, request: self.text(&request)? }))
+    }
+
+    fn texts_of(self, digests: &str) -> Result<BTreeMap<Carrier, String>, Failure> {
+        let digests: BTreeMap<Carrier, String> = serde_json::from_str(digests).map_err(|error| {
+            StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
+        })?;
+        digests.into_iter().map(|(carrier, digest)| Ok((carrier, self.text(&digest)?))).collect()
+    }
+
+    /// Reads a text that is kept once, and makes sure that it is the one.
+    fn text(self, digest: &str) -> Result<String, Failure> {
+        if let Some(known) = self.texts.and_then(|(texts, generation)| texts.get(generation, digest)) {
+            return Ok(known.as_ref().to_owned());
+        }
+        let mut statement = self.connection.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1")?;
+        let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
+        let damaged =
+            |why: &str| StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() };
+        let bytes = bytes.ok_or_else(|| damaged("it is gone"))?;
+        if Digest::of(&bytes).hex() != digest {
+            return Err(damaged("its bytes are not those of its digest").into());
+        }
+        let text = String::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
+        if let Some((texts, generation)) = self.texts {
+            texts.put(generation, digest, &text);
+        }
+        Ok(text)
+    }
 }
 
 fn keep(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<String, Failure> {
@@ -48,35 +110,6 @@ fn keep(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<String, Failure> 
         .prepare_cached("INSERT INTO blob (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     statement.execute(params![digest, bytes])?;
     Ok(digest)
-}
-
-/// An epoch with its texts.
-pub(super) fn whole(
-    connection: &Connection,
-    condition: &str,
-    values: &[&dyn rusqlite::ToSql],
-) -> Result<Option<Epoch>, Failure> {
-    let sql = format!("SELECT {HEAD}, texts, description, request, seal FROM epoch WHERE {condition}");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement
-        .query_row(values, |row| {
-            let digests: [String; 3] = [row.get(11)?, row.get(12)?, row.get(13)?];
-            Ok((head(row)?, digests, row.get::<_, Option<String>>(14)?))
-        })
-        .optional()?;
-    let Some((head, [texts, description, request], seal)) = found else { return Ok(None) };
-    let digests = Digests { texts: &texts, description: &description, request: &request };
-    digests.check(&head, seal.as_deref())?;
-    let prompt =
-        StoredPrompt { texts: texts_of(connection, &texts)?, description: blob(connection, &description)? };
-    Ok(Some(Epoch { head, prompt, request: blob(connection, &request)? }))
-}
-
-fn texts_of(connection: &Connection, digests: &str) -> Result<BTreeMap<Carrier, String>, Failure> {
-    let digests: BTreeMap<Carrier, String> = serde_json::from_str(digests).map_err(|error| {
-        StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
-    })?;
-    digests.into_iter().map(|(carrier, digest)| Ok((carrier, blob(connection, &digest)?))).collect()
 }
 
 pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(), Failure> {
@@ -136,10 +169,11 @@ pub(super) fn number(connection: &Connection, conversation: &str) -> Result<u64,
     Ok(statement.query_row([conversation], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-/// The current epoch of a conversation. One plain statement: a join would be planned anew for every value.
+/// The head of a conversation's current epoch.
 pub(super) fn current(connection: &Connection, conversation: &str) -> Result<Option<EpochHead>, Failure> {
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {HEAD} FROM epoch WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)"
-    ))?;
+    let mut statement = connection.prepare_cached(
+        "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at \
+         FROM epoch WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)",
+    )?;
     Ok(statement.query_row([conversation], head).optional()?)
 }

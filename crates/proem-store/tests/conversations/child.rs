@@ -68,6 +68,10 @@ fn a_child_does_its_task() {
     let answer = match text("task") {
         "turn" => take_turn(text("store"), &request),
         "fill" => fill(text("store"), &request),
+        "lock" => try_lock(text("store")),
+        other if ["reload", "compact", "template", "remove"].contains(&other) => {
+            change(text("store"), other).unwrap_or_else(|error| failed(&error))
+        }
         other => panic!("there is no task {other}"),
     };
     fs::write(text("answer"), answer.to_string()).unwrap();
@@ -80,6 +84,34 @@ fn take_turn(store: &str, request: &Request) -> Value {
         Ok(json!({"system": system(&answer.kept), "epoch": answer.kept.head.number}))
     };
     turn().unwrap_or_else(|error| failed(&error))
+}
+
+/// Changes the store.
+fn change(store: &str, task: &str) -> Result<Value, ConversationError> {
+    let own = Conversations::new(proem_store::open(store)?.into(), Engine::new());
+    match task {
+        "reload" => {
+            let rebuilt = own.reload("c", None, Caller::User)?;
+            Ok(json!({"epoch": rebuilt.kept().head.number}))
+        }
+        "compact" => {
+            let begun = own.begin_compaction("c", None, Caller::User)?;
+            let opened = own.commit_compaction("c", &begun.token, Caller::User)?;
+            Ok(json!({"epoch": opened.head.number}))
+        }
+        "template" => Ok(own.store().put_template("another", None, None).map(|_| json!({}))?),
+        _ => Ok(own.store().remove("c").map(|_| json!({}))?),
+    }
+}
+
+/// Tells whether somebody holds the lock for writing.
+fn try_lock(store: &str) -> Value {
+    let connection = rusqlite::Connection::open(store).unwrap();
+    connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let begun = connection.execute_batch("BEGIN IMMEDIATE");
+    let code = begun.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
+    assert!(begun.is_ok() || code == Some(rusqlite::ErrorCode::DatabaseBusy), "{begun:?}");
+    json!({"is_locked": begun.is_err()})
 }
 
 /// Begins conversations until the store takes no more.

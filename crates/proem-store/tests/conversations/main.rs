@@ -13,5 +13,6 @@ mod full;
 mod race;
 mod reload;
 mod site;
+mod stale;
 mod transfer;
 mod turns;

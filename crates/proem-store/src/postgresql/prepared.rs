@@ -1,0 +1,96 @@
+//! Statements that the server has planned already. Planning them takes longer than running them.
+//!
+//! A pooler may hand every call to another session, in which others have prepared statements, too. So each is prepared
+//! by name in SQL, the name is made from the statement's text, and whoever finds that name finds this statement. A
+//! session that does not have it gets it; nothing needs to be known about sessions here.
+
+use postgres::error::SqlState;
+use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use proem_core::digest::Digest;
+use proem_core::text::clip;
+
+use super::Failure;
+
+/// How often a session may turn out to be another one.
+const ATTEMPTS_MAX: usize = 4;
+
+/// A statement with one text for its value.
+pub(super) struct Prepared {
+    name: String,
+    sql: &'static str,
+}
+
+impl Prepared {
+    pub(super) fn new(sql: &'static str) -> Self {
+        let digest = Digest::of(sql.as_bytes()).hex();
+        Self { name: format!("proem_{}", clip(&digest, 32)), sql }
+    }
+
+    /// The row that it gives, if any; every value as text.
+    pub(super) fn row(&self, client: &mut Client, value: &str) -> Result<Option<SimpleQueryRow>, Failure> {
+        let Self { name, sql } = self;
+        let execute = format!("EXECUTE {name}({})", literal(value));
+        let prepare_first = format!("PREPARE {name} (text) AS {sql}; {execute}");
+        let mut attempt = client.simple_query(&execute);
+        for _ in 1..ATTEMPTS_MAX {
+            let code = attempt.as_ref().err().and_then(postgres::Error::code);
+            let next = match code {
+                Some(&SqlState::INVALID_SQL_STATEMENT_NAME) => &prepare_first,
+                Some(&SqlState::DUPLICATE_PSTATEMENT) => &execute,
+                _ => break,
+            };
+            attempt = client.simple_query(next);
+        }
+        let row = |message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        };
+        Ok(attempt?.into_iter().find_map(row))
+    }
+}
+
+/// A text as SQL writes it, whatever the server thinks of backslashes.
+fn literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_ends_where_its_text_does() {
+        for (text, expected) in
+            [("c-1", "E'c-1'"), ("'; --", "E'\\'; --'"), ("\\", "E'\\\\'"), ("\\'", "E'\\\\\\''")]
+        {
+            assert_eq!(literal(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_is_that_of_one_statement() {
+        let (one, other) = (Prepared::new("SELECT 1"), Prepared::new("SELECT 2"));
+        assert_ne!(one.name, other.name);
+        assert!(one.name.len() < 63, "the server would cut it");
+    }
+
+    /// Behind a pooler a session may be another one with every call: one that has the statement, or one that has not.
+    #[test]
+    fn a_session_need_not_be_the_one_of_the_call_before() {
+        let Some(server) = proem_testkit::PostgresServer::start() else { return };
+        let mut client = Client::connect(&server.database("prepared"), postgres::NoTls).expect("it answers");
+        let statement = Prepared::new("SELECT $1 || '!', NULL::text");
+        let said = |client: &mut Client, text: &str| {
+            let row = statement.row(client, text).ok().flatten().expect("there is a row");
+            (row.get(0).map(str::to_owned), row.get(1).map(str::to_owned))
+        };
+        for text in ["a", "it's", "\\", "\\'; DROP TABLE x; --", "🦀\n"] {
+            assert_eq!(said(&mut client, text), (Some(format!("{text}!")), None));
+        }
+        client.batch_execute("DEALLOCATE ALL").expect("it answers");
+        assert_eq!(said(&mut client, "b").0.as_deref(), Some("b!"));
+        let nothing = Prepared::new("SELECT 1 WHERE $1 = 'x'");
+        assert!(nothing.row(&mut client, "y").ok().flatten().is_none());
+        assert!(Prepared::new("SELECT 1 / length($1)").row(&mut client, "").is_err());
+    }
+}
