@@ -51,7 +51,7 @@ impl Prepared {
 
 /// A text as SQL writes it, whatever the server thinks of backslashes.
 fn literal(text: &str) -> String {
-    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_literal_ends_where_its_text_does() {
         for (text, expected) in
-            [("c-1", "E'c-1'"), ("'; --", "E'\\'; --'"), ("\\", "E'\\\\'"), ("\\'", "E'\\\\\\''")]
+            [("c-1", "E'c-1'"), ("'; --", "E'''; --'"), ("\\", "E'\\\\'"), ("\\'", "E'\\\\'''")]
         {
             assert_eq!(literal(text), expected);
         }
