@@ -78,7 +78,7 @@ impl Kept {
     /// The fingerprint of what is sent.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(self.frozen.prefix(), self.request.tools.as_deref().unwrap_or_default())
+        Fingerprint::new(self.frozen.digest(), self.request.tools.as_deref().unwrap_or_default())
     }
 }
 

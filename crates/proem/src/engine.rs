@@ -175,7 +175,7 @@ fn build_here(
     draft.notes.extend(unused::template(&config, &profile));
     let (frozen, suffix) = freeze(draft);
     let whole = suffix.behind(&frozen);
-    let fingerprint = Fingerprint::of(frozen.prefix(), request.tools.as_deref().unwrap_or_default());
+    let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
     let signature = Signature::of(request, &frozen, workspace.cwd());
     Ok(Build { frozen, suffix, whole, fingerprint, signature })
 }

@@ -34,9 +34,11 @@ pub struct Entry {
 /// no directory. Names that are not text, `.git`, and links that lead out are left out.
 #[must_use]
 pub fn list(directory: &Path, roots: &[PathBuf], most: usize) -> Option<Listing> {
-    let real = directory.canonicalize().ok()?;
-    let root =
-        roots.iter().filter_map(|root| root.canonicalize().ok()).find(|root| real.starts_with(root))?;
+    let real = crate::file::canonical(directory).ok()?;
+    let root = roots
+        .iter()
+        .filter_map(|root| crate::file::canonical(root).ok())
+        .find(|root| real.starts_with(root))?;
     let opened = open(&root, real.strip_prefix(&root).ok()?).ok()?;
     let mut entries: Vec<Entry> = Dir::read_from(&opened)
         .ok()?
@@ -66,7 +68,7 @@ fn entry(folder: &OwnedFd, path: &Path, root: &Path, name: &str) -> Option<Entry
     let status = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let (kind, bytes) = match FileType::from_raw_mode(status.st_mode) {
         FileType::Symlink => {
-            let real = path.join(name).canonicalize().ok().filter(|real| real.starts_with(root))?;
+            let real = crate::file::canonical(&path.join(name)).ok().filter(|real| real.starts_with(root))?;
             let status = fs::symlink_metadata(real).ok()?;
             let kind = if status.is_dir() { FileType::Directory } else { FileType::RegularFile };
             (kind, status.len())

@@ -89,7 +89,8 @@ impl Profiles {
     pub fn new(host: &Host, workspace: &Workspace) -> Self {
         let folder = workspace.folder().join("profiles");
         let workspace_policy = workspace.own_files(host);
-        let is_outside = folder.canonicalize().is_ok_and(|folder| !workspace_policy.allows(&folder));
+        let is_outside =
+            crate::file::canonical(&folder).is_ok_and(|folder| !workspace_policy.allows(&folder));
         let notes = is_outside.then(|| outside(&folder)).into_iter().collect();
         Self {
             workspace: (!is_outside).then_some(folder),

@@ -11,7 +11,7 @@ use proem_core::source::Source;
 
 use crate::error::Error;
 use crate::jinja::reference::{Reference, ReferenceError};
-use crate::jinja::{self, Asset, Assets, Context, Options, Stop, TemplateError, Wish};
+use crate::jinja::{self, Asset, Assets, Context, Options, Session, Stop, TemplateError, Wish};
 use crate::libraries::{self, Libraries, Missing};
 use crate::resolve::{Author, Resolver};
 
@@ -40,24 +40,26 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
     let mut context = job.context.clone();
     let mut asked: BTreeSet<String> = BTreeSet::new();
     loop {
-        match jinja::render(&job.name, &assets, &context, job.options) {
-            Ok(rendered) => {
-                notes.extend(absences(&asked, context.facts.as_ref()));
-                return Ok((rendered, notes));
+        let mut session = Session::new(&job.name, &assets, &context, job.options);
+        let reference = loop {
+            match session.render(&context) {
+                Ok(rendered) => {
+                    notes.extend(absences(&asked, context.facts.as_ref()));
+                    return Ok((rendered, notes));
+                }
+                Err(Stop::Error(error)) => return Err(Error::Template(named_cycle(error, &assets, job))),
+                Err(Stop::Wish(Wish::Fact(key))) => {
+                    let fact = resolver.fact(&key, author);
+                    context.facts.get_or_insert_default().insert(&key, fact);
+                    asked.insert(key);
+                }
+                Err(Stop::Wish(Wish::Asset(reference))) => break reference,
             }
-            Err(Stop::Error(error)) => return Err(Error::Template(named_cycle(error, &assets, job))),
-            Err(Stop::Wish(Wish::Fact(key))) => {
-                let fact = resolver.fact(&key, author);
-                context.facts.get_or_insert_default().insert(&key, fact);
-                asked.insert(key);
-            }
-            Err(Stop::Wish(Wish::Asset(reference))) => {
-                let mut loading = Loading { job, assets, author, loaded: 0, notes: Vec::new() };
-                loading.fetch(&reference, &[])?;
-                notes.append(&mut loading.notes);
-                (assets, author) = (loading.assets, loading.author);
-            }
-        }
+        };
+        let mut loading = Loading { job, assets, author, loaded: 0, notes: Vec::new() };
+        loading.fetch(&reference, &[])?;
+        notes.append(&mut loading.notes);
+        (assets, author) = (loading.assets, loading.author);
     }
 }
 

@@ -146,7 +146,7 @@ fn list(folder: &Path, policy: &ReadPolicy) -> Result<Listing, Problem> {
 }
 
 fn open(folder: &Path, policy: &ReadPolicy) -> Result<Option<std::fs::ReadDir>, Problem> {
-    match folder.canonicalize() {
+    match crate::file::canonical(folder) {
         Ok(real) if !policy.allows(&real) => return Err(Problem::unread(&Absence::OutsideRoots)),
         Ok(real) if !real.is_dir() => return Err(Problem::malformed("it is not a folder")),
         Ok(_) => {}

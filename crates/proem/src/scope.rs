@@ -56,7 +56,8 @@ fn line(rule: &ScopeRule) -> String {
 /// The real path of the deepest part that exists, and the rest as it is written, without `.`, `..` and
 /// doubled slashes.
 fn canonical(path: &Path) -> PathBuf {
-    let existing = path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    let existing =
+        path.ancestors().find_map(|ancestor| Some((ancestor, crate::file::canonical(ancestor).ok()?)));
     let Some((ancestor, mut real)) = existing else { return path.to_owned() };
     for component in path.strip_prefix(ancestor).unwrap_or(Path::new("")).components() {
         match component {

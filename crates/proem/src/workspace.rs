@@ -69,7 +69,7 @@ impl Workspace {
     /// The path to read from. Only the file system knows where `..` leads when there are links.
     fn own_path(&self) -> PathBuf {
         let climbs = self.path().components().any(|component| component == Component::ParentDir);
-        let real = if climbs { self.path().canonicalize().ok() } else { None };
+        let real = if climbs { crate::file::canonical(self.path()).ok() } else { None };
         real.unwrap_or_else(|| self.path().to_owned())
     }
 }
@@ -79,5 +79,5 @@ fn absolute(own: &Path, path: &str) -> PathBuf {
     let joined: PathBuf = own.join(path).components().collect();
     let climbs = joined.components().any(|component| component == Component::ParentDir);
     // Only the file system knows where `..` leads when there are links.
-    if climbs { joined.canonicalize().unwrap_or(joined) } else { joined }
+    if climbs { crate::file::canonical(&joined).unwrap_or(joined) } else { joined }
 }

@@ -98,7 +98,7 @@ fn mend(
     fixes: &[(&Note, &Fix)],
     policy: &ReadPolicy,
 ) -> Result<Result<usize, String>, Error> {
-    let real = match path.canonicalize() {
+    let real = match crate::file::canonical(path) {
         Ok(real) if real.starts_with(root) => real,
         Ok(real) => return Ok(Err(format!("it lies outside of the project, at {}", real.display()))),
         Err(error) => return Ok(Err(crate::file::reason(&error))),

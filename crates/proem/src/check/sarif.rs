@@ -96,7 +96,7 @@ fn location(note: &Note, root: &Path) -> Value {
 fn absolute(path: &str) -> String {
     let own = std::env::current_dir().unwrap_or_default();
     let whole = without_dots(&own.join(path));
-    let real = whole.canonicalize().unwrap_or(whole);
+    let real = crate::file::canonical(&whole).unwrap_or(whole);
     real.to_string_lossy().into_owned()
 }
 

@@ -173,9 +173,9 @@ pub fn all_files(seen: &[Seen]) -> BTreeSet<&str> {
 /// What an agent does with one file, whatever way leads to it.
 #[must_use]
 pub fn file_in<'s>(seen: &'s Seen, path: &Path) -> Option<&'s FileSeen> {
-    let real = path.canonicalize().ok();
+    let real = crate::file::canonical(path).ok();
     let is_it = |known: &str| {
-        Path::new(known) == path || (real.is_some() && Path::new(known).canonicalize().ok() == real)
+        Path::new(known) == path || (real.is_some() && crate::file::canonical(Path::new(known)).ok() == real)
     };
     seen.files.iter().find(|(known, _)| is_it(known)).map(|(_, seen)| seen)
 }

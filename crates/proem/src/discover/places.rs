@@ -30,7 +30,7 @@ impl Places {
             .find(|folder| folder.join(".git").exists())
             .map(Path::to_owned);
         let project = repository.as_ref().unwrap_or(&cwd);
-        let project = project.canonicalize().unwrap_or_else(|_| project.clone());
+        let project = crate::file::canonical(project).unwrap_or_else(|_| project.clone());
         Self { cwd, home: host.home(), config: host.config_dir(), repository, project }
     }
 
@@ -46,7 +46,7 @@ impl Places {
 
     /// Tells whether a directory is the working directory, under whatever name.
     pub(crate) fn is_cwd(&self, folder: &Path) -> bool {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let real = |path: &Path| crate::file::canonical(path).unwrap_or_else(|_| path.to_owned());
         folder == self.cwd || real(folder) == real(&self.cwd)
     }
 

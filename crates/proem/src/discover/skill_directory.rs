@@ -76,7 +76,7 @@ impl Search<'_> {
             Ok(found) if found.is_dir() => {}
             _ => return self.trail.unread(&shown(path), &Absence::NoSuchFile),
         }
-        match path.canonicalize() {
+        match crate::file::canonical(path) {
             Ok(real) if self.policy.allows(&real) => self.folder(path, 0),
             _ => self.trail.unread(&shown(path), &Absence::OutsideRoots),
         }

@@ -16,7 +16,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
 
 pub(crate) use below::open_below;
-pub(crate) use open::{Identity, check_regular, real_path, reason};
+pub(crate) use open::{Identity, canonical, check_regular, real_path, reason};
 pub(crate) use policy::{ReadPolicy, with_fixed_roots, without_dots};
 
 /// A path for messages: what it was called must not reach a screen as commands.
@@ -25,7 +25,8 @@ pub(crate) fn shown(path: &Path) -> String {
         control if control.is_control() => control.escape_unicode().to_string(),
         other => other.to_string(),
     };
-    path.to_string_lossy().chars().map(escape).collect()
+    let text = path.to_string_lossy();
+    if text.contains(char::is_control) { text.chars().map(escape).collect() } else { text.into_owned() }
 }
 
 /// How much of a file is read, as a number and in words for messages.

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use proem_core::fact::Absence;
 use rustix::fs::{Mode, OFlags};
 
+/// What the kernel writes behind the name of what was removed.
+#[cfg(target_os = "linux")]
+const DELETED: &[u8] = b" (deleted)";
+
 /// What stays the same when a file has several names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Identity {
@@ -63,7 +67,31 @@ pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf
     // What was replaced meanwhile keeps its name, with a mark behind it. A name that says secret must not
     // become harmless by that.
     let name = path.as_os_str().as_bytes();
-    Ok(OsString::from_vec(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec()).into())
+    Ok(OsString::from_vec(name.strip_suffix(DELETED).unwrap_or(name).to_vec()).into())
+}
+
+/// The path with every link resolved, as the kernel finds it: three calls, where asking link by link takes one for
+/// each folder on the way.
+#[cfg(target_os = "linux")]
+pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty())?;
+    let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    match real {
+        Ok(real) if real.is_absolute() && !is_marked_deleted(&real) => Ok(real),
+        // Without `/proc`, for what was removed meanwhile, and for a name that looks as if it were.
+        _ => path.canonicalize(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+#[cfg(target_os = "linux")]
+fn is_marked_deleted(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(DELETED)
 }
 
 /// The path of what was opened, links resolved, checked against the descriptor's identity.

@@ -83,7 +83,7 @@ impl ReadPolicy {
 fn nearest_existing(path: &Path, links: usize) -> PathBuf {
     const LINKS_MAX: usize = 40;
     for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
+        if let Ok(real) = super::open::canonical(ancestor) {
             return real;
         }
         if let Ok(target) = ancestor.read_link()
@@ -121,7 +121,7 @@ fn canonical(path: &Path) -> PathBuf {
     if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
         return known;
     }
-    let Ok(real) = path.canonicalize() else { return path.to_owned() };
+    let Ok(real) = super::open::canonical(path) else { return path.to_owned() };
     RESOLVED.with_borrow_mut(|resolved| {
         if let Some(known) = resolved {
             known.insert(path.to_owned(), real.clone());

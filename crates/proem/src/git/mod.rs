@@ -39,7 +39,7 @@ pub(crate) struct Git {
 impl Git {
     pub(crate) fn new(cwd: &Path, time_max: Duration) -> Self {
         // Git goes by the real path: behind a link, another repository may be the right one.
-        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let cwd = crate::file::canonical(cwd).unwrap_or_else(|_| cwd.to_owned());
         Self { cwd, time_max, repository: OnceCell::new(), shadow: OnceCell::new() }
     }
 

@@ -32,11 +32,11 @@ impl Revision {
     /// Lays out what `name` was, for a build in `cwd`.
     pub fn check_out(cwd: &Path, name: &str) -> Result<Self, String> {
         let failed = |why: Absence| why.to_string();
-        let cwd = cwd.canonicalize().map_err(|error| reason(&error))?;
+        let cwd = crate::file::canonical(cwd).map_err(|error| reason(&error))?;
         let repository = repository::find(&cwd).map_err(failed)?;
         let folder = tempfile::Builder::new().prefix("proem-revision-").tempdir();
         let folder = folder.map_err(|error| reason(&error))?;
-        let root = folder.path().canonicalize().map_err(|error| reason(&error))?;
+        let root = crate::file::canonical(folder.path()).map_err(|error| reason(&error))?;
         let worktree = below(&root, &repository.worktree);
         fs::create_dir_all(&worktree).map_err(|error| reason(&error))?;
         let shadow = Shadow::of(&repository, &repository.worktree, TIME_MAX).map_err(failed)?;
@@ -76,7 +76,7 @@ fn lay_git(own: &Path, repository: &Repository, shadow: &Shadow, commit: &str) -
     let failed = |error: std::io::Error| format!("cannot lay out the revision: {}", reason(&error));
     fs::create_dir_all(own.join("refs/heads")).map_err(failed)?;
     fs::write(own.join("config"), "[core]\n\trepositoryformatversion = 0\n").map_err(failed)?;
-    let objects = repository.common.join("objects").canonicalize().map_err(failed)?;
+    let objects = crate::file::canonical(&repository.common.join("objects")).map_err(failed)?;
     symlink(objects, own.join("objects")).map_err(failed)?;
     let branch = shadow.run(&["symbolic-ref", "-q", "HEAD"]).ok();
     let branch = branch.as_deref().map(str::trim).filter(|name| name.starts_with("refs/heads/"));

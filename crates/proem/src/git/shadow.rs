@@ -186,7 +186,7 @@ fn failed(error: &std::io::Error) -> Absence {
 }
 
 fn link(from: &Path, to: &Path) -> Result<(), Absence> {
-    let linked = from.canonicalize().and_then(|from| symlink(from, to));
+    let linked = crate::file::canonical(from).and_then(|from| symlink(from, to));
     linked.map_err(|error| Absence::GitFailed(format!("{}: {}", shown(from), reason(&error))))
 }
 

@@ -54,6 +54,11 @@ impl Budget {
         Ok(())
     }
 
+    /// Begins anew, for another render.
+    pub(super) fn refill(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Used::default();
+    }
+
     fn begin(&self, value: &Value) {
         self.push(size(value), number(value));
     }

@@ -105,27 +105,53 @@ pub(crate) fn resolve(
     reference::parse(include, parent.reference.as_ref(), &options.aliases)
 }
 
-/// Renders the asset called `root`.
-pub(crate) fn render(
-    root: &str,
-    assets: &Assets,
-    context: &Context,
-    options: &Options,
-) -> Result<Rendered, Stop> {
-    let outlines = outlines(assets, options);
-    let plain = Templates::new(assets, &outlines, Tracing::Off);
-    let text = plain.render(root, context, options).map_err(|error| {
-        match stop(&error, &plain, assets, context) {
-            // The sink knows no template.
-            Stop::Error(error) if error.template.is_empty() => {
-                Stop::Error(Box::new(TemplateError { template: root.to_owned(), ..*error }))
+/// A template and its assets, compiled once: each fact that it turns out to need is another try.
+pub(crate) struct Session<'s> {
+    root: &'s str,
+    assets: &'s Assets,
+    options: &'s Options,
+    outlines: Outlines,
+    plain: Templates,
+    environment: Environment<'static>,
+    budget: Budget,
+}
+
+impl<'s> Session<'s> {
+    /// Prepares the asset called `root`. Of the context, only facts may be others later.
+    pub(crate) fn new(root: &'s str, assets: &'s Assets, context: &Context, options: &'s Options) -> Self {
+        let outlines = outlines(assets, options);
+        let plain = Templates::new(assets, &outlines, Tracing::Off);
+        let budget = Budget::default();
+        let environment = environment(&plain, context, options, (&Mark::default(), &budget));
+        Self { root, assets, options, outlines, plain, environment, budget }
+    }
+
+    /// Renders.
+    pub(crate) fn render(&mut self, context: &Context) -> Result<Rendered, Stop> {
+        let text = self.text(context).map_err(|error| {
+            match stop(&error, &self.plain, self.assets, context) {
+                // The sink knows no template.
+                Stop::Error(error) if error.template.is_empty() => {
+                    Stop::Error(Box::new(TemplateError { template: self.root.to_owned(), ..*error }))
+                }
+                other => other,
             }
-            other => other,
-        }
-    })?;
-    let traced = Templates::new(assets, &outlines, Tracing::On).trace(root, context, options);
-    let scene = Scene { root, assets, outlines: &outlines, context };
-    Ok(spans::assemble(&text, traced, &scene))
+        })?;
+        let Self { root, assets, options, outlines, .. } = self;
+        let traced = Templates::new(assets, outlines, Tracing::On).trace(root, context, options);
+        let scene = Scene { root, assets, outlines, context };
+        Ok(spans::assemble(&text, traced, &scene))
+    }
+
+    fn text(&mut self, context: &Context) -> Result<String, minijinja::Error> {
+        self.budget.refill();
+        add_file_function(&mut self.environment, context);
+        let mut sink = Sink::new(Vec::new(), Mark::default());
+        let template = self.environment.get_template(self.root)?;
+        template.render_captured_to(context.value(&Mark::default()), &mut sink)?;
+        String::from_utf8(sink.text)
+            .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))
+    }
 }
 
 /// The outlines of all assets that have one; broken ones were refused before.
@@ -208,19 +234,11 @@ impl Templates {
         Self { assets: Arc::new(edited_assets), placed, fuel: guard::fuel(longest) }
     }
 
-    fn render(&self, root: &str, context: &Context, options: &Options) -> Result<String, minijinja::Error> {
-        let mark = Mark::default();
-        let environment = environment(self, context, options, &mark);
-        let mut sink = Sink::new(Vec::new(), Mark::default());
-        environment.get_template(root)?.render_captured_to(context.value(&mark), &mut sink)?;
-        String::from_utf8(sink.text)
-            .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))
-    }
-
     /// Renders once more, following every byte; `None` where that is not possible.
     fn trace(mut self, root: &str, context: &Context, options: &Options) -> Option<Traced> {
         let mark = Mark::default();
-        let environment = environment(&self, context, options, &mark);
+        let mut environment = environment(&self, context, options, (&mark, &Budget::default()));
+        add_file_function(&mut environment, context);
         for placed in &mut self.placed {
             placed.start = environment.get_template(&placed.name).ok()?.source().as_ptr().addr();
         }
@@ -266,12 +284,12 @@ fn environment(
     templates: &Templates,
     context: &Context,
     options: &Options,
-    mark: &Mark,
+    (mark, budget): (&Mark, &Budget),
 ) -> Environment<'static> {
     let mut environment = Environment::new();
-    let (assets, budget) = (&templates.assets, Budget::default());
-    guard::install(&mut environment, &budget);
-    announce(&mut environment, mark, &budget);
+    let assets = &templates.assets;
+    guard::install(&mut environment, budget);
+    announce(&mut environment, mark, budget);
     environment.set_syntax(options.syntax());
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -284,14 +302,18 @@ fn environment(
     environment.add_filter("xml", move |text: &str| xml_budget.spend(text.len()).map(|()| items::xml(text)));
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
-    if let Some(file) = context.file() {
-        environment.add_function("file", move |path: &str| file(path));
-    }
     let (known, aliases) = (Arc::clone(assets), options.aliases.clone());
     environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
     let known = Arc::clone(assets);
     environment.set_loader(move |name| load(name, &known));
     environment
+}
+
+/// Lets templates ask for files, of which this context knows some.
+fn add_file_function(environment: &mut Environment<'_>, context: &Context) {
+    if let Some(file) = context.file() {
+        environment.add_function("file", move |path: &str| file(path));
+    }
 }
 
 /// The qualified name of an include. A name that is none travels on, to be refused with its reason.

@@ -75,7 +75,7 @@ impl Builder<'_> {
             self.discovered.rules.insert(section.to_owned(), found);
         }
         let found = self.discovered.rules.get(section).cloned().unwrap_or_default();
-        let cwd = self.places.cwd().canonicalize().unwrap_or_else(|_| self.places.cwd().to_owned());
+        let cwd = crate::file::canonical(self.places.cwd()).unwrap_or_else(|_| self.places.cwd().to_owned());
         let names = (self.sources.profile.name.as_str(), section);
         Ok(collect::rules(&found, source, names, &cwd.to_string_lossy()))
     }

@@ -89,7 +89,7 @@ impl<'r> Importer<'r> {
             Inside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
             Inside::Root => folders.root_of(path),
         };
-        Some(inside.canonicalize().unwrap_or(inside))
+        Some(crate::file::canonical(&inside).unwrap_or(inside))
     }
 
     /// Follows the references of the first file; those that become files of their own are added behind it.
@@ -237,7 +237,7 @@ impl<'r> Importer<'r> {
             dropped(run.trail, named, by, "such a file is not imported");
             return Followed::Nothing;
         }
-        let real = wanted.canonicalize().unwrap_or_else(|_| wanted.clone());
+        let real = crate::file::canonical(&wanted).unwrap_or_else(|_| wanted.clone());
         if run.job.inside.as_ref().is_some_and(|inside| !real.starts_with(inside)) {
             dropped(run.trail, named, by, "it lies outside of what may be imported");
             return words(&self.recipe.outside, &real, "outside");

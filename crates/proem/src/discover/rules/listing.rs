@@ -39,7 +39,7 @@ impl List<'_> {
     fn folder(&mut self, folder: &Path) {
         let Ok(status) = fs::metadata(folder) else { return };
         let identity = (status.dev(), status.ino());
-        let is_allowed = folder.canonicalize().is_ok_and(|real| self.policy.allows(&real));
+        let is_allowed = crate::file::canonical(folder).is_ok_and(|real| self.policy.allows(&real));
         if self.above.contains(&identity) || self.above.len() > DEPTH_MAX || !is_allowed {
             return;
         }

@@ -330,7 +330,7 @@ impl Search<'_> {
             Some(_) => path.parent().unwrap_or(path).to_owned(),
             None => self.folders.root_of(path),
         };
-        !real.starts_with(inside.canonicalize().unwrap_or(inside))
+        !real.starts_with(crate::file::canonical(&inside).unwrap_or(inside))
     }
 
     fn piece(&self, shown: &str, rule: &RuleFile, owner: Owner, (text, start): (String, Place)) -> Piece {

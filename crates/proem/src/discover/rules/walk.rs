@@ -18,7 +18,7 @@ pub(super) struct Folders {
 impl Folders {
     pub(super) fn of(recipe: &RulesRecipe, places: &Places) -> Self {
         // A process is where the system says it is, whatever link led there.
-        let cwd = places.cwd().canonicalize().unwrap_or_else(|_| places.cwd().to_owned());
+        let cwd = crate::file::canonical(places.cwd()).unwrap_or_else(|_| places.cwd().to_owned());
         let is_root = |folder: &&Path| match recipe.root {
             RootSign::Entry => folder.join(".git").symlink_metadata().is_ok(),
             RootSign::Repository => crate::git::is_repository_root(folder),
