@@ -103,12 +103,14 @@ impl Sources<'_> {
     }
 }
 
-/// The text of a file that stands for a section's own. A project's file is read as the project's.
-pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>) -> Text {
-    let author = match file.owner {
+/// The text of a file that stands for a section's own. A project's file is read as the project's, and so is every file
+/// that a profile of the project names, whatever the path looks like.
+pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) -> Text {
+    let owner = match file.owner {
         Owner::User => Author::User,
         Owner::Project => Author::Other,
     };
+    let author = owner.max(named_by);
     Text {
         syntax: syntax.unwrap_or_else(|| syntax_of(Path::new(&file.path))),
         origin: Source::File { path: file.path, place: None },

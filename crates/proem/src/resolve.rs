@@ -192,8 +192,12 @@ impl<'b> Resolver<'b> {
     }
 
     fn env(&self, name: &str) -> Result<String, Absence> {
-        let is_allowed = self.config.env_allow.value.iter().any(|allowed| allowed == name);
-        if is_allowed { self.host.env(name) } else { Err(Absence::EnvNotAllowed) }
+        if self.allows_env(name) { self.host.env(name) } else { Err(Absence::EnvNotAllowed) }
+    }
+
+    /// Tells whether the user's configuration lets anybody ask for a variable of the environment.
+    pub(crate) fn allows_env(&self, name: &str) -> bool {
+        self.config.env_allow.value.iter().any(|allowed| allowed == name)
     }
 
     fn file(&mut self, name: &str, author: Author) -> Fact {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use proem_core::considered::{Considered, Outcome};
+use proem_core::fact::Absence;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{AppendFiles, FilesRecipe, GivenField, SectionRecipe, TemplateRecipe};
@@ -38,20 +39,30 @@ impl Builder<'_> {
         }
         let files = recipe.files.as_ref();
         if let Some(files) = files
-            && let Some(path) = self.path_of_environment(files)
+            && let Some(path) = self.path_of_environment(files, &recipe.id)
         {
             let file = self.file_of_environment(&path, &recipe.id);
-            return Ok(base::of_file(file, files.syntax));
+            return Ok(base::of_file(file, files.syntax, self.profile_author()));
         }
         if let Some(file) = self.files(recipe, Take::First).into_iter().next() {
-            return Ok(base::of_file(file, files.and_then(|files| files.syntax)));
+            let syntax = files.and_then(|files| files.syntax);
+            return Ok(base::of_file(file, syntax, self.profile_author()));
         }
         self.sources.of_profile(recipe, template, self.profile_author())
     }
 
-    /// The file that the environment names in place of the section's text.
-    fn path_of_environment(&self, files: &FilesRecipe) -> Option<PathBuf> {
-        let value = self.host.env(files.env.as_deref()?).ok()?;
+    /// The file that the environment names in place of the section's text. A profile of the workspace does not choose
+    /// the variable: its value would stand in notes as a path, and it may be anything.
+    fn path_of_environment(&mut self, files: &FilesRecipe, section: &str) -> Option<PathBuf> {
+        let name = files.env.as_deref()?;
+        if self.is_of_workspace && !self.resolver.allows_env(name) {
+            let why = Absence::EnvNotAllowed;
+            let message = format!("the section `{section}` does not ask the environment for `{name}`: {why}");
+            let note = Note::new(why.code(), why.severity(), message);
+            self.notes.push(why.hint().into_iter().fold(note, Note::with_hint));
+            return None;
+        }
+        let value = self.host.env(name).ok()?;
         let named = value.trim_matches(is_javascript_space);
         (!named.is_empty()).then(|| without_dots(&self.places.cwd().join(named)))
     }

@@ -10,6 +10,7 @@ mod instructions;
 mod moving;
 mod names;
 mod numbers;
+mod profiles;
 mod remote;
 mod site;
 mod skills;

@@ -1,0 +1,76 @@
+//! A profile of the workspace is a stranger's text: it decides what the prompt says, not what may be read.
+
+use proem::Caller;
+use proem_core::note::Code;
+use serde_json::{Value, json};
+
+use crate::site::{Site, count, for_each};
+
+/// A profile whose base is a file, with one line that says which.
+fn profile(files: &str) -> String {
+    format!(
+        "[[section]]\nid = \"base\"\ntemplate = {{ text = \"none\", syntax = \"bracket\" }}\nfiles = {files}\n"
+    )
+}
+
+/// What the user's host is, with a secret in its environment.
+fn host(site: &Site) -> Value {
+    json!({
+        "env": {"SECRET": "CANARY"}, "home": site.path("home"), "config_dir": site.path("config"),
+        "now": "2026-03-07T14:55:05Z", "timezone": "UTC",
+    })
+}
+
+/// T1: the value of a variable must not become the path of a file that is then said not to exist.
+#[test]
+fn a_profile_of_the_workspace_does_not_choose_a_variable() {
+    let site = Site::bare();
+    let build = || site.build_with(Caller::User, json!({"profile": "p", "host": host(&site)}));
+    let asks = profile("{ env = \"SECRET\" }");
+
+    site.write("config/profiles/p.toml", &asks);
+    let everything = format!("{:?}", build().frozen);
+    assert!(everything.contains("CANARY"), "control: the user's own profile may ask");
+
+    std::fs::remove_file(site.path("config/profiles/p.toml")).unwrap();
+    site.write("work/sub/.proem/profiles/p.toml", &asks);
+    let refused = build();
+    assert!(!format!("{:?}", refused.frozen).contains("CANARY"), "{:#?}", refused.frozen.notes());
+    assert_eq!(refused.system(), Some("none"));
+    assert_eq!(count(&refused, Code::EnvNotAllowed), 1);
+
+    site.write("config/proem.toml", "[env]\nallow = [\"SECRET\"]\n");
+    let allowed = format!("{:?}", build().frozen);
+    assert!(allowed.contains("CANARY"), "the user may allow it by name");
+}
+
+/// T1: a file that a profile of the workspace names may read what the workspace may, however it is named.
+#[test]
+fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
+    let ways: [(&str, fn(&Site) -> String); 3] = [
+        ("absolute", |site| site.path("work/sub/evil.md").display().to_string()),
+        ("from home", |_| "~/../work/sub/evil.md".to_owned()),
+        ("relative", |_| "evil.md".to_owned()),
+    ];
+    for_each(
+        &ways,
+        |(name, _)| (*name).to_owned(),
+        |(_, way)| {
+            let site = Site::bare();
+            site.write("outside/private", "CANARY");
+            let path = site.path("outside/private");
+            site.write("work/sub/evil.md", format!("<[file:{}]>", path.display()));
+            let names = profile(&format!("{{ paths = [{:?}] }}", way(&site)));
+            let build = || site.build_with(Caller::User, json!({"profile": "p", "host": host(&site)}));
+
+            site.write("work/sub/.proem/profiles/p.toml", &names);
+            let refused = build();
+            assert_eq!(refused.system(), Some("<>"), "{:#?}", refused.frozen.notes());
+            assert_eq!(count(&refused, Code::RootNotAllowed), 1);
+
+            site.write("config/profiles/p.toml", profile(&format!("{{ paths = [{path:?}] }}")));
+            std::fs::remove_file(site.path("work/sub/.proem/profiles/p.toml")).unwrap();
+            assert_eq!(build().system(), Some("CANARY"), "control: the user's own profile reads it");
+        },
+    );
+}
