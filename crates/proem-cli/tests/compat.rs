@@ -148,3 +148,28 @@ fn what_agents_are_told_differently_is_found() {
     has("`@docs/style.md` is brought in by GitHub Copilot CLI, goose, and is only text to Codex");
     has("it is read by Codex, GitHub Copilot CLI, goose; for Claude Code another file takes its place");
 }
+
+/// F5: what is only compared is opened with the same care as what is read.
+#[test]
+fn a_file_that_takes_the_place_of_another_may_be_a_fifo() {
+    let desk = Desk::of("default");
+    desk.write("AGENTS.md", b"Run the tests.\n").write("CLAUDE.md", b"Run them twice.\n");
+    let agents = ["check", "--as", "claude-code,opencode"];
+    let said = |desk: &Desk| desk.said(&desk.run(&agents).stdout);
+    assert!(said(&desk).contains("CLAUDE.md"), "control: a file is compared");
+
+    let fifo = desk.work().join("CLAUDE.md");
+    std::fs::remove_file(&fifo).unwrap();
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Waits for whoever reads, and lets them end.
+    let writer = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::write(fifo, "---\nwritten: true\n---\n").is_ok()
+    });
+    let (with_fifo, is_read) = (said(&desk), writer.is_finished());
+    let ours = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
+    assert!(writer.join().unwrap());
+    drop(ours);
+    assert!(!is_read, "somebody read the FIFO");
+    assert!(!with_fifo.is_empty());
+}

@@ -109,10 +109,10 @@ impl Host {
         })
     }
 
-    /// The home directory.
+    /// The home directory. A relative one would lie in whatever directory this is: it counts as none.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        said_or(&self.pins.home, "home", || self.env("HOME").ok().filter(|home| !home.is_empty()))
+        said_or(&self.pins.home, "home", || self.env("HOME").ok().filter(|home| home.starts_with('/')))
             .ok()
             .map(Into::into)
     }

@@ -44,10 +44,13 @@ fn a_profile_of_the_workspace_does_not_choose_a_variable() {
     assert!(allowed.contains("CANARY"), "the user may allow it by name");
 }
 
+/// How a profile names the file.
+type Way = fn(&Site) -> String;
+
 /// T1: a file that a profile of the workspace names may read what the workspace may, however it is named.
 #[test]
 fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
-    let ways: [(&str, fn(&Site) -> String); 3] = [
+    let ways: [(&str, Way); 3] = [
         ("absolute", |site| site.path("work/sub/evil.md").display().to_string()),
         ("from home", |_| "~/../work/sub/evil.md".to_owned()),
         ("relative", |_| "evil.md".to_owned()),
