@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::check::{AllowFile, AllowKeys};
 use crate::error::{Error, Excerpt};
-use crate::file::{Cap, ReadPolicy, read_text};
+use crate::file::{Cap, ReadPolicy, read_text, shown};
 use crate::hooks::{CommandHook, HookKeys};
 use crate::host::Host;
 use crate::workspace::Workspace;
@@ -110,6 +110,22 @@ struct Keys {
     check: Option<CheckKeys>,
 }
 
+/// What a workspace may say. Everything else in its file is ignored, whatever it is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PlainKeys {
+    profile: Option<String>,
+    template: Option<String>,
+    check: Option<CheckKeys>,
+}
+
+/// The keys of [`PlainKeys`].
+const PLAIN: [&str; 3] = ["profile", "template", "check"];
+
+/// Settings that widen what proem may do, as they are written.
+const SECURITY: [(&str, &str); 4] =
+    [("env", "[env]"), ("files", "[files]"), ("git", "[git]"), ("hook", "[[hook]]")];
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CheckKeys {
@@ -168,30 +184,27 @@ impl Config {
         let hooks = keys.hook.clone();
         let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
         self.hooks.set(hooks, &origin);
-        self.take_plain(keys, path, &origin, Path::new("/"));
+        let Keys { profile, template, check, .. } = keys;
+        self.take_plain(PlainKeys { profile, template, check }, path, &origin, Path::new("/"));
         Ok(())
     }
 
+    /// A workspace is a stranger's: what it may not say has no effect, not even that of an error.
     fn take_workspace(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
-        let Some(keys) = read(path, policy)? else { return Ok(()) };
-        let security = [
-            ("[env]", keys.env.is_some()),
-            ("[files]", keys.files.is_some()),
-            ("[git]", keys.git.is_some()),
-            ("[[hook]]", keys.hook.is_some()),
-        ];
-        for (key, is_set) in security {
-            if is_set {
-                self.notes.push(ignored(key, path));
-            }
+        let Some(text) = text_of(path, policy)? else { return Ok(()) };
+        let shown = path.display().to_string();
+        let said: toml::Table = parse_toml(&text, ROLE, &shown)?;
+        for key in said.keys().filter(|key| !PLAIN.contains(&key.as_str())) {
+            self.notes.push(ignored(key, path));
         }
+        let keys = parse_toml(&text, ROLE, &shown)?;
         let project = path.parent().and_then(Path::parent).unwrap_or(path);
         self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project);
         Ok(())
     }
 
     /// Takes what any file may say. Paths are relative to the file that names them.
-    fn take_plain(&mut self, keys: Keys, path: &Path, origin: &Origin, home: &Path) {
+    fn take_plain(&mut self, keys: PlainKeys, path: &Path, origin: &Origin, home: &Path) {
         let folder = path.parent().unwrap_or(path);
         if let Some(check) = keys.check {
             let (origin, folder) = (path.to_owned(), home.to_owned());
@@ -218,29 +231,44 @@ impl Config {
 }
 
 fn ignored(key: &str, path: &Path) -> Note {
-    let message = format!("`{key}` in {} is ignored: a workspace may not set it", path.display());
+    let place = shown(path);
+    let security = SECURITY.iter().find(|(known, _)| *known == key);
+    let (message, hint) = match security {
+        Some((_, written)) => (
+            format!("`{written}` in {place} is ignored: a workspace may not set it"),
+            "move it to proem.toml in your configuration directory; `proem config` says where that is",
+        ),
+        None => (
+            format!("`{}` in {place} is ignored: a workspace has no such setting", shown(Path::new(key))),
+            "a workspace may set `profile`, `template` and `[[check.allow]]`",
+        ),
+    };
     Note::new(Code::IgnoredSetting, Severity::Warning, message)
-        .with_hint("move it to proem.toml in your configuration directory; `proem config` says where that is")
-        .with_source(Source::File { path: path.display().to_string(), place: None })
+        .with_hint(hint)
+        .with_source(Source::File { path: place, place: None })
 }
+
+/// What an error calls such a file.
+const ROLE: &str = "configuration";
 
 /// Reads a file that need not exist.
 fn read(path: &Path, policy: &ReadPolicy) -> Result<Option<Keys>, Error> {
-    let shown = path.display().to_string();
-    let text = match read_text(path, policy, CAP) {
-        Ok(text) => text,
-        Err(Absence::NoSuchFile) => return Ok(None),
-        Err(why) => {
-            return Err(Error::Config {
-                role: "configuration",
-                path: shown,
-                message: why.to_string(),
-                hint: None,
-                excerpt: None,
-            });
-        }
-    };
-    parse_toml(&text, "configuration", &shown).map(Some)
+    let text = text_of(path, policy)?;
+    text.map(|text| parse_toml(&text, ROLE, &path.display().to_string())).transpose()
+}
+
+fn text_of(path: &Path, policy: &ReadPolicy) -> Result<Option<String>, Error> {
+    match read_text(path, policy, CAP) {
+        Ok(text) => Ok(Some(text)),
+        Err(Absence::NoSuchFile) => Ok(None),
+        Err(why) => Err(Error::Config {
+            role: ROLE,
+            path: path.display().to_string(),
+            message: why.to_string(),
+            hint: None,
+            excerpt: None,
+        }),
+    }
 }
 
 /// Reads a TOML file of the user's or the workspace's, with the wrong line in the error.
