@@ -1,13 +1,14 @@
 //! P6, P7 and P11: finding files against the least that the system must be asked, and a whole build.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use proem::Caller;
 use proem_bench::fixture::trees::{SKILLS, deep};
 use proem_bench::fixture::{request, write};
 use proem_bench::{Options, Race, Unit, difference, report};
-use rustix::fs::{Dir, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags};
 
 pub(crate) fn run(options: &Options) {
     if options.wants("P6") {
@@ -36,26 +37,64 @@ fn skills(options: &Options, count: usize) {
     let race = Race::new("P6", format!("scan {count} skills"))
         .grows("scan skills", count)
         .enter("floor", || read_all(&folder))
+        .enter("reads and asks", || read_and_ask(&folder))
+        .enter("only looks", || look(&folder))
         .enter("proem", ours)
         .enter("proem, again", again);
     race.run_short(&options.at_most(100_000 / count));
 }
 
-/// The least: list the folder, open each file, read 2 KB, close it.
-fn read_all(skills: &Path) -> usize {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(skills, flags | OFlags::DIRECTORY, Mode::empty()).expect("it is there");
-    let (mut bytes, mut buffer) = (0, [0; 2048]);
+/// The least that the rules take: a skill's own ignore files may exclude it, and a file that has two names counts once.
+fn read_and_ask(skills: &Path) -> usize {
+    let mut found = 0;
+    for_each(skills, |folder, name| {
+        let path = [name, b"/SKILL.md"].concat();
+        let file = rustix::fs::openat(folder, path, READ, Mode::empty()).expect("every folder has one");
+        let status = rustix::fs::fstat(&file).expect("it is open");
+        found += rustix::io::read(&file, &mut [0; 2048]).expect("it can be read")
+            + usize::from(status.st_ino == 0);
+        for ignore in [&b"/.gitignore"[..], b"/.ignore", b"/.fdignore"] {
+            let asked =
+                rustix::fs::accessat(folder, [name, ignore].concat(), Access::EXISTS, AtFlags::empty());
+            found += usize::from(asked.is_ok());
+        }
+    });
+    found
+}
+
+/// The least that tells that nothing has changed: one look at each folder and one at its file.
+fn look(skills: &Path) -> i64 {
+    let mut found = 0;
+    for_each(skills, |folder, name| {
+        for path in [name.to_vec(), [name, b"/SKILL.md"].concat()] {
+            found ^=
+                rustix::fs::statat(folder, path, AtFlags::SYMLINK_NOFOLLOW).expect("it is there").st_mtime;
+        }
+    });
+    found
+}
+
+const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC);
+
+fn for_each(skills: &Path, mut work: impl FnMut(&OwnedFd, &[u8])) {
+    let folder = rustix::fs::open(skills, READ | OFlags::DIRECTORY, Mode::empty()).expect("it is there");
     for entry in Dir::read_from(&folder).expect("it can be listed") {
         let entry = entry.expect("it can be listed");
         let name = entry.file_name().to_bytes();
-        if name.starts_with(b".") {
-            continue;
+        if !name.starts_with(b".") {
+            work(&folder, name);
         }
-        let path = [name, b"/SKILL.md"].concat();
-        let file = rustix::fs::openat(&folder, path, flags, Mode::empty()).expect("every folder has one");
-        bytes += rustix::io::read(&file, &mut buffer).expect("it can be read");
     }
+}
+
+/// The least: list the folder, open each file, read 2 KB, close it.
+fn read_all(skills: &Path) -> usize {
+    let (mut bytes, mut buffer) = (0, [0; 2048]);
+    for_each(skills, |folder, name| {
+        let path = [name, b"/SKILL.md"].concat();
+        let file = rustix::fs::openat(folder, path, READ, Mode::empty()).expect("every folder has one");
+        bytes += rustix::io::read(&file, &mut buffer).expect("it can be read");
+    });
     bytes
 }
 
