@@ -10,6 +10,7 @@ use std::time::Duration;
 use proem_core::fact::Absence;
 use proem_core::limit::{GIT_TIME_MAX, SETTINGS_BYTES_MAX};
 use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{Hygiene, Secrets};
 use proem_core::source::Source;
 use proem_core::text::Places;
 use serde::Deserialize;
@@ -89,6 +90,10 @@ pub struct Config {
     pub files_allow: Setting<Vec<PathBuf>>,
     /// How long one git command may run.
     pub git_time_max: Setting<Duration>,
+    /// The least that happens to hidden characters in files, whatever a profile says.
+    pub hygiene: Setting<Hygiene>,
+    /// The least that happens to secrets in files, whatever a profile says.
+    pub secrets: Setting<Secrets>,
     /// Programs that take part in making prompts.
     pub hooks: Setting<Vec<CommandHook>>,
     /// What `proem check` may find without counting it.
@@ -106,6 +111,8 @@ struct Keys {
     env: Option<EnvKeys>,
     files: Option<FilesKeys>,
     git: Option<GitKeys>,
+    hygiene: Option<Hygiene>,
+    secrets: Option<Secrets>,
     hook: Option<Vec<HookKeys>>,
     check: Option<CheckKeys>,
 }
@@ -123,8 +130,14 @@ struct PlainKeys {
 const PLAIN: [&str; 3] = ["profile", "template", "check"];
 
 /// Settings that widen what proem may do, as they are written.
-const SECURITY: [(&str, &str); 4] =
-    [("env", "[env]"), ("files", "[files]"), ("git", "[git]"), ("hook", "[[hook]]")];
+const SECURITY: [(&str, &str); 6] = [
+    ("env", "[env]"),
+    ("files", "[files]"),
+    ("git", "[git]"),
+    ("hook", "[[hook]]"),
+    ("hygiene", "hygiene"),
+    ("secrets", "secrets"),
+];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -159,6 +172,8 @@ impl Config {
             env_allow: Setting::default(Vec::new()),
             files_allow: Setting::default(Vec::new()),
             git_time_max: Setting::default(GIT_TIME_MAX),
+            hygiene: Setting::default(Hygiene::Report),
+            secrets: Setting::default(Secrets::Report),
             hooks: Setting::default(Vec::new()),
             allow: Vec::new(),
             notes: Vec::new(),
@@ -181,6 +196,8 @@ impl Config {
             .set(keys.files.as_ref().and_then(|files| files.allow.clone()).map(absolute), &origin);
         let timeout = keys.git.as_ref().and_then(|git| git.timeout_ms).map(Duration::from_millis);
         self.git_time_max.set(timeout, &origin);
+        self.hygiene.set(keys.hygiene, &origin);
+        self.secrets.set(keys.secrets, &origin);
         let hooks = keys.hook.clone();
         let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
         self.hooks.set(hooks, &origin);

@@ -24,6 +24,7 @@ use crate::sections::{self, Builder};
 use crate::setup::Setup;
 use crate::signature::Signature;
 use crate::tools::Tools;
+use crate::treatment::Treatment;
 use crate::unused;
 use crate::workspace::Workspace;
 
@@ -159,6 +160,7 @@ fn build_here(
         is_of_workspace,
         resolver: Resolver::new(request, &host, &workspace, &config).with_profile(&profile),
         options: sections::jinja_options(&profile),
+        treatment: Treatment::of(&profile, &config),
         places: Places::new(&host, &workspace),
         skill_paths: &resources.skills,
         discovered: &mut memory.discovered,

@@ -146,6 +146,17 @@ pub enum Error {
         /// The variable.
         error: Box<PolicyError>,
     },
+    /// A file has what the profile or the user's configuration refuses.
+    Refused {
+        /// Where it is.
+        source: Option<Box<Source>>,
+        /// What was found first.
+        message: String,
+        /// How many more places there are.
+        more: usize,
+        /// The setting that refuses it.
+        key: String,
+    },
     /// A prompt over the limit.
     TooLarge(TooLarge),
     /// A file could not be written.
@@ -202,6 +213,7 @@ impl Error {
             Self::Instructions { .. }
             | Self::Template(_)
             | Self::Policy { .. }
+            | Self::Refused { .. }
             | Self::TooLarge(_)
             | Self::Write { .. } => Kind::Failed,
         }
@@ -239,6 +251,9 @@ impl Error {
             Self::Policy { error, .. } => Some(format!(
                 "put it into `[if {}]…[endif]`, give it with `--var {}=VALUE`, or set the profile's policy to `blank`",
                 error.key, error.key
+            )),
+            Self::Refused { key, .. } => Some(format!(
+                "take it out of the file (`proem check` finds all of it), or set `{key}` to less in the profile or the configuration"
             )),
             Self::TooLarge(_) => Some("leave out the largest inserted file".into()),
             Self::Write { .. } => None,
@@ -322,6 +337,14 @@ impl fmt::Display for Error {
                 )
             }
             Self::Policy { template, error } => write!(formatter, "cannot render {template}: {error}"),
+            Self::Refused { source, message, more, key } => {
+                formatter.write_str("cannot build the prompt")?;
+                if let Some(source) = source {
+                    write!(formatter, " from {source}")?;
+                }
+                write!(formatter, ": `{key}` refuses it: {message}")?;
+                if *more > 0 { write!(formatter, "; and {more} more") } else { Ok(()) }
+            }
             Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
             Self::Write { path, why } => write!(formatter, "cannot write {path}: {}", reason(why)),
         }

@@ -58,6 +58,7 @@ pub mod stats;
 pub mod stored;
 pub mod tokens;
 mod tools;
+mod treatment;
 mod turn;
 mod unused;
 mod vars;

@@ -75,6 +75,7 @@ pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<Stri
         context: Context::default(),
         options: &options,
         libraries: &libraries,
+        treatment: None,
     };
     let (rendered, _) = render::render(&job, &mut resolver)?;
     Ok(rendered.text().trim_matches('\n').to_owned())

@@ -14,6 +14,7 @@ use crate::jinja::reference::{Reference, ReferenceError};
 use crate::jinja::{self, Asset, Assets, Context, Options, Session, Stop, TemplateError, Wish};
 use crate::libraries::{self, Libraries, Missing};
 use crate::resolve::{Author, Resolver};
+use crate::treatment::{Treatment, is_of_file};
 
 /// A template on its way to text.
 pub(crate) struct Job<'j> {
@@ -24,6 +25,8 @@ pub(crate) struct Job<'j> {
     pub(crate) context: Context,
     pub(crate) options: &'j Options,
     pub(crate) libraries: &'j Libraries,
+    /// What happens to the text of assets that lie in files.
+    pub(crate) treatment: Option<Treatment>,
 }
 
 /// Checks a template and everything that it includes by name, dead branches too.
@@ -135,8 +138,11 @@ impl Loading<'_, '_> {
             None => {}
         }
         match self.job.libraries.load(reference) {
-            Ok(asset) => {
+            Ok(mut asset) => {
                 self.author = self.author.max(libraries::author(reference.library));
+                if let Some(treatment) = self.job.treatment.filter(|_| is_of_file(&asset.origin)) {
+                    treatment.treat(&mut asset.text, &asset.origin, &mut self.notes)?;
+                }
                 self.take(&name, &asset, chain)?;
                 Ok(None)
             }

@@ -15,11 +15,13 @@ use proem_core::text::clip;
 use proem_core::variable;
 
 use crate::config::Config;
+use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::git::Git;
 use crate::host::Host;
 use crate::long_date::{local_date, long_date};
 use crate::request::Request;
+use crate::treatment::Treatment;
 use crate::workspace::Workspace;
 
 /// What stands behind a fact that is cut.
@@ -46,6 +48,8 @@ pub(crate) struct Resolver<'b> {
     git: Git,
     considered: BTreeMap<(String, Author), Considered>,
     notes: Vec<Note>,
+    /// What a build cannot go on with.
+    refusal: Option<Error>,
 }
 
 impl<'b> Resolver<'b> {
@@ -65,6 +69,7 @@ impl<'b> Resolver<'b> {
             git,
             considered: BTreeMap::new(),
             notes: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -101,8 +106,33 @@ impl<'b> Resolver<'b> {
             variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
             _ => Err(self.unknown(kind)),
         };
+        let value = match value {
+            Ok(text) if kind == "git" => Ok(self.treated(key, text, None)),
+            value => value,
+        };
         let value = value.map(|text| self.cut(key, text));
         Fact { value: value.or_else(|why| self.default(key).ok_or(why)), stability, path: None }
+    }
+
+    /// What the profile makes of text that strangers wrote.
+    fn treated(&mut self, key: &str, mut text: String, path: Option<&str>) -> String {
+        let Some(profile) = self.profile else { return text };
+        let source = match path {
+            Some(path) => Source::File { path: path.to_owned(), place: None },
+            None => Source::Variable { key: key.to_owned(), path: None },
+        };
+        let mut notes = Vec::new();
+        if let Err(refusal) = Treatment::of(profile, self.config).treat(&mut text, &source, &mut notes) {
+            self.refusal.get_or_insert(refusal);
+        }
+        notes.retain(|note| !self.notes.contains(note));
+        self.notes.append(&mut notes);
+        text
+    }
+
+    /// Fails if a fact has what is refused.
+    pub(crate) fn take_refusal(&mut self) -> Result<(), Error> {
+        self.refusal.take().map_or(Ok(()), Err)
     }
 
     /// Cuts what the profile allows only so much of. Values that the request gives are taken as they are.
@@ -212,6 +242,7 @@ impl<'b> Resolver<'b> {
             Err(why) => (Outcome::of(why), Some(why.to_string())),
         };
         self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
+        let value = value.map(|text| self.treated(name, text, Some(&shown)));
         Fact { value, stability: Stability::Project, path: Some(shown) }
     }
 

@@ -49,6 +49,8 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
         ("env.allow", json!(config.env_allow.value), &config.env_allow.origin),
         ("files.allow", json!(config.files_allow.value), &config.files_allow.origin),
         ("git.timeout_ms", json!(millis), &config.git_time_max.origin),
+        ("hygiene", json!(config.hygiene.value), &config.hygiene.origin),
+        ("secrets", json!(config.secrets.value), &config.secrets.origin),
         (HOOK, config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
     ]
 }

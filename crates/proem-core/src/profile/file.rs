@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     AgentRecipe, AppendFiles, CarrierRecipe, Collection, Compaction, FilesRecipe, GivenField,
-    GuidelineRecipe, ProfileError, Reason, SlotsRecipe, Syntax, Trim,
+    GuidelineRecipe, Hygiene, ProfileError, Reason, Secrets, SlotsRecipe, Syntax, Trim,
 };
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
@@ -25,6 +25,8 @@ pub struct ProfileFile {
     pub(super) rebuild: Option<Vec<Reason>>,
     pub(super) compaction: Option<Compaction>,
     pub(super) append: Option<AppendFiles>,
+    pub(super) hygiene: Option<Hygiene>,
+    pub(super) secrets: Option<Secrets>,
     pub(super) fact_bytes_max: Option<BTreeMap<String, usize>>,
     pub(super) slots: Option<SlotsRecipe>,
     #[serde(default)]

@@ -60,6 +60,8 @@ impl Merge {
             &origin,
         );
         self.key(&mut keys.append, file.append, "append", &origin);
+        self.key(&mut keys.hygiene, file.hygiene, "hygiene", &origin);
+        self.key(&mut keys.secrets, file.secrets, "secrets", &origin);
         self.key(&mut keys.fact_bytes_max, file.fact_bytes_max, "fact_bytes_max", &origin);
         self.key(&mut keys.slots, file.slots, "slots", &origin);
         self.entries(&mut keys.places, file.places, "places", &origin);
@@ -217,6 +219,8 @@ impl Merge {
             texts: keys.texts,
             tools: tools_recipe(keys.tools, origin)?,
             append: keys.append.unwrap_or_default(),
+            hygiene: keys.hygiene.unwrap_or_default(),
+            secrets: keys.secrets.unwrap_or_default(),
             fact_bytes_max: keys.fact_bytes_max.unwrap_or_default(),
             slots: slots_recipe(keys.slots.unwrap_or_default(), origin)?,
             carriers: keys.carrier,

@@ -13,6 +13,7 @@ pub mod rules;
 mod show;
 mod slots;
 mod tools;
+mod treatment;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -35,6 +36,7 @@ pub use merge::{Layer, resolve};
 pub use rules::{AgentRecipe, KnownBy, RulesRecipe};
 pub use slots::SlotsRecipe;
 pub use tools::{GuidelineRecipe, ToolsRecipe};
+pub use treatment::{Hygiene, Secrets};
 
 /// A recipe with everything decided.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +65,10 @@ pub struct Profile {
     pub fact_bytes_max: BTreeMap<String, usize>,
     /// Which of the files for `append` are taken.
     pub append: AppendFiles,
+    /// What happens to hidden characters in files.
+    pub hygiene: Hygiene,
+    /// What happens to secrets in files.
+    pub secrets: Secrets,
     /// What templates of the syntax `slots` may name.
     pub slots: SlotsRecipe,
     /// How the texts of carriers are put together.

@@ -23,6 +23,8 @@ impl Profile {
         page.line("rebuild", "rebuild", &self.rebuild);
         page.line("compaction", "compaction", &self.compaction);
         page.line("append", "append", &self.append);
+        page.line("hygiene", "hygiene", &self.hygiene);
+        page.line("secrets", "secrets", &self.secrets);
         if !self.fact_bytes_max.is_empty() {
             page.line("fact_bytes_max", "fact_bytes_max", &self.fact_bytes_max);
         }

@@ -37,8 +37,11 @@ use crate::preview::breaks;
 use crate::request::{OneOrMany, Request};
 use crate::stats::stats;
 use crate::tokens::Tokenizer;
+use crate::treatment::is_of_treatment;
 use crate::workspace::Workspace;
-use texts::{Read, SECRETS};
+use texts::Read;
+
+pub(crate) use texts::{SECRETS, odd_characters, secrets};
 
 const FILE: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
@@ -136,7 +139,9 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
 
     // What is said better below; and absences that are ordinary, which is what conditions are for.
     let is_repeated = |note: &&Note| {
-        note.code == Code::VolatileInPrefix || (note.code == Code::Absent && note.severity == Severity::Info)
+        note.code == Code::VolatileInPrefix
+            || is_of_treatment(note.code)
+            || (note.code == Code::Absent && note.severity == Severity::Info)
     };
     let mut notes: Vec<Note> =
         build.frozen.notes().iter().filter(|note| !is_repeated(note)).cloned().collect();

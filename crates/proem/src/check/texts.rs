@@ -19,7 +19,7 @@ const DISGUISED_CHARACTERS_MAX: usize = 16;
 const DECODED_CHARACTERS_MAX: usize = 200;
 
 /// Looks for secrets in every text of a check.
-pub(super) static SECRETS: LazyLock<Scanner> = LazyLock::new(Scanner::new);
+pub(crate) static SECRETS: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
 /// A text, and where it comes from.
 #[derive(Debug, Clone)]
@@ -29,6 +29,27 @@ pub(super) struct Read<'t> {
     pub(super) source: Source,
     /// Whether it is a whole file, so that bytes of the text are bytes of the file.
     pub(super) is_file: bool,
+}
+
+/// The odd characters of a text, as findings.
+pub(crate) fn odd_characters(text: &str, source: &Source) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if !is_plain(text) {
+        Read { text, source: source.clone(), is_file: false }.characters(&mut notes);
+    }
+    notes
+}
+
+/// What looks like a secret in a text, as findings.
+pub(crate) fn secrets(text: &str, source: &Source) -> Vec<Note> {
+    let mut notes = Vec::new();
+    Read { text, source: source.clone(), is_file: false }.secrets(&mut notes);
+    notes
+}
+
+/// Nearly every file is plain: one pass says so.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'))
 }
 
 impl Read<'_> {
@@ -43,9 +64,7 @@ impl Read<'_> {
     /// Everything that is wrong with it.
     pub(super) fn lints(&self) -> Vec<Note> {
         let mut notes = Vec::new();
-        // Nearly every file is plain: one pass says so.
-        let is_plain = self.text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'));
-        if !is_plain {
+        if !is_plain(self.text) {
             self.characters(&mut notes);
             self.headings(&mut notes);
             self.line_endings(&mut notes);

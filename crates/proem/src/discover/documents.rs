@@ -31,17 +31,28 @@ pub(crate) struct Document {
     outside: Option<Box<Note>>,
 }
 
-/// Finds instruction files. Without the project only the user's own are looked for.
+/// What is to be found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Without the project only the user's own files are looked for.
+    pub(crate) has_project: bool,
+    /// Whether a file with a NUL is none.
+    pub(crate) refuses_nul: bool,
+}
+
+/// Finds instruction files.
 pub(crate) fn find(
     recipe: &DocumentsRecipe,
     places: &Places,
     policy: &ReadPolicy,
-    has_project: bool,
+    wanted: Wanted,
 ) -> (Vec<Document>, Trail) {
+    let Wanted { has_project, refuses_nul } = wanted;
     let mut search = Search {
         recipe,
         places,
         policy,
+        refuses_nul,
         documents: Vec::new(),
         bytes: 0,
         taken: Vec::new(),
@@ -79,6 +90,7 @@ struct Search<'s> {
     recipe: &'s DocumentsRecipe,
     places: &'s Places,
     policy: &'s ReadPolicy,
+    refuses_nul: bool,
     documents: Vec<Document>,
     bytes: usize,
     /// The names that were found.
@@ -185,6 +197,9 @@ impl Search<'_> {
         let identity = found.identity;
         let size = usize::try_from(found.size).unwrap_or(usize::MAX);
         let mut text = found.into_head()?;
+        if let Some(offset) = memchr::memchr(0, text.as_bytes()).filter(|_| self.refuses_nul) {
+            return Err(Absence::HasNul(offset));
+        }
         if let Some(Trim::Javascript) = self.recipe.trim {
             text = text.trim_matches(text::is_javascript_space).to_owned();
         }

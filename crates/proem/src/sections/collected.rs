@@ -24,7 +24,7 @@ impl Builder<'_> {
         what: &Collection,
         recipe: &SectionRecipe,
     ) -> Result<(Option<Rendered>, Source), Error> {
-        let Collected { binding, more, source, notes, considered } = match what {
+        let Collected { mut binding, mut more, source, notes, considered } = match what {
             Collection::Documents(documents) => self.documents(documents, &recipe.id)?,
             Collection::Skills(skills) => self.skills(skills, &recipe.id),
             Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
@@ -33,6 +33,9 @@ impl Builder<'_> {
         };
         self.notes.extend(notes);
         self.considered.extend(considered);
+        for (_, binding) in binding.iter_mut().chain(&mut more) {
+            self.treatment.binding(binding, &mut self.notes)?;
+        }
         // A format that is not there is found also while there is nothing to put into words.
         let (name, asset, author) = self.format(recipe)?;
         let Some((variable, binding)) = binding else { return Ok((None, source)) };
@@ -50,10 +53,13 @@ impl Builder<'_> {
         let is_in_message = recipe.unless_first_user_starts.as_deref().is_some_and(|start| {
             self.sources.request.first_user_words().is_some_and(|text| text.starts_with(start))
         });
-        let has_project = self.has_project() && !is_in_message;
+        let wanted = documents::Wanted {
+            has_project: self.has_project() && !is_in_message,
+            refuses_nul: self.treatment.refuses_nul(),
+        };
         let known = self.discovered.documents.entry(section.to_owned());
         let (documents, trail) =
-            known.or_insert_with(|| documents::find(recipe, &self.places, &policy, has_project));
+            known.or_insert_with(|| documents::find(recipe, &self.places, &policy, wanted));
         if recipe.unreadable == Unreadable::Error
             && let Some((path, why)) = trail.unread.first()
         {
@@ -124,7 +130,8 @@ impl Builder<'_> {
         for (key, entry) in self.catalog.all() {
             let (author, libraries) = (entry.author, self.sources.libraries);
             let (name, asset, context) = (entry.name(key), wording(key, entry), Context::default());
-            render::check(&Job { name, asset, author, context, options: &self.options, libraries })?;
+            let (options, treatment) = (&self.options, None);
+            render::check(&Job { name, asset, author, context, options, libraries, treatment })?;
         }
         Ok(())
     }

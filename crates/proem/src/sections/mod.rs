@@ -29,6 +29,7 @@ use crate::jinja::{Asset, Context, Options};
 use crate::render::{self, Job};
 use crate::resolve::{Author, Resolver};
 use crate::tools::Tools;
+use crate::treatment::{Treatment, is_of_file};
 use crate::workspace::Workspace;
 
 pub(crate) fn jinja_options(profile: &Profile) -> Options {
@@ -47,6 +48,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) resolver: Resolver<'b>,
     pub(crate) options: Options,
     pub(crate) tools: Tools,
+    pub(crate) treatment: Treatment,
     pub(crate) places: Places,
     pub(crate) skill_paths: &'b [PathBuf],
     pub(crate) discovered: &'b mut Discovered,
@@ -65,6 +67,7 @@ impl Builder<'_> {
         let is_wanted = |recipe: &&SectionRecipe| parts == Parts::All || recipe.part != Part::Prefix;
         let wanted = profile.sections.iter().filter(is_wanted);
         let sections = wanted.map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
+        self.resolver.take_refusal()?;
         let mut draft = draft::assemble(profile, sections)?;
         draft.notes.append(&mut self.resolver.take_notes());
         draft.notes.append(&mut self.notes);
@@ -85,11 +88,14 @@ impl Builder<'_> {
             _ if !is_wanted => (None, Source::Request { field: "tools".to_owned(), place: None }),
             Content::Template(template) => {
                 let mut text = self.template_text(recipe, template)?;
+                if is_of_file(&text.origin) {
+                    self.treatment.treat(&mut text.content, &text.origin, &mut self.notes)?;
+                }
                 text.stability = recipe.stability.unwrap_or(text.stability);
                 let origin = text.origin.clone();
                 (Some(self.render(text, recipe.carrier)?), origin)
             }
-            Content::Given(field) => self.given(*field, recipe),
+            Content::Given(field) => self.given(*field, recipe)?,
             Content::Collected(collection) => self.collected(collection, recipe)?,
         };
         if let Some(lints) = self.lints.as_deref_mut()
@@ -169,7 +175,8 @@ impl Builder<'_> {
         context: Context,
     ) -> Result<Rendered, Error> {
         let (author, libraries) = (self.author(author), self.sources.libraries);
-        let job = Job { name, asset, author, context, options: &self.options, libraries };
+        let (options, treatment) = (&self.options, Some(self.treatment));
+        let job = Job { name, asset, author, context, options, libraries, treatment };
         let (rendered, notes) = render::render(&job, &mut self.resolver)?;
         self.notes.extend(notes);
         Ok(rendered)

@@ -128,7 +128,11 @@ impl Builder<'_> {
     }
 
     /// Text that the request gives for a section of its own; where it says nothing, what files say.
-    pub(super) fn given(&mut self, field: GivenField, recipe: &SectionRecipe) -> (Option<Rendered>, Source) {
+    pub(super) fn given(
+        &mut self,
+        field: GivenField,
+        recipe: &SectionRecipe,
+    ) -> Result<(Option<Rendered>, Source), Error> {
         let stability = recipe.stability.unwrap_or(Stability::Session);
         let source = Source::Request { field: field.word().to_owned(), place: None };
         let mut rendered = Rendered::new();
@@ -138,15 +142,18 @@ impl Builder<'_> {
             (GivenField::Append, None) => return self.append_files(recipe),
         };
         rendered.push(&text, source.clone(), None, stability);
-        (Some(rendered).filter(|rendered| !rendered.is_empty()), source)
+        Ok((Some(rendered).filter(|rendered| !rendered.is_empty()), source))
     }
 
-    fn append_files(&mut self, recipe: &SectionRecipe) -> (Option<Rendered>, Source) {
+    fn append_files(&mut self, recipe: &SectionRecipe) -> Result<(Option<Rendered>, Source), Error> {
         let take = match self.sources.profile.append {
             AppendFiles::First => Take::First,
             AppendFiles::Both => Take::All,
         };
-        let files = self.files(recipe, take);
+        let mut files = self.files(recipe, take);
+        for file in &mut files {
+            self.treatment.treat(&mut file.text, &discover::file(&file.path), &mut self.notes)?;
+        }
         let key = format!("section.{}.files", recipe.id);
         let words = Source::Profile { profile: self.sources.profile.name.clone(), key };
         let mut rendered = Rendered::new();
@@ -163,7 +170,7 @@ impl Builder<'_> {
         if files.len() > 1 {
             source = words;
         }
-        (Some(rendered).filter(|rendered| !rendered.is_empty()), source)
+        Ok((Some(rendered).filter(|rendered| !rendered.is_empty()), source))
     }
 }
 

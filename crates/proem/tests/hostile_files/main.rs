@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a site that cannot be laid out must stop the test")]
 
+mod characters;
 mod depths;
 mod instructions;
 mod moving;

@@ -1,0 +1,191 @@
+//! What a reader does not see, in every kind of file that a prompt takes text from: rows C1 to C6.
+
+use proem::{Caller, Error};
+use proem_core::note::Code;
+use serde_json::{Value, json};
+
+use crate::site::{Site, count, for_each};
+
+struct Case {
+    row: &'static str,
+    text: &'static str,
+    /// What `neutralise` makes of it.
+    treated: &'static str,
+    code: Code,
+}
+
+const CASES: [Case; 12] = [
+    Case { row: "C1 tags", text: "a\u{E0068}\u{E0069}b", treated: "ab", code: Code::HiddenText },
+    Case { row: "C2 override", text: "a\u{202E}b", treated: "a<U+202E>b", code: Code::BidiControl },
+    Case {
+        row: "C2 isolate",
+        text: "a\u{2066}b\u{2069}",
+        treated: "a<U+2066>b<U+2069>",
+        code: Code::BidiControl,
+    },
+    Case { row: "C3 zero width", text: "a\u{200B}b", treated: "ab", code: Code::HiddenText },
+    Case { row: "C3 joiner between letters", text: "a\u{200D}b", treated: "ab", code: Code::HiddenText },
+    Case { row: "C3 soft hyphen", text: "a\u{AD}b", treated: "ab", code: Code::HiddenText },
+    Case { row: "C3 filler", text: "a\u{3164}b", treated: "ab", code: Code::HiddenText },
+    Case { row: "C3 mark in the middle", text: "a\u{FEFF}b", treated: "ab", code: Code::HiddenText },
+    Case {
+        row: "C4 selectors",
+        text: "a\u{FE00}\u{FE01}\u{FE02}\u{FE03}b",
+        treated: "ab",
+        code: Code::HiddenText,
+    },
+    Case { row: "C6 escape", text: "a\u{1B}[2Jb", treated: "a<U+001B>[2Jb", code: Code::ControlCharacter },
+    Case { row: "C6 C1", text: "a\u{9B}2Jb", treated: "a<U+009B>2Jb", code: Code::ControlCharacter },
+    Case { row: "C6 lone return", text: "a\rb", treated: "a<U+000D>b", code: Code::ControlCharacter },
+];
+
+/// Text that needs what is odd elsewhere.
+const NEEDED: [(&str, &str); 5] = [
+    ("family", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"),
+    ("flag by tags", "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}"),
+    ("heart", "\u{2764}\u{FE0F}"),
+    ("Persian", "\u{645}\u{6CC}\u{200C}\u{62E}\u{648}\u{627}\u{647}\u{645}"),
+    ("Hindi", "\u{915}\u{94D}\u{200D}\u{937}"),
+];
+
+/// The places from which `default` takes text of strangers.
+const PLACES: [&str; 4] =
+    ["work/AGENTS.md", "work/sub/AGENTS.md", "work/sub/.proem/SYSTEM.md", "work/sub/notes.md"];
+
+/// A site with `text` at a place, and a request whose prompt has it.
+fn laid_out(place: &str, text: &str) -> (Site, Value) {
+    let site = Site::bare();
+    site.write(place, format!("first\n{text}\nlast\n"));
+    let more = match place {
+        "work/sub/notes.md" => json!({"profile": "default", "template": "[file:notes.md]"}),
+        _ => json!({"profile": "default"}),
+    };
+    (site, more)
+}
+
+fn prompt(site: &Site, more: &Value) -> String {
+    site.build_with(Caller::User, more.clone()).system().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_hidden_is_made_harmless_by_default_and_noted() {
+    let all: Vec<(&Case, &str)> = CASES.iter().flat_map(|case| PLACES.map(|place| (case, place))).collect();
+    for_each(
+        &all,
+        |(case, place)| format!("{} in {place}", case.row),
+        |(case, place)| {
+            let (site, more) = laid_out(place, case.text);
+            let build = site.build_with(Caller::User, more.clone());
+            let text = build.system().unwrap();
+            assert!(text.contains(&format!("first\n{}\nlast", case.treated)), "{text:?}");
+            assert_eq!(count(&build, case.code), 1, "{:#?}", build.frozen.notes());
+            let note = build.frozen.notes().iter().find(|note| note.code == case.code).unwrap();
+            let shown = note.source.as_ref().unwrap().to_string();
+            assert!(shown.contains(place.rsplit('/').next().unwrap()) && shown.contains(":2"), "{shown}");
+            // What was treated once has nothing left to treat.
+            let (again, more) = laid_out(place, case.treated);
+            let again = again.build_with(Caller::User, more);
+            assert_eq!(count(&again, case.code), 0);
+        },
+    );
+}
+
+/// The control: without the policy the bytes are in the prompt.
+#[test]
+fn the_seeds_keep_every_byte_and_note_it() {
+    for_each(
+        &CASES,
+        |case| case.row.to_owned(),
+        |case| {
+            let site = Site::bare();
+            site.write("work/AGENTS.md", format!("first\n{}\nlast\n", case.text));
+            let build = site.build();
+            assert!(build.system().unwrap().contains(&format!("first\n{}\nlast", case.text)));
+            assert_eq!(count(&build, case.code), 1, "{:#?}", build.frozen.notes());
+        },
+    );
+}
+
+#[test]
+fn what_scripts_and_pictures_need_stays() {
+    for_each(
+        &NEEDED,
+        |(name, _)| (*name).to_owned(),
+        |(_, text)| {
+            let (site, more) = laid_out("work/AGENTS.md", text);
+            let build = site.build_with(Caller::User, more);
+            assert!(build.system().unwrap().contains(&format!("first\n{text}\nlast")));
+            assert_eq!(count(&build, Code::HiddenText), 0, "{:#?}", build.frozen.notes());
+        },
+    );
+}
+
+/// C5: a mark at the very beginning says nothing; a NUL makes a file no text.
+#[test]
+fn marks_at_the_beginning_go_and_files_with_a_nul_are_absent() {
+    let site = Site::bare();
+    site.write("work/AGENTS.md", "\u{FEFF}first\n");
+    site.write("work/sub/AGENTS.md", "a\0b\n");
+    let build = site.build_with(Caller::User, json!({"profile": "default"}));
+    let text = build.system().unwrap();
+    assert!(text.contains("first\n") && !text.contains('\u{FEFF}') && !text.contains("a\0b"));
+    assert_eq!(count(&build, Code::NotUtf8), 1, "{:#?}", build.frozen.notes());
+    let verbatim = site.build();
+    assert!(verbatim.system().unwrap().contains("a\0b"), "control: the seed takes it");
+}
+
+/// The user's configuration is the least, whatever a profile says; a workspace's says nothing.
+#[test]
+fn the_user_may_be_stricter_than_a_profile() {
+    for case in &CASES {
+        let site = Site::bare();
+        site.write("work/AGENTS.md", format!("first\n{}\nlast\n", case.text));
+        site.write("work/sub/.proem/proem.toml", "hygiene = \"refuse\"\n");
+        assert!(prompt(&site, &json!({})).contains(case.text), "a workspace does not set it");
+
+        site.write("config/proem.toml", "hygiene = \"neutralise\"\n");
+        assert!(
+            prompt(&site, &json!({})).contains(&format!("first\n{}\nlast", case.treated)),
+            "{}",
+            case.row
+        );
+
+        site.write("config/proem.toml", "hygiene = \"refuse\"\n");
+        let refused = proem::build(&site.request(Caller::User, json!({})), Caller::User).unwrap_err();
+        assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+        assert!(refused.to_string().contains("AGENTS.md:2"), "{refused}");
+    }
+}
+
+#[test]
+fn secrets_in_files_are_noted_masked_or_refused() {
+    const SECRET: &str = "ghp_x7Kd93mQpL2vRt8WzYb4NcHf6JsAe1GuTo5X";
+    let site = Site::bare();
+    site.write("work/AGENTS.md", format!("Use {SECRET} for releases.\n"));
+    site.write("work/sub/notes.md", format!("Or {SECRET}.\n"));
+    let build = || site.build_with(Caller::User, json!({"profile": "default", "append": "x"}));
+    let kept = build();
+    assert!(kept.system().unwrap().contains(SECRET), "control: reported, not changed");
+    assert_eq!(count(&kept, Code::LooksSecret), 1);
+    let notes = format!("{:?}", kept.frozen.notes());
+    assert!(!notes.contains(SECRET) && notes.contains("ghp_…"), "{notes}");
+
+    site.write("config/proem.toml", "secrets = \"redact\"\n");
+    let masked = build();
+    assert!(!masked.system().unwrap().contains(SECRET));
+    assert_eq!(masked.system(), build().system(), "always in the same way");
+    let of_fact = prompt(&site, &json!({"profile": "default", "template": "[file:notes.md]"}));
+    assert!(of_fact.contains("Or ghp_…") && !of_fact.contains(SECRET), "{of_fact}");
+
+    site.write("config/proem.toml", "secrets = \"refuse\"\n");
+    for more in [
+        json!({"profile": "default"}),
+        json!({"profile": "default", "project": false, "template": "[file:notes.md]"}),
+    ] {
+        let refused = proem::build(&site.request(Caller::User, more), Caller::User).unwrap_err();
+        assert!(
+            matches!(refused, Error::Refused { .. }) && !refused.to_string().contains(SECRET),
+            "{refused}"
+        );
+    }
+}
