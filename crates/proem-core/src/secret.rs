@@ -141,8 +141,10 @@ impl Scanner {
         if !has_long_run(text) {
             return found;
         }
-        for (shape, finder) in SHAPES.iter().zip(&self.shapes) {
-            shaped(text, shape, finder, &mut found);
+        for run in long_runs(text.as_bytes()) {
+            for (shape, finder) in SHAPES.iter().zip(&self.shapes) {
+                shaped(text, &run, (shape, finder), &mut found);
+            }
         }
         private_keys(self, text, &mut found);
         web_tokens(self, text, &mut found);
@@ -205,9 +207,40 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-fn shaped(text: &str, shape: &Shape, finder: &Finder<'_>, found: &mut Vec<Secret>) {
+/// Fewest bytes of a token that is known by how it begins.
+const TOKEN_BYTES_MIN: usize = {
+    let (mut least, mut index) = (usize::MAX, 0);
+    while index < SHAPES.len() {
+        let bytes = SHAPES[index].begins.len() + SHAPES[index].least;
+        least = if bytes < least { bytes } else { least };
+        index += 1;
+    }
+    least
+};
+
+/// The runs of bytes that can be such a token. Text has few of them, and to look through each for every beginning takes
+/// less than to look through the text for one.
+fn long_runs(bytes: &[u8]) -> Vec<Range<usize>> {
+    let is_of_run = |byte: &&u8| is_token_byte(**byte) || **byte == b'.';
+    let (mut found, mut at) = (Vec::new(), TOKEN_BYTES_MIN - 1);
+    // A run that is long enough cannot lie between two places that are as far apart as this.
+    while let Some((before, behind)) = bytes.split_at_checked(at).filter(|(_, behind)| !behind.is_empty()) {
+        let more = behind.iter().take_while(is_of_run).count();
+        if more > 0 {
+            let start = at - before.iter().rev().take_while(is_of_run).count();
+            if at + more - start >= TOKEN_BYTES_MIN {
+                found.push(start..at + more);
+            }
+        }
+        at += more + TOKEN_BYTES_MIN;
+    }
+    found
+}
+
+/// Tokens of one shape in a run.
+fn shaped(text: &str, run: &Range<usize>, (shape, finder): (&Shape, &Finder<'_>), found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
-    for start in finder.find_iter(bytes) {
+    for start in finder.find_iter(&bytes[run.clone()]).map(|start| run.start + start) {
         if start > 0 && is_token_byte(bytes[start - 1]) {
             continue;
         }
