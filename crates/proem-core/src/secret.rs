@@ -148,7 +148,9 @@ impl Scanner {
             }
         }
         private_keys(self, text, &mut found);
-        runs.iter().for_each(|run| web_tokens(self, text, run, &mut found));
+        for run in &runs {
+            web_tokens(self, text, run, &mut found);
+        }
         addresses(self, text, &mut found);
         hooks(self, text, &mut found);
         bearers(self, text, &mut found);
