@@ -20,6 +20,9 @@ def measure(setting):
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         candidates = gather(setting, folder, stack)
+        # What is kept in memory is measured there: every conversation is asked for before.
+        for candidate in candidates:
+            drive(candidate, folder, 1)
         samples = [[] for _ in candidates]
         for _ in range(setting.turns):
             for candidate, found in zip(candidates, samples):

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::mem;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,24 +53,45 @@ fn shuffled(count: usize) -> impl FnMut() -> usize {
 
 fn sqlite(options: &Options, prompts: &Prompts, place: &StoreFile, count: usize) {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place.path).expect("it can be opened"));
-    from_memory(options, prompts, &store, count);
+    from_memory(options, prompts, place, (&store, count));
     from_disk(prompts, &store, count);
 }
 
 /// A thousand conversations in no order, all of them used before. The floor looks shared texts up in a map.
-fn from_memory(options: &Options, prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
+fn from_memory(
+    options: &Options,
+    prompts: &Prompts,
+    place: &StoreFile,
+    (store, count): (&Arc<dyn Store>, usize),
+) {
+    // Never closed: that would give up the locks that the store's connections have on it.
+    let index = mem::ManuallyDrop::new(
+        File::open(format!("{}-shm", place.path.display())).expect("the store has a log"),
+    );
     let conversations = Conversations::new(Arc::clone(store), Engine::new());
     let known: HashMap<String, Arc<str>> =
         (0..count.min(100_000)).map(|number| (id(number), prompts.text(number).into())).collect();
     let names: Vec<String> = (0..HOT).map(id).collect();
     let current = |name: &String| conversations.current(name).expect("it can be read").expect("it is there");
-    names.iter().for_each(|name| drop(current(name)));
+    for name in &names {
+        drop(current(name));
+    }
     let (mut a, mut b) = (shuffled(HOT), shuffled(HOT));
     Race::new("P12", format!("{}, from memory", people(count)))
         .grows("get from memory", count)
         .enter("floor", || known.get(&names[a()]).map(Arc::clone))
+        .enter("asking whether anybody wrote", || ask(place, &index))
         .enter("proem", || current(&names[b()]))
         .run_short(options);
+}
+
+/// The least that tells whether another process has written: what the store's file looks like, and the head of its log's
+/// index.
+fn ask(place: &StoreFile, index: &File) -> u64 {
+    let mut head = [0; 96];
+    index.read_exact_at(&mut head, 0).expect("it can be read");
+    let file = rustix::fs::stat(&place.path).expect("it is there");
+    u64::from(head[0]) + file.st_ino
 }
 
 /// Conversations in no order, each asked for once. The floor reads 16 KB from a file.

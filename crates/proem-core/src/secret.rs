@@ -141,11 +141,16 @@ impl Scanner {
         if !has_long_run(text) {
             return found;
         }
-        for (shape, finder) in SHAPES.iter().zip(&self.shapes) {
-            shaped(text, shape, finder, &mut found);
+        let runs = long_runs(text.as_bytes());
+        for run in &runs {
+            for (shape, finder) in SHAPES.iter().zip(&self.shapes) {
+                shaped(text, run, (shape, finder), &mut found);
+            }
         }
         private_keys(self, text, &mut found);
-        web_tokens(self, text, &mut found);
+        for run in &runs {
+            web_tokens(self, text, run, &mut found);
+        }
         addresses(self, text, &mut found);
         hooks(self, text, &mut found);
         bearers(self, text, &mut found);
@@ -205,9 +210,55 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-fn shaped(text: &str, shape: &Shape, finder: &Finder<'_>, found: &mut Vec<Secret>) {
+/// Fewest bytes of a token that is known by how it begins.
+const TOKEN_BYTES_MIN: usize = {
+    let (mut least, mut index) = (usize::MAX, 0);
+    while index < SHAPES.len() {
+        let bytes = SHAPES[index].begins.len() + SHAPES[index].least;
+        least = if bytes < least { bytes } else { least };
+        index += 1;
+    }
+    least
+};
+
+/// The runs of bytes that can be such a token. Text has few of them, and to look through each for every beginning takes
+/// less than to look through the text for one.
+fn long_runs(bytes: &[u8]) -> Vec<Range<usize>> {
+    // A run that is long enough has a whole block in it, wherever it begins.
+    const BLOCK: usize = TOKEN_BYTES_MIN.div_ceil(2).next_power_of_two() / 2;
+    const STRIDE: usize = 8 * BLOCK;
+    let is_of_run = |byte: &&u8| is_run_byte(**byte);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (index, stride) in bytes.chunks(STRIDE).enumerate() {
+        let mut flags = [false; STRIDE];
+        // Without a branch for each byte, so that they are compared together.
+        flags.iter_mut().zip(stride).for_each(|(flag, byte)| *flag = is_run_byte(*byte));
+        let (blocks, _) = flags.as_chunks::<BLOCK>();
+        for block in blocks.iter().enumerate().filter(|(_, block)| **block == [true; BLOCK]).map(|(at, _)| at)
+        {
+            let at = index * STRIDE + block * BLOCK;
+            if found.last().is_some_and(|last| at < last.end) {
+                continue;
+            }
+            let (before, behind) = bytes.split_at(at);
+            let start = at - before.iter().rev().take_while(is_of_run).count();
+            let end = at + behind.iter().take_while(is_of_run).count();
+            if end - start >= TOKEN_BYTES_MIN {
+                found.push(start..end);
+            }
+        }
+    }
+    found
+}
+
+const fn is_run_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// Tokens of one shape in a run.
+fn shaped(text: &str, run: &Range<usize>, (shape, finder): (&Shape, &Finder<'_>), found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
-    for start in finder.find_iter(bytes) {
+    for start in finder.find_iter(&bytes[run.clone()]).map(|start| run.start + start) {
         if start > 0 && is_token_byte(bytes[start - 1]) {
             continue;
         }
@@ -263,9 +314,9 @@ const fn is_base64(byte: u8) -> bool {
 const EXAMPLE_SIGNATURE: &str = "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";
 
 /// Three parts in base64, the first two of which begin as JSON does.
-fn web_tokens(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
+fn web_tokens(scanner: &Scanner, text: &str, run: &Range<usize>, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
-    for start in scanner.web_token.find_iter(bytes) {
+    for start in scanner.web_token.find_iter(&bytes[run.clone()]).map(|start| run.start + start) {
         if start > 0 && (is_token_byte(bytes[start - 1]) || bytes[start - 1] == b'.') {
             continue;
         }
@@ -566,6 +617,21 @@ mod tests {
     fn token(begins: &str, length: usize) -> String {
         const LETTERS: &str = "k7Qw2ZpR9sT4vB6nM1xC8dF3gH5jL0yU";
         begins.chars().chain(LETTERS.chars().cycle()).take(begins.len() + length).collect()
+    }
+
+    #[test]
+    fn runs_are_found_wherever_they_begin() {
+        for skipped in 0..200 {
+            for length in 0..60 {
+                let text = [" ".repeat(skipped), "a-_.Z9".repeat(10)[..length].into(), "é x".into()].concat();
+                let expected = (length >= TOKEN_BYTES_MIN).then_some(skipped..skipped + length);
+                assert_eq!(long_runs(text.as_bytes()), Vec::from_iter(expected), "{skipped} {length}");
+            }
+        }
+        let two = ["b".repeat(20), "c".repeat(99)].join(" ");
+        assert_eq!(long_runs(two.as_bytes()), [0..20, 21..120]);
+        let is_of_run = |shape: &Shape| shape.begins.bytes().all(is_run_byte);
+        assert!(SHAPES.iter().all(is_of_run), "a token lies in one run");
     }
 
     #[test]

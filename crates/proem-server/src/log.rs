@@ -24,11 +24,29 @@ pub(crate) fn line(level: &str, fields: &[(&str, &str)]) {
 pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micros: u64) {
     let path = path(target);
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
-    let path = if path.bytes().all(is_plain) { format!("\"{path}\"") } else { Value::from(path).to_string() };
-    gather(&format!(
-        "{{\"level\":\"info\",\"method\":\"{method}\",\"micros\":\"{micros}\",\"path\":{path},\
-         \"request\":\"{id}\",\"status\":\"{status}\"}}\n"
-    ));
+    let is_plain = path.bytes().all(is_plain);
+    let escaped = if is_plain { String::new() } else { Value::from(path.as_ref()).to_string() };
+    let (quote, path) = if is_plain { ("\"", path.as_ref()) } else { ("", escaped.as_str()) };
+    let (micros, status) = (micros.to_string(), status.to_string());
+    // Joined, not formatted: that takes a third of the time.
+    gather(
+        &[
+            "{\"level\":\"info\",\"method\":\"",
+            method.as_str(),
+            "\",\"micros\":\"",
+            micros.as_str(),
+            "\",\"path\":",
+            quote,
+            path,
+            quote,
+            ",\"request\":\"",
+            id,
+            "\",\"status\":\"",
+            status.as_str(),
+            "\"}\n",
+        ]
+        .concat(),
+    );
 }
 
 /// How long the line of an answered request may wait for others. A system call for each of them, one thread at a time,

@@ -70,9 +70,9 @@ impl Kept {
         Ok(Self { head: epoch.head, frozen, request, bytes, answer: OnceLock::new() })
     }
 
-    /// What it takes in memory, about.
-    fn bytes(&self) -> usize {
-        self.bytes + self.answer.get().map_or(0, |answer| answer.len())
+    /// What it takes in memory, about; without an answer that it shares with another one.
+    fn bytes(&self, is_shared: bool) -> usize {
+        self.bytes + self.answer.get().filter(|_| !is_shared).map_or(0, |answer| answer.len())
     }
 
     /// The fingerprint of what is sent.
@@ -121,9 +121,14 @@ impl Conversations {
         if let Some(known) = kept.answer.get() {
             return Arc::clone(known);
         }
-        let answer = Arc::clone(kept.answer.get_or_init(|| make(kept).into()));
-        self.recent.has_grown(kept);
-        answer
+        let mut is_shared = false;
+        let answer = kept.answer.get_or_init(|| {
+            let (answer, is_known) = self.recent.shared(&kept.head.digest, make(kept));
+            is_shared = is_known;
+            answer
+        });
+        self.recent.has_grown(kept, is_shared);
+        Arc::clone(answer)
     }
 
     /// One epoch of a conversation.

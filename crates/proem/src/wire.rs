@@ -11,7 +11,7 @@ use proem_core::note::Note;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -53,7 +53,8 @@ pub struct BuildShape<'b> {
     /// The sections, in order.
     pub sections: Vec<SectionShape<'b>>,
     /// Where every byte comes from: without gap or overlap, carrier by carrier.
-    pub spans: Vec<SpanShape<'b>>,
+    #[schemars(with = "Vec<SpanShape<'b>>")]
+    pub spans: Spans<'b>,
     /// What a reader should know.
     pub notes: Vec<NoteShape<'b>>,
     /// The files that were looked at.
@@ -68,6 +69,29 @@ pub struct BuildShape<'b> {
     /// Tokens and money, when they are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<&'b Stats>,
+}
+
+/// The spans of a prompt. Each is put into its shape when it is written: all of them at once take more memory than the
+/// text that they become.
+#[derive(Debug, Clone, Copy)]
+pub struct Spans<'b> {
+    body: &'b Body,
+}
+
+impl<'b> Spans<'b> {
+    /// The spans, in order.
+    pub fn iter(&self) -> impl Iterator<Item = SpanShape<'b>> + use<'b> {
+        let body = self.body;
+        let of_carrier =
+            move |carrier: Carrier| body.spans(carrier).iter().map(move |found| span(carrier, found));
+        Carrier::ALL.into_iter().flat_map(of_carrier)
+    }
+}
+
+impl Serialize for Spans<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
 }
 
 /// The digests of the prefix, of the tools, and of both, in hexadecimal.
@@ -331,7 +355,7 @@ impl<'b> BuildShape<'b> {
             fingerprint: fingerprint(&build.fingerprint),
             signature: &build.signature,
             sections: section_shapes(whole),
-            spans: span_shapes(whole),
+            spans: Spans { body: whole },
             notes: frozen.notes().iter().map(NoteShape::of).collect(),
             considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
             payload: None,
@@ -423,8 +447,7 @@ fn section(placed: &Placed) -> SectionShape<'_> {
 /// Where every byte of a prompt comes from: without gap or overlap, carrier by carrier.
 #[must_use]
 pub fn span_shapes(body: &Body) -> Vec<SpanShape<'_>> {
-    let of_carrier = |carrier: Carrier| body.spans(carrier).iter().map(move |found| span(carrier, found));
-    Carrier::ALL.into_iter().flat_map(of_carrier).collect()
+    Spans { body }.iter().collect()
 }
 
 fn span(carrier: Carrier, span: &Span) -> SpanShape<'_> {

@@ -59,8 +59,13 @@ const fn must_be_escaped(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
+fn write_bytes(out: &mut Vec<u8>, mut bytes: &[u8]) {
+    // What lies between is written as a whole: of most strides, one byte is the end of a line.
+    while let Some(at) = bytes.iter().position(|byte| must_be_escaped(*byte)) {
+        let (plain, rest) = bytes.split_at(at);
+        out.extend_from_slice(plain);
+        let Some((byte, rest)) = rest.split_first() else { return };
+        bytes = rest;
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -73,6 +78,7 @@ fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
             byte => out.push(*byte),
         }
     }
+    out.extend_from_slice(bytes);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Epochs that were used lately. A frozen epoch cannot go stale; only which one is current can. That is asked of
 //! the store, or known from the store's generation: what was current in one is current for as long as it lasts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -24,6 +24,8 @@ pub(super) struct Recent {
 #[derive(Default)]
 struct Held {
     epochs: HashMap<String, Entry>,
+    /// Answers by the digest of their prompt: conversations that have one prompt have one answer.
+    answers: HashMap<String, Arc<[u8]>>,
     bytes: usize,
 }
 
@@ -78,19 +80,31 @@ impl Recent {
     pub(super) fn put(&self, kept: &Arc<Kept>, generation: Option<u64>) {
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let current_in = AtomicU64::new(generation.unwrap_or(NEVER));
-        let entry = Entry { kept: Arc::clone(kept), bytes: kept.bytes(), used, current_in };
+        let entry = Entry { kept: Arc::clone(kept), bytes: kept.bytes(false), used, current_in };
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         held.bytes += entry.bytes;
         if let Some(old) = held.epochs.insert(kept.head.conversation.clone(), entry) {
             held.bytes -= old.bytes;
+            held.forget_answer(old);
         }
         held.keep_within(self.bytes_max);
     }
 
-    /// Counts an epoch anew that has become larger.
-    pub(super) fn has_grown(&self, kept: &Arc<Kept>) {
+    /// An answer as it is to be held, and whether another epoch has the same.
+    pub(super) fn shared(&self, digest: &str, answer: Vec<u8>) -> (Arc<[u8]>, bool) {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        let bytes = kept.bytes();
+        if let Some(known) = held.answers.get(digest).filter(|known| ***known == *answer) {
+            return (Arc::clone(known), true);
+        }
+        let answer: Arc<[u8]> = answer.into();
+        held.answers.insert(digest.to_owned(), Arc::clone(&answer));
+        (answer, false)
+    }
+
+    /// Counts an epoch anew that has got an answer, be it its own or one that is counted already.
+    pub(super) fn has_grown(&self, kept: &Arc<Kept>, is_shared: bool) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let bytes = kept.bytes(is_shared);
         let entry = held.epochs.get_mut(&kept.head.conversation);
         let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.kept, kept)) else { return };
         let before = std::mem::replace(&mut entry.bytes, bytes);
@@ -108,8 +122,32 @@ impl Held {
             times.sort_unstable();
             let Some(&middle) = times.get(times.len() / 2) else { return };
             self.epochs.retain(|_, entry| entry.used.load(Ordering::Relaxed) >= middle);
-            self.bytes = self.epochs.values().map(|entry| entry.bytes).sum();
+            self.answers.retain(|_, answer| Arc::strong_count(answer) > 1);
+            self.count();
         }
+    }
+
+    /// Lets the answer of an epoch go that is not held any more, unless another one has it.
+    fn forget_answer(&mut self, old: Entry) {
+        let digest = old.kept.head.digest.clone();
+        drop(old);
+        if self.answers.get(&digest).is_some_and(|answer| Arc::strong_count(answer) == 1) {
+            self.answers.remove(&digest);
+        }
+        // One that was just being sent was not let go.
+        if self.answers.len() > self.epochs.len() {
+            self.answers.retain(|_, answer| Arc::strong_count(answer) > 1);
+        }
+    }
+
+    /// Counts everything anew: whoever an answer was counted with may be gone, and others may still have it.
+    fn count(&mut self) {
+        let mut counted = HashSet::new();
+        for entry in self.epochs.values_mut() {
+            let is_first = entry.kept.answer.get().is_some_and(|answer| counted.insert(answer.as_ptr()));
+            entry.bytes = entry.kept.bytes(!is_first);
+        }
+        self.bytes = self.epochs.values().map(|entry| entry.bytes).sum();
     }
 }
 
@@ -166,7 +204,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_much_and_what_was_used_stays() {
-        let bytes = kept("c0", 1).bytes();
+        let bytes = kept("c0", 1).bytes(false);
         let recent = Recent::with_room(4 * bytes);
         for index in 0..4 {
             recent.put(&kept(&format!("c{index}"), 1), Some(1));
@@ -182,10 +220,55 @@ mod tests {
         recent.put(&large, Some(1));
         for one in [&large, &gone] {
             one.answer.get_or_init(|| vec![0; 3 * bytes].into());
-            recent.has_grown(one);
+            recent.has_grown(one, false);
         }
         let held = recent.held.read().expect("nobody panicked");
         let held_now: Vec<&str> = held.epochs.keys().map(String::as_str).collect();
         assert_eq!((held_now, held.bytes), (vec!["c4"], 4 * bytes));
+    }
+
+    #[test]
+    fn the_answer_of_an_epoch_that_is_over_is_not_held() {
+        let recent = Recent::default();
+        for number in 1..=3 {
+            let one = kept("c", number);
+            recent.put(&one, Some(1));
+            let digest = one.head.digest.clone();
+            let text = number.to_le_bytes().to_vec();
+            one.answer.get_or_init(|| recent.shared(&format!("{digest}{number}"), text).0);
+            recent.has_grown(&one, false);
+        }
+        let held = recent.held.read().expect("nobody panicked");
+        assert_eq!(held.answers.len(), 1, "each epoch left its answer behind");
+    }
+
+    #[test]
+    fn an_answer_of_several_is_held_and_counted_once() {
+        let bytes = kept("c0", 1).bytes(false);
+        let recent = Recent::with_room(8 * bytes);
+        let answers: Vec<Arc<[u8]>> = (0..4)
+            .map(|index| {
+                let one = kept(&format!("c{index}"), 1);
+                recent.put(&one, Some(1));
+                let (answer, is_shared) = recent.shared("digest", vec![0; 2 * bytes]);
+                assert_eq!(is_shared, index > 0);
+                let answer = Arc::clone(one.answer.get_or_init(|| answer));
+                recent.has_grown(&one, is_shared);
+                answer
+            })
+            .collect();
+        assert!(answers.iter().all(|answer| Arc::ptr_eq(answer, &answers[0])));
+        assert!(!recent.shared("digest", vec![1; 2 * bytes]).1, "the same prompt in another answer");
+        drop(answers);
+        // The one that it was counted with goes, and it is counted with another.
+        for index in 4..9 {
+            recent.put(&kept(&format!("c{index}"), 1), Some(1));
+        }
+        let mut held = recent.held.write().expect("nobody panicked");
+        held.count();
+        let is_left = held.epochs.values().any(|entry| entry.kept.answer.get().is_some());
+        let expected = held.epochs.len() * bytes + if is_left { 2 * bytes } else { 0 };
+        assert_eq!(held.bytes, expected);
+        assert!(held.answers.is_empty(), "nobody has that one");
     }
 }

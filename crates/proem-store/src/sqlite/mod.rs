@@ -138,13 +138,7 @@ impl SqliteStore {
         let connection = &self.connection()?;
         let generation = self.watch.as_ref().and_then(|watch| watch.number(&file));
         let texts = generation.map(|generation| (&self.texts, generation));
-        let read = || -> Result<Option<Epoch>, Failure> {
-            let moment = Moment::begin(connection)?;
-            let found = work(Rows { connection, texts });
-            moment.end()?;
-            found
-        };
-        read().map_err(|failure| self.explain(failure))
+        work(Rows { connection, texts }).map_err(|failure| self.explain(failure))
     }
 
     /// Writes in one transaction that holds the lock from its beginning.
@@ -187,21 +181,6 @@ impl SqliteStore {
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
         let why = "its file was removed, emptied or replaced".to_owned();
         Err(unusable(&self.path, why, "put the file back, or start again with another one"))
-    }
-}
-
-/// A transaction that only reads. One that is not ended would go on to show its moment.
-struct Moment<'c>(&'c Connection);
-
-impl<'c> Moment<'c> {
-    fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
-        connection.prepare_cached("BEGIN")?.execute([])?;
-        Ok(Self(connection))
-    }
-
-    /// Ends it; a connection on which that fails is not used again.
-    fn end(self) -> rusqlite::Result<()> {
-        self.0.prepare_cached("COMMIT")?.execute([]).map(drop)
     }
 }
 

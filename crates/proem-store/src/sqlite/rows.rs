@@ -61,15 +61,13 @@ impl Rows<'_> {
     }
 
     fn whole(self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Option<Epoch>, Failure> {
-        let found = self
-            .connection
-            .prepare_cached(sql)?
-            .query_row(values, |row| {
-                let digests: [String; 3] = [row.get(11)?, row.get(12)?, row.get(13)?];
-                Ok((head(row)?, digests, row.get::<_, Option<String>>(14)?))
-            })
-            .optional()?;
-        let Some((head, [texts, description, request], seal)) = found else { return Ok(None) };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        // Held until the texts are read: SQLite shows one moment for as long as a statement is not at its end.
+        let mut rows = statement.query(values)?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let (texts, description, request): (String, String, String) =
+            (row.get(11)?, row.get(12)?, row.get(13)?);
+        let (head, seal) = (head(row)?, row.get::<_, Option<String>>(14)?);
         let digests = Digests { texts: &texts, description: &description, request: &request };
         digests.check(&head, seal.as_deref())?;
         let prompt = StoredPrompt { texts: self.texts_of(&texts)?, description: self.text(&description)? };
