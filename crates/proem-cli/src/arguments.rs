@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Profile(Profile),
     /// Print the effective configuration and where each value comes from
     Config(ConfigCommand),
+    /// Let a workspace run the programs that it names, list such workspaces, or trust one no more
+    #[command(subcommand)]
+    Trust(TrustCommand),
     /// Write a commented `.proem/proem.toml` and a template; never overwrites
     Init(Init),
     /// Print a completion script for a shell
@@ -532,6 +535,32 @@ pub(crate) enum Profile {
 pub(crate) struct ConfigCommand {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Let a workspace run the hooks of its `.proem/proem.toml`, as they are now
+    ///
+    /// Look at them first: they run as you. A hook whose command, environment, limits or files are others later does not
+    /// run until it is approved again.
+    Add(TrustPlace),
+    /// List trusted workspaces, and which of their hooks are as they were approved
+    List(TrustList),
+    /// Trust a workspace no more
+    Remove(TrustPlace),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustPlace {
+    /// The workspace
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustList {
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
 }

@@ -88,6 +88,8 @@ pub enum Code {
     NameVariant,
     /// A hook failed, took too long or answered nonsense.
     HookFailed,
+    /// A hook that was approved is not what it was.
+    HookChanged,
     /// A hook changed the frozen prompt for one turn.
     PrefixChanged,
     /// A section is left out because a tool that it needs is not active.
@@ -138,7 +140,7 @@ pub enum Code {
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -164,6 +166,7 @@ impl Code {
         Self::LinkOutside,
         Self::NameVariant,
         Self::HookFailed,
+        Self::HookChanged,
         Self::PrefixChanged,
         Self::LeftOut,
         Self::BoundaryInText,
@@ -224,6 +227,7 @@ impl Code {
             Self::LinkOutside => "A link led to a file outside the project",
             Self::NameVariant => "A file whose name is nearly one that is looked for",
             Self::HookFailed => "A hook failed, took too long or answered nonsense",
+            Self::HookChanged => "A hook of the workspace that is not what was approved",
             Self::PrefixChanged => "A hook changed the frozen prompt for one turn",
             Self::LeftOut => "A section is left out because a tool that it needs is not active",
             Self::BoundaryInText => "Text has a line that equals the boundary",
@@ -279,6 +283,7 @@ impl Code {
             Self::LinkOutside => "link_outside",
             Self::NameVariant => "name_variant",
             Self::HookFailed => "hook_failed",
+            Self::HookChanged => "hook_changed",
             Self::PrefixChanged => "prefix_changed",
             Self::LeftOut => "left_out",
             Self::BoundaryInText => "boundary_in_text",

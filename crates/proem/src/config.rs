@@ -21,7 +21,8 @@ use crate::error::{Error, Excerpt};
 use crate::file::{Cap, ReadPolicy, read_text, shown};
 use crate::hooks::{CommandHook, HookKeys};
 use crate::host::Host;
-use crate::workspace::Workspace;
+use crate::trust::{self, State, Trusted};
+use crate::workspace::{FOLDER, Workspace};
 
 /// The file's name, in either folder.
 pub const FILE_NAME: &str = "proem.toml";
@@ -139,6 +140,16 @@ const SECURITY: [(&str, &str); 6] = [
     ("secrets", "secrets"),
 ];
 
+/// The hooks of a file, whatever else it says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct HookFile {
+    hook: Vec<HookKeys>,
+}
+
+/// The key of hooks.
+const HOOK: &str = "hook";
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CheckKeys {
@@ -181,7 +192,7 @@ impl Config {
         if let Some(folder) = host.config_dir() {
             config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
         }
-        config.take_workspace(&workspace.folder().join(FILE_NAME), &workspace.own_files(host))?;
+        config.take_workspace(host, workspace)?;
         config.take_environment(host, workspace);
         Ok(config)
     }
@@ -207,17 +218,44 @@ impl Config {
     }
 
     /// A workspace is a stranger's: what it may not say has no effect, not even that of an error.
-    fn take_workspace(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
-        let Some(text) = text_of(path, policy)? else { return Ok(()) };
+    fn take_workspace(&mut self, host: &Host, workspace: &Workspace) -> Result<(), Error> {
+        let path = &workspace.folder().join(FILE_NAME);
+        let Some(text) = text_of(path, &workspace.own_files(host))? else { return Ok(()) };
         let shown = path.display().to_string();
         let said: toml::Table = parse_toml(&text, ROLE, &shown)?;
-        for key in said.keys().filter(|key| !PLAIN.contains(&key.as_str())) {
+        let trusted = if said.contains_key(HOOK) { trust::of(host, workspace)? } else { None };
+        let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
+        for key in said.keys().filter(|key| !may_say(key)) {
             self.notes.push(ignored(key, path));
+        }
+        if let Some(trusted) = &trusted {
+            self.take_trusted(&text, path, trusted);
         }
         let keys = parse_toml(&text, ROLE, &shown)?;
         let project = path.parent().and_then(Path::parent).unwrap_or(path);
         self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project);
         Ok(())
+    }
+
+    /// Takes those hooks of a workspace that the user approved and that are as they were then.
+    fn take_trusted(&mut self, text: &str, path: &Path, trusted: &Trusted) {
+        let Ok(HookFile { hook }) = toml::from_str(text) else {
+            self.notes.push(ignored(HOOK, path));
+            return;
+        };
+        let folder = path.parent().unwrap_or(path);
+        for hook in hook.into_iter().map(|keys| CommandHook::new(keys, folder)) {
+            match trusted.judge(&hook) {
+                State::Approved => {
+                    if self.hooks.origin == Origin::Default {
+                        self.hooks.origin = Origin::Workspace(path.to_owned());
+                    }
+                    self.hooks.value.push(hook);
+                }
+                State::Changed(what) => self.notes.push(changed(&hook.name, &what.join(", "), path)),
+                State::Unknown => self.notes.push(changed(&hook.name, "it was not there", path)),
+            }
+        }
     }
 
     /// Takes what any file may say. Paths are relative to the file that names them.
@@ -247,13 +285,36 @@ impl Config {
     }
 }
 
+/// The hooks that the workspace at `root` names, whoever trusts it.
+pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error> {
+    let folder = root.join(FOLDER);
+    let path = folder.join(FILE_NAME);
+    let policy = ReadPolicy::beneath(&[root.to_owned()], None, &[]);
+    let Some(text) = text_of(&path, &policy)? else { return Ok(Vec::new()) };
+    let HookFile { hook } = parse_toml(&text, ROLE, &path.display().to_string())?;
+    Ok(hook.into_iter().map(|keys| CommandHook::new(keys, &folder)).collect())
+}
+
+fn changed(hook: &str, what: &str, path: &Path) -> Note {
+    let hook = shown(Path::new(hook));
+    let message = format!("the hook `{hook}` does not run: since it was approved, this has changed: {what}");
+    Note::new(Code::HookChanged, Severity::Warning, message)
+        .with_hint("look at it, then approve it with `proem trust add`")
+        .with_source(Source::File { path: shown(path), place: None })
+}
+
 fn ignored(key: &str, path: &Path) -> Note {
     let place = shown(path);
     let security = SECURITY.iter().find(|(known, _)| *known == key);
     let (message, hint) = match security {
         Some((_, written)) => (
             format!("`{written}` in {place} is ignored: a workspace may not set it"),
-            "move it to proem.toml in your configuration directory; `proem config` says where that is",
+            match *written {
+                "[[hook]]" => "look at it, then allow it with `proem trust add`",
+                _ => {
+                    "move it to proem.toml in your configuration directory; `proem config` says where that is"
+                }
+            },
         ),
         None => (
             format!("`{}` in {place} is ignored: a workspace has no such setting", shown(Path::new(key))),

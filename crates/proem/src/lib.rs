@@ -59,6 +59,7 @@ pub mod stored;
 pub mod tokens;
 mod tools;
 mod treatment;
+pub mod trust;
 mod turn;
 mod unused;
 mod vars;

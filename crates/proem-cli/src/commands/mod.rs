@@ -19,6 +19,7 @@ mod simulate;
 mod skills;
 mod stats;
 mod store;
+mod trust;
 mod turn;
 mod vars;
 mod why;
@@ -46,6 +47,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Vars(arguments) => vars::run(arguments),
         Command::Profile(command) => profile::run(command),
         Command::Config(arguments) => config::run(arguments),
+        Command::Trust(command) => trust::run(command),
         Command::Init(arguments) => init::run(arguments),
         Command::Completions { shell } => pages::completions(*shell),
         Command::Man { dir } => pages::manual(dir.as_deref()),

@@ -13,3 +13,4 @@ mod programs;
 mod rebuild;
 mod resources;
 mod site;
+mod trusted;

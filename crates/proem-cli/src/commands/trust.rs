@@ -1,0 +1,109 @@
+//! `proem trust`: which workspaces may run programs.
+
+use proem::trust::{self, Approval, State, Trusted};
+use proem::{Host, HostPins, Workspace};
+use serde_json::{Value, json};
+
+use crate::arguments::{Format, TrustCommand, TrustList, TrustPlace};
+use crate::failure::Failure;
+use crate::terminal::{print, print_json, visible};
+
+pub(super) fn run(command: &TrustCommand) -> Result<(), Failure> {
+    let host = Host::new(&HostPins::default())?;
+    match command {
+        TrustCommand::Add(place) => add(&host, place),
+        TrustCommand::List(arguments) => list(&host, arguments),
+        TrustCommand::Remove(place) => remove(&host, place),
+    }
+}
+
+fn add(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
+    let workspace = Workspace::open(place.directory.to_str())?;
+    let trusted = trust::add(host, &workspace)?;
+    let path = visible(&trusted.path);
+    if trusted.hook.is_empty() {
+        return print(&format!("nothing to trust: {path}/.proem/proem.toml names no hook\n"));
+    }
+    let hooks: String = trusted.hook.iter().map(described).collect();
+    print(&format!("trusted {path}; these run as you:\n{hooks}"))
+}
+
+/// A hook, and the files that it was approved with.
+fn described(hook: &Approval) -> String {
+    let command = Value::from(hook.command.clone());
+    let mut text = visible(&format!("  {} ({}): {command}", hook.name, hook.event.word())) + "\n";
+    if !hook.env.is_empty() {
+        text += &format!("    gets {}\n", visible(&hook.env.join(", ")));
+    }
+    for (name, what) in &hook.files {
+        text += &format!("    {}\n", visible(&format!("{name}  {what}")));
+    }
+    text
+}
+
+fn list(host: &Host, arguments: &TrustList) -> Result<(), Failure> {
+    let all = trust::list(host)?;
+    if arguments.format == Format::Json {
+        let shapes: Vec<Value> = all.iter().map(shape).collect();
+        return print_json(&json!({ "workspaces": shapes }));
+    }
+    if all.is_empty() {
+        return print("no workspace is trusted\n");
+    }
+    let mut text = String::new();
+    for trusted in &all {
+        text += &format!("{}\n", visible(&trusted.path));
+        for (name, state) in states(trusted) {
+            text += &format!("  {}: {}\n", visible(&name), visible(&words(state.as_ref())));
+        }
+    }
+    print(&text)
+}
+
+/// Each hook and its state: those that the workspace names now, and those that are gone.
+fn states(trusted: &Trusted) -> Vec<(String, Option<State>)> {
+    let now = trusted.states().unwrap_or_default();
+    let gone = trusted.hook.iter().filter(|hook| !now.iter().any(|(name, _)| *name == hook.name));
+    let gone: Vec<_> = gone.map(|hook| (hook.name.clone(), None)).collect();
+    now.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).chain(gone).collect()
+}
+
+fn words(state: Option<&State>) -> String {
+    match state {
+        Some(State::Approved) => "runs".to_owned(),
+        Some(State::Changed(what)) => format!("does not run; changed: {}", what.join(", ")),
+        Some(State::Unknown) => "does not run; it was not approved".to_owned(),
+        None => "is gone".to_owned(),
+    }
+}
+
+fn shape(trusted: &Trusted) -> Value {
+    let hooks: Vec<Value> = states(trusted)
+        .into_iter()
+        .map(|(name, state)| {
+            let approved = trusted.hook.iter().find(|hook| hook.name == name);
+            let word = match &state {
+                Some(State::Approved) => "approved",
+                Some(State::Changed(_)) => "changed",
+                Some(State::Unknown) => "unknown",
+                None => "gone",
+            };
+            let changed = match state {
+                Some(State::Changed(what)) => what,
+                _ => Vec::new(),
+            };
+            json!({ "name": name, "state": word, "changed": changed, "approved": approved })
+        })
+        .collect();
+    json!({ "path": trusted.path, "hooks": hooks })
+}
+
+fn remove(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
+    let path = std::path::absolute(&place.directory).unwrap_or_else(|_| place.directory.clone());
+    let shown = visible(&path.display().to_string());
+    if trust::remove(host, &path)? {
+        print(&format!("{shown} is trusted no more\n"))
+    } else {
+        print(&format!("{shown} was not trusted\n"))
+    }
+}
