@@ -88,7 +88,8 @@ fn repository(root: &Path, files: usize) {
     }
     git(&tree, &["init", "--quiet", "--initial-branch=main"]);
     git(&tree, &["add", "."]);
-    git(&tree, &["commit", "--quiet", "--message=All of it."]);
+    // In a later turn everything is there already.
+    git(&tree, &["commit", "--quiet", "--allow-empty", "--message=All of it."]);
 }
 
 /// Runs git on a repository, with no configuration but its own.

@@ -65,11 +65,24 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
-/// Prints a value as JSON.
+/// Prints a value as JSON; on a terminal, what could act there is escaped, which says the same.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
     let mut output = io::stdout().lock();
+    let text = if output.is_terminal() { harmless_json(&text) } else { text };
     writeln!(output, "{text}").and_then(|()| output.flush()).map_err(Failure::Output)
+}
+
+/// The same JSON without a character that acts: they stand in strings only.
+fn harmless_json(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
+        if is_dangerous(character) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+        shown
+    })
 }
 
 #[cfg(test)]
@@ -83,5 +96,14 @@ mod tests {
             "a\tb\n<U+001B>[2J<U+009B>x<U+000D><U+202E>é"
         );
         assert_eq!(visible_line("a\tb\n\u{1b}"), "a<U+0009>b<U+000A><U+001B>");
+    }
+
+    #[test]
+    fn json_for_a_terminal_says_the_same_and_does_nothing() {
+        let value = serde_json::json!({"a\u{9b}": "b\u{7f}\u{202e}\u{1b}[2J\n\té"});
+        let text = serde_json::to_string_pretty(&value).expect("it is JSON");
+        let shown = harmless_json(&text);
+        assert!(text.contains('\u{9b}') && !shown.chars().any(is_dangerous), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("it is JSON"), value);
     }
 }

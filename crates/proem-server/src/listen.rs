@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -20,6 +21,9 @@ use crate::log;
 
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 4096;
+
+/// Descriptors that connections leave to the store, to files and to programs.
+const DESCRIPTORS_KEPT: u64 = 256;
 
 /// How long a client may take for the headers of a request.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
@@ -52,11 +56,30 @@ impl Listening {
     }
 }
 
+/// How many connections there may be: as many as are wanted, if the system gives so many descriptors. The usual limit is a
+/// thousand, which silent connections alone could take, so that no file can be opened; it may be raised to another one.
+fn connections_max() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = CONNECTIONS_MAX as u64 + DESCRIPTORS_KEPT;
+    let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current < raised {
+        let wanted = Rlimit { current: Some(raised), maximum: limit.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+            // There are fewer connections then.
+            log::line("warn", &[("event", "descriptors"), ("why", &error.to_string())]);
+        }
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let room = current.saturating_sub(DESCRIPTORS_KEPT).max(current / 2);
+    usize::try_from(room).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
+}
+
 /// Serves until `end` comes: then nothing is accepted any more, and what was accepted is answered.
 pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output = ()>) {
     let front = Arc::new(Front::new(&app));
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let room = Arc::new(Semaphore::new(connections_max()));
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(64 << 10);
     tokio::pin!(end);

@@ -140,3 +140,25 @@ fn workspaces(arguments: &Serve) -> Result<Vec<PathBuf>, Failure> {
     }
     Ok(workspaces)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    fn told(words: &[&str]) -> Serve {
+        let command = Serve::augment_args(clap::Command::new("serve"));
+        let matches = command.get_matches_from([&["serve"], words].concat());
+        Serve::from_arg_matches(&matches).expect("these are arguments")
+    }
+
+    /// H1: without being told, nobody but this machine is served.
+    #[test]
+    fn without_an_address_only_loopback_is_listened_on() {
+        let own = addresses(&told(&[])).expect("there is one");
+        assert!(!own.is_empty() && own.iter().all(|address| address.ip().is_loopback()), "{own:?}");
+        let all = addresses(&told(&["--listen", "0.0.0.0:1"])).expect("it is an address");
+        assert!(!all[0].ip().is_loopback(), "control: it must be asked for");
+    }
+}

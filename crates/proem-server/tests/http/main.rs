@@ -16,6 +16,7 @@ mod routes;
 mod secrets;
 mod server;
 mod stores;
+mod strangers;
 mod turns;
 mod wire;
 mod wrong;
