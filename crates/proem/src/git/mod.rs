@@ -5,6 +5,7 @@
 
 mod config;
 mod head;
+mod listed;
 mod program;
 mod refs;
 mod repository;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use proem_core::fact::Absence;
 use proem_core::text::is_javascript_space;
 
+use listed::Listed;
 use repository::Repository;
 pub use revision::Revision;
 use shadow::Shadow;
@@ -34,13 +36,16 @@ pub(crate) struct Git {
     time_max: Duration,
     repository: OnceCell<Result<Repository, Absence>>,
     shadow: OnceCell<Result<Shadow, Absence>>,
+    /// What `git status` printed, once it was asked for.
+    status: OnceCell<String>,
 }
 
 impl Git {
     pub(crate) fn new(cwd: &Path, time_max: Duration) -> Self {
         // Git goes by the real path: behind a link, another repository may be the right one.
         let cwd = crate::file::canonical(cwd).unwrap_or_else(|_| cwd.to_owned());
-        Self { cwd, time_max, repository: OnceCell::new(), shadow: OnceCell::new() }
+        let (repository, shadow, status) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { cwd, time_max, repository, shadow, status }
     }
 
     /// The top of the working tree.
@@ -66,17 +71,31 @@ impl Git {
     /// `git status --short`, right-trimmed only: its first column may be a space.
     pub(crate) fn status(&self) -> Result<String, Absence> {
         let status = self.shadow()?.run(&["status", "--short", "--ignore-submodules=all"])?;
-        Ok(status.trim_end_matches(is_javascript_space).to_owned())
+        let text = status.trim_end_matches(is_javascript_space).to_owned();
+        self.status.get_or_init(|| status);
+        Ok(text)
     }
 
     /// The summary of the unstaged changes, then of the staged ones.
     pub(crate) fn diff(&self) -> Result<String, Absence> {
         const DIFF: [&str; 5] =
             ["diff", "--stat", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
-        let unstaged = self.shadow()?.run(&DIFF)?;
-        let staged = self.shadow()?.run(&[DIFF.as_slice(), &["--cached"]].concat())?;
+        const STAGED: [&str; 1] = ["--cached"];
+        let shadow = self.shadow()?;
+        let (unstaged, staged) = match self.listed() {
+            Some(Listed { unstaged, staged }) => {
+                (shadow.run_on(&DIFF, &unstaged)?, shadow.run_on(&[&DIFF[..], &STAGED].concat(), &staged)?)
+            }
+            None => (shadow.run(&DIFF)?, shadow.run(&[&DIFF[..], &STAGED].concat())?),
+        };
         let parts = [unstaged.trim(), staged.trim()];
         Ok(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What the status listed, if somebody asked for it and all of it is plain.
+    fn listed(&self) -> Option<Listed> {
+        let below = self.cwd.strip_prefix(self.root()?).ok()?;
+        listed::read(self.status.get()?, below)
     }
 
     fn repository(&self) -> Result<&Repository, Absence> {

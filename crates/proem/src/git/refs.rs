@@ -44,7 +44,9 @@ impl<'r> Refs<'r> {
 
     /// The content of a loose ref, which in a linked working tree may be the tree's own.
     fn loose(&self, name: &str) -> Result<Option<String>, Absence> {
-        for folder in [&self.repository.own, &self.repository.common] {
+        let Repository { own, common, .. } = self.repository;
+        let folders = if own == common { 1 } else { 2 };
+        for folder in [own, common].into_iter().take(folders) {
             match read_own(&folder.join(name), POINTER) {
                 Ok(text) => return Ok(Some(text)),
                 Err(Absence::NoSuchFile | Absence::IsADirectory) => {}

@@ -100,6 +100,23 @@ impl Shadow {
         self.read_answer(process::run(command, allowance))
     }
 
+    /// Runs git with `arguments` on some paths from the top of the tree, as they are spelt; on none there is nothing to say.
+    pub(super) fn run_on(&self, arguments: &[&str], paths: &[String]) -> Result<String, Absence> {
+        if paths.is_empty() {
+            return Ok(String::new());
+        }
+        let paths = paths.iter().map(String::as_str);
+        let all: Vec<&str> = ["--literal-pathspecs"]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .chain(["--"])
+            .chain(paths)
+            .collect();
+        let command = self.command(&all, &self.worktree, &self.worktree);
+        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
+        self.read_answer(process::run(command, allowance))
+    }
+
     /// Git with its environment: nothing of ours but the path.
     fn command(&self, arguments: &[&str], cwd: &Path, worktree: &Path) -> Command {
         let mut command = Command::new(&self.program);
