@@ -42,7 +42,9 @@ def lines(curves, across, up):
         colour = colour or next(colours)
         (size, value), (last, _) = points[0], points[-1]
         if who == "proem":
-            yield path([(size, value), (last, value * last / size)], across, up, 'class="linear"')
+            # Up to the end of the paper: cut there, not bent.
+            factor = min(last / size, up.top() / value)
+            yield path([(size, value), (size * factor, value * factor)], across, up, 'class="linear"')
         yield path(points, across, up, f'stroke="{colour}" stroke-width="2" fill="none"')
         for point in points:
             yield f'<circle cx="{across.place(point[0]):.1f}" cy="{up.place(point[1]):.1f}" r="3" fill="{colour}"/>'
@@ -63,11 +65,17 @@ class Axis:
 
     def __init__(self, values, start, end):
         self.low, self.high = math.log10(min(values)) - 0.1, math.log10(max(values)) + 0.1
+        if len(self.powers()) < 2:
+            # So little difference must not look like much, and there must be two marks to read it by.
+            self.low, self.high = math.floor(self.low) - 0.05, math.ceil(self.high) + 0.05
         self.start, self.end = start, end
 
     def place(self, value):
         part = (math.log10(value) - self.low) / (self.high - self.low)
         return self.start + min(max(part, -0.02), 1.02) * (self.end - self.start)
+
+    def top(self):
+        return 10**self.high
 
     def powers(self):
         return range(math.ceil(self.low), math.floor(self.high) + 1)
