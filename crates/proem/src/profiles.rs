@@ -1,7 +1,8 @@
 //! Finds profiles: the workspace's, then the user's, then the built-in ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use proem_core::builtin;
 use proem_core::fact::Absence;
@@ -136,7 +137,7 @@ impl Profiles {
 
     /// Notes that a file takes the place of another profile of the same name.
     fn hides(&self, text: &Text) -> Option<Note> {
-        let hidden = self.text(&text.name, text.home.below()?).ok()?;
+        let hidden = self.text_if_any(&text.name, text.home.below()?).ok()??;
         let message = format!("profile `{}` is {}, which hides {}", text.name, text.origin, hidden.origin);
         let severity = if text.home == Home::Workspace { Severity::Warning } else { Severity::Info };
         let source = Source::File { path: text.origin.clone(), place: None };
@@ -184,31 +185,26 @@ impl Profiles {
         if !is_name(name) {
             return Err(self.unknown(&name.escape_debug().to_string()));
         }
+        self.text_if_any(name, from)?.ok_or_else(|| self.unknown(name))
+    }
+
+    fn text_if_any(&self, name: &str, from: Home) -> Result<Option<Text>, Error> {
         for home in [Home::Workspace, Home::User].into_iter().filter(|home| *home >= from) {
             let Some(path) = self.path(home, name) else { continue };
             let origin = path.display().to_string();
             let policy = if home == Home::Workspace { &self.workspace_policy } else { &self.user_policy };
             match read_text(&path, policy, CAP) {
                 Ok(text) => {
-                    return Ok(Text {
-                        name: name.to_owned(),
-                        home,
-                        file: profile::parse(&text, &origin, name)?,
-                        origin,
-                    });
+                    let file = profile::parse(&text, &origin, name)?;
+                    return Ok(Some(Text { name: name.to_owned(), home, file, origin }));
                 }
                 Err(Absence::NoSuchFile) => {}
                 Err(why) => return Err(Error::File { role: "profile", path: origin, why }),
             }
         }
-        let text = builtin::profile(name).ok_or_else(|| self.unknown(name))?;
         let origin = format!("built-in {name}");
-        Ok(Text {
-            name: name.to_owned(),
-            home: Home::BuiltIn,
-            file: profile::parse(text, &origin, name)?,
-            origin,
-        })
+        let Some(file) = built_in(name, &origin)? else { return Ok(None) };
+        Ok(Some(Text { name: name.to_owned(), home: Home::BuiltIn, file, origin }))
     }
 
     fn unknown(&self, name: &str) -> Error {
@@ -227,6 +223,19 @@ impl Home {
             Self::BuiltIn => None,
         }
     }
+}
+
+/// A built-in profile, which is read once: it is the same for as long as the process lives.
+fn built_in(name: &str, origin: &str) -> Result<Option<ProfileFile>, Error> {
+    static READ: Mutex<BTreeMap<String, ProfileFile>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = read.get(name) {
+        return Ok(Some(known.clone()));
+    }
+    let Some(text) = builtin::profile(name) else { return Ok(None) };
+    let file = profile::parse(text, origin, name)?;
+    read.insert(name.to_owned(), file.clone());
+    Ok(Some(file))
 }
 
 fn outside(folder: &Path) -> Note {

@@ -121,8 +121,7 @@ impl<'s> Session<'s> {
     pub(crate) fn new(root: &'s str, assets: &'s Assets, context: &Context, options: &'s Options) -> Self {
         let outlines = outlines(assets, options);
         let plain = Templates::new(assets, &outlines, Tracing::Off);
-        let budget = Budget::default();
-        let environment = environment(&plain, context, options, (&Mark::default(), &budget));
+        let (environment, _, budget) = environment(&plain, context, options);
         Self { root, assets, options, outlines, plain, environment, budget }
     }
 
@@ -236,8 +235,9 @@ impl Templates {
 
     /// Renders once more, following every byte; `None` where that is not possible.
     fn trace(mut self, root: &str, context: &Context, options: &Options) -> Option<Traced> {
-        let mark = Mark::default();
-        let mut environment = environment(&self, context, options, (&mark, &Budget::default()));
+        let (mut environment, mark, budget) = environment(&self, context, options);
+        mark.reset();
+        budget.refill();
         add_file_function(&mut environment, context);
         for placed in &mut self.placed {
             placed.start = environment.get_template(&placed.name).ok()?.source().as_ptr().addr();
@@ -284,16 +284,30 @@ fn environment(
     templates: &Templates,
     context: &Context,
     options: &Options,
-    (mark, budget): (&Mark, &Budget),
-) -> Environment<'static> {
-    let mut environment = Environment::new();
+) -> (Environment<'static>, Mark, Budget) {
+    let (mut environment, mark, budget) = BASE.with(Clone::clone);
     let assets = &templates.assets;
-    guard::install(&mut environment, budget);
-    announce(&mut environment, mark, budget);
     environment.set_syntax(options.syntax());
+    environment.set_fuel(Some(templates.fuel + FUEL_PER_ITEM * context.items() as u64));
+    let (known, aliases) = (Arc::clone(assets), options.aliases.clone());
+    environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
+    let known = Arc::clone(assets);
+    environment.set_loader(move |name| load(name, &known));
+    (environment, mark, budget)
+}
+
+thread_local! {
+    /// What every environment of a thread begins with: making a hundred functions takes longer than most renders. Renders
+    /// of a thread come one after the other, so they share the mark and the budget, and each begins with fresh ones.
+    static BASE: (Environment<'static>, Mark, Budget) = base();
+}
+
+fn base() -> (Environment<'static>, Mark, Budget) {
+    let (mut environment, mark, budget) = (Environment::new(), Mark::default(), Budget::default());
+    guard::install(&mut environment, &budget);
+    announce(&mut environment, &mark, &budget);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(templates.fuel + FUEL_PER_ITEM * context.items() as u64));
     environment.set_recursion_limit(JINJA_DEPTH_MAX);
     environment.set_debug(true);
     // It prints what is inside minijinja.
@@ -302,11 +316,7 @@ fn environment(
     environment.add_filter("xml", move |text: &str| xml_budget.spend(text.len()).map(|()| items::xml(text)));
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
-    let (known, aliases) = (Arc::clone(assets), options.aliases.clone());
-    environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
-    let known = Arc::clone(assets);
-    environment.set_loader(move |name| load(name, &known));
-    environment
+    (environment, mark, budget)
 }
 
 /// Lets templates ask for files, of which this context knows some.

@@ -69,6 +69,11 @@ impl Mark {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins anew, for another render.
+    pub(super) fn reset(&self) {
+        *self.seen() = Seen::default();
+    }
+
     /// A field of an item is looked up.
     pub(super) fn touch(&self, touch: Touch) {
         let mut seen = self.seen();
