@@ -10,9 +10,14 @@ use crate::failure::Failure;
 ///
 /// A file must not be able to move the cursor, change the title or hide what it says.
 pub(crate) fn visible(text: &str) -> String {
+    spelt(text, |code| format!("<U+{code:04X}>"))
+}
+
+/// Spells every character that acts on a terminal, by its code.
+fn spelt(text: &str, spell: impl Fn(u32) -> String) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
         if is_dangerous(character) {
-            shown.push_str(&format!("<U+{:04X}>", u32::from(character)));
+            shown.push_str(&spell(u32::from(character)));
         } else {
             shown.push(character);
         }
@@ -75,14 +80,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// The same JSON without a character that acts: they stand in strings only.
 fn harmless_json(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
-        if is_dangerous(character) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(character)));
-        } else {
-            shown.push(character);
-        }
-        shown
-    })
+    spelt(text, |code| format!("\\u{code:04x}"))
 }
 
 #[cfg(test)]
