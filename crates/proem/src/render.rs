@@ -40,10 +40,10 @@ pub(crate) fn check(job: &Job<'_>) -> Result<(Assets, Author, Vec<Note>), Error>
 /// Renders a template.
 pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rendered, Vec<Note>), Error> {
     let (mut assets, mut author, mut notes) = check(job)?;
-    let mut context = job.context.clone();
+    let mut context = Arc::new(given(job, resolver));
     let mut asked: BTreeSet<String> = BTreeSet::new();
     loop {
-        let mut session = Session::new(&job.name, &assets, &context, job.options);
+        let mut session = Session::new(&job.name, &assets, job.options);
         let reference = loop {
             match session.render(&context) {
                 Ok(rendered) => {
@@ -53,17 +53,30 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
                 Err(Stop::Error(error)) => return Err(Error::Template(named_cycle(error, &assets, job))),
                 Err(Stop::Wish(Wish::Fact(key))) => {
                     let fact = resolver.fact(&key, author);
-                    context.facts.get_or_insert_default().insert(&key, fact);
+                    Arc::make_mut(&mut context).facts.get_or_insert_default().insert(&key, fact);
                     asked.insert(key);
                 }
                 Err(Stop::Wish(Wish::Asset(reference))) => break reference,
             }
         };
+        drop(session);
         let mut loading = Loading { job, assets, author, loaded: 0, notes: Vec::new() };
         loading.fetch(&reference, &[])?;
         notes.append(&mut loading.notes);
         (assets, author) = (loading.assets, loading.author);
     }
+}
+
+/// What templates see before they ask. What the request says costs nothing and brings no
+/// notes, so nobody need ask for it.
+fn given(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Context {
+    let mut context = job.context.clone();
+    if let Some(facts) = &mut context.facts {
+        for key in resolver.given() {
+            facts.insert(key, resolver.fact(key, job.author));
+        }
+    }
+    context
 }
 
 /// A note for each fact that was asked for and has no value.
@@ -99,7 +112,6 @@ impl Loading<'_, '_> {
             error.included_from = chain.to_vec();
             Error::Template(error)
         })?;
-        let outline = Arc::new(outline);
         self.assets.insert_checked(name, asset.clone(), Arc::clone(&outline));
         for include in &outline.includes {
             let fail = |message: String, hint: Option<String>| {
@@ -188,7 +200,7 @@ fn cycle(name: &str, assets: &Assets, options: &Options, path: &mut Vec<String>)
     }
     let asset = assets.find(name)?.ok()?;
     path.push(name.to_owned());
-    for include in jinja::outline(name, asset, options).ok()?.includes {
+    for include in &jinja::outline(name, asset, options).ok()?.includes {
         let next = jinja::resolve(&include.name, asset, options).ok()?.to_string();
         if let Some(circle) = cycle(&next, assets, options, path) {
             return Some(circle);

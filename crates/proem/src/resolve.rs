@@ -89,6 +89,14 @@ impl<'b> Resolver<'b> {
         facts
     }
 
+    /// The facts that the request gives a value, and that do not change while a conversation lasts.
+    pub(crate) fn given(&self) -> Vec<&'b str> {
+        let is_lasting =
+            |key: &str| variable::find(key).is_none_or(|variable| variable.stability <= Stability::Session);
+        let given = self.request.variables.iter().filter(|(_, value)| value.is_some());
+        given.map(|(key, _)| key.as_str()).filter(|key| is_lasting(key)).collect()
+    }
+
     /// Observes one fact.
     pub(crate) fn fact(&mut self, key: &str, author: Author) -> Fact {
         let known = variable::find(key);

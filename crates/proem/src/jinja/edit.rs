@@ -8,30 +8,34 @@ pub(super) struct Insertion {
     pub(super) text: String,
 }
 
-/// An edited text.
+/// What was inserted into a text.
 #[derive(Debug, Clone)]
 pub(super) struct Edited {
-    pub(super) text: String,
+    /// The length of the edited text.
+    pub(super) bytes: usize,
     /// For each insertion: where it begins in the edited text, and how many bytes were inserted up to
     /// its end.
     inserted: Vec<(usize, usize)>,
 }
 
 impl Edited {
-    pub(super) fn new(original: &str, mut insertions: Vec<Insertion>) -> Self {
+    /// Edits a text.
+    pub(super) fn new(original: &str, mut insertions: Vec<Insertion>) -> (String, Self) {
         insertions.sort_by_key(|insertion| (insertion.offset, insertion.rank));
         let added: usize = insertions.iter().map(|insertion| insertion.text.len()).sum();
-        let mut edited = Self { text: String::with_capacity(original.len() + added), inserted: Vec::new() };
+        let mut text = String::with_capacity(original.len() + added);
+        let mut inserted = Vec::with_capacity(insertions.len());
         let (mut copied, mut bytes) = (0, 0);
         for insertion in insertions {
-            edited.text.push_str(original.get(copied..insertion.offset).unwrap_or_default());
+            text.push_str(original.get(copied..insertion.offset).unwrap_or_default());
             copied = insertion.offset;
             bytes += insertion.text.len();
-            edited.inserted.push((edited.text.len(), bytes));
-            edited.text.push_str(&insertion.text);
+            inserted.push((text.len(), bytes));
+            text.push_str(&insertion.text);
         }
-        edited.text.push_str(original.get(copied..).unwrap_or_default());
-        edited
+        text.push_str(original.get(copied..).unwrap_or_default());
+        let edited = Self { bytes: text.len(), inserted };
+        (text, edited)
     }
 
     /// Where a byte of the edited text stands in the original.

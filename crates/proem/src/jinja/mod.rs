@@ -11,7 +11,9 @@ mod error;
 mod expression;
 mod guard;
 mod items;
+mod known;
 pub(crate) mod reference;
+mod session;
 mod spans;
 mod syntax;
 mod trace;
@@ -25,22 +27,17 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, ErrorKind, Output, State, UndefinedBehavior, escape_formatter};
 use proem_core::limit::JINJA_DEPTH_MAX;
-use proem_core::rendered::Rendered;
 
 pub(crate) use asset::{Asset, Assets};
 pub use error::TemplateError;
 pub(crate) use items::{Field, Item};
+pub(crate) use session::Session;
 pub(crate) use syntax::Outline;
 pub(crate) use values::{Binding, Context};
 
-use edit::Edited;
 use guard::Budget;
 use reference::Reference;
-use spans::Scene;
-use trace::{BEGIN, MARK, Mark, Sink};
-
-/// What each asset says about itself, by name.
-type Outlines = BTreeMap<String, Arc<Outline>>;
+use trace::{BEGIN, MARK, Mark};
 
 /// What a render lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +56,7 @@ pub(crate) enum Stop {
 }
 
 /// What a profile says about Jinja.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) trim_blocks: bool,
     pub(crate) lstrip_blocks: bool,
@@ -75,25 +72,28 @@ impl Options {
     }
 }
 
-/// A template that walks a long list may take more steps: the list has a limit of its own.
-const FUEL_PER_ITEM: u64 = 64;
-
 /// Begins the detail of an error that asks for an asset.
 const WANTED_ASSET: &str = "\u{0}wanted asset ";
 /// Begins the name that stands for a reference which is none.
 const BAD_REFERENCE: &str = "\u{0}bad reference ";
 
 /// Checks the syntax of an asset and outlines it.
-pub(crate) fn outline(name: &str, asset: &Asset, options: &Options) -> Result<Outline, Box<TemplateError>> {
-    syntax::outline(&asset.text, name, &options.syntax()).map_err(|error| {
-        let mut assets = Assets::default();
-        assets.insert(name.to_owned(), Ok(asset.clone()));
-        let explained = error::explain(&error, &assets, &|_, offset| offset, &[]);
-        // What is refused before minijinja sees it carries no name.
-        let template =
-            if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
-        Box::new(TemplateError { template, ..explained })
-    })
+pub(crate) fn outline(
+    name: &str,
+    asset: &Asset,
+    options: &Options,
+) -> Result<Arc<Outline>, Box<TemplateError>> {
+    known::outline(&asset.text, options, || syntax::outline(&asset.text, name, &options.syntax())).map_err(
+        |error| {
+            let mut assets = Assets::default();
+            assets.insert(name.to_owned(), Ok(asset.clone()));
+            let explained = error::explain(&error, &assets, &|_, offset| offset, &[]);
+            // What is refused before minijinja sees it carries no name.
+            let template =
+                if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
+            Box::new(TemplateError { template, ..explained })
+        },
+    )
 }
 
 /// The asset that an include names, as a qualified reference.
@@ -103,154 +103,6 @@ pub(crate) fn resolve(
     options: &Options,
 ) -> Result<Reference, reference::ReferenceError> {
     reference::parse(include, parent.reference.as_ref(), &options.aliases)
-}
-
-/// A template and its assets, compiled once: each fact that it turns out to need is another try.
-pub(crate) struct Session<'s> {
-    root: &'s str,
-    assets: &'s Assets,
-    options: &'s Options,
-    outlines: Outlines,
-    plain: Templates,
-    environment: Environment<'static>,
-    budget: Budget,
-}
-
-impl<'s> Session<'s> {
-    /// Prepares the asset called `root`. Of the context, only facts may be others later.
-    pub(crate) fn new(root: &'s str, assets: &'s Assets, context: &Context, options: &'s Options) -> Self {
-        let outlines = outlines(assets, options);
-        let plain = Templates::new(assets, &outlines, Tracing::Off);
-        let (environment, _, budget) = environment(&plain, context, options);
-        Self { root, assets, options, outlines, plain, environment, budget }
-    }
-
-    /// Renders.
-    pub(crate) fn render(&mut self, context: &Context) -> Result<Rendered, Stop> {
-        let text = self.text(context).map_err(|error| {
-            match stop(&error, &self.plain, self.assets, context) {
-                // The sink knows no template.
-                Stop::Error(error) if error.template.is_empty() => {
-                    Stop::Error(Box::new(TemplateError { template: self.root.to_owned(), ..*error }))
-                }
-                other => other,
-            }
-        })?;
-        let Self { root, assets, options, outlines, .. } = self;
-        let traced = Templates::new(assets, outlines, Tracing::On).trace(root, context, options);
-        let scene = Scene { root, assets, outlines, context };
-        Ok(spans::assemble(&text, traced, &scene))
-    }
-
-    fn text(&mut self, context: &Context) -> Result<String, minijinja::Error> {
-        self.budget.refill();
-        add_file_function(&mut self.environment, context);
-        let mut sink = Sink::new(Vec::new(), Mark::default());
-        let template = self.environment.get_template(self.root)?;
-        template.render_captured_to(context.value(&Mark::default()), &mut sink)?;
-        String::from_utf8(sink.text)
-            .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))
-    }
-}
-
-/// The outlines of all assets that have one; broken ones were refused before.
-fn outlines(assets: &Assets, options: &Options) -> Outlines {
-    let outline = |(name, asset): (&str, &Asset)| {
-        let known = assets.outline(name).cloned();
-        let anew = || syntax::outline(&asset.text, name, &options.syntax()).ok().map(Arc::new);
-        Some((name.to_owned(), known.or_else(anew)?))
-    };
-    assets.present().filter_map(outline).collect()
-}
-
-fn stop(error: &minijinja::Error, templates: &Templates, assets: &Assets, context: &Context) -> Stop {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(inner) = next.and_then(|source| source.downcast_ref::<minijinja::Error>()) {
-        if let Some(key) = values::wanted_fact(inner) {
-            return Stop::Wish(Wish::Fact(key));
-        }
-        if let Some(name) = inner.detail().and_then(|detail| detail.strip_prefix(WANTED_ASSET))
-            && let Ok(reference) = reference::parse(name, None, &BTreeMap::new())
-        {
-            return Stop::Wish(Wish::Asset(reference));
-        }
-        next = std::error::Error::source(inner);
-    }
-    let original = |name: &str, offset: usize| {
-        let placed = templates.placed.iter().find(|placed| placed.name == name);
-        placed.map_or(offset, |placed| placed.edited.original(offset))
-    };
-    Stop::Error(Box::new(error::explain(error, assets, &original, &context.names())))
-}
-
-/// What a traced render gives: the pieces, and the edited texts that their addresses point into.
-pub(super) struct Traced {
-    text: Vec<u8>,
-    pieces: Vec<trace::Piece>,
-    templates: Vec<Placed>,
-}
-
-/// An edited template: where its text begins in memory, and the number of its first expression.
-#[derive(Debug)]
-struct Placed {
-    name: String,
-    start: usize,
-    edited: Edited,
-    first_site: usize,
-}
-
-/// Whether expressions are wrapped so that they can be followed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tracing {
-    On,
-    Off,
-}
-
-/// All assets with their insertions, ready for one render.
-struct Templates {
-    assets: Arc<Assets>,
-    placed: Vec<Placed>,
-    fuel: u64,
-}
-
-impl Templates {
-    fn new(assets: &Assets, outlines: &Outlines, tracing: Tracing) -> Self {
-        let mut edited_assets = assets.clone();
-        let mut placed: Vec<Placed> = Vec::new();
-        let mut first_site = 0;
-        for (name, asset) in assets.present() {
-            let Some(outline) = outlines.get(name) else { continue };
-            let mut insertions = guard::insertions(outline);
-            if tracing == Tracing::On {
-                insertions.extend(trace::insertions(&outline.sites, first_site));
-            }
-            let edited = Edited::new(&asset.text, insertions);
-            edited_assets.insert(name.to_owned(), Ok(Asset { text: edited.text.clone(), ..asset.clone() }));
-            placed.push(Placed { name: name.to_owned(), start: 0, edited, first_site });
-            first_site += outline.sites.len();
-        }
-        let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
-        Self { assets: Arc::new(edited_assets), placed, fuel: guard::fuel(longest) }
-    }
-
-    /// Renders once more, following every byte; `None` where that is not possible.
-    fn trace(mut self, root: &str, context: &Context, options: &Options) -> Option<Traced> {
-        let (mut environment, mark, budget) = environment(&self, context, options);
-        mark.reset();
-        budget.refill();
-        add_file_function(&mut environment, context);
-        for placed in &mut self.placed {
-            placed.start = environment.get_template(&placed.name).ok()?.source().as_ptr().addr();
-        }
-        let ranges = self
-            .placed
-            .iter()
-            .map(|placed| (placed.start, placed.start + placed.edited.text.len()))
-            .collect();
-        let mut sink = Sink::new(ranges, mark.clone());
-        environment.get_template(root).ok()?.render_captured_to(context.value(&mark), &mut sink).ok()?;
-        Some(Traced { text: sink.text, pieces: sink.pieces, templates: self.placed })
-    }
 }
 
 /// Lets wrapped expressions announce their values, and the formatter say when one is written. Every
@@ -280,15 +132,9 @@ fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
 }
 
 /// An environment that knows the assets and nothing else. Everything that changes bytes is said here.
-fn environment(
-    templates: &Templates,
-    context: &Context,
-    options: &Options,
-) -> (Environment<'static>, Mark, Budget) {
+fn environment(assets: &Arc<Assets>, options: &Options) -> (Environment<'static>, Mark, Budget) {
     let (mut environment, mark, budget) = BASE.with(Clone::clone);
-    let assets = &templates.assets;
     environment.set_syntax(options.syntax());
-    environment.set_fuel(Some(templates.fuel + FUEL_PER_ITEM * context.items() as u64));
     let (known, aliases) = (Arc::clone(assets), options.aliases.clone());
     environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
     let known = Arc::clone(assets);
@@ -317,13 +163,6 @@ fn base() -> (Environment<'static>, Mark, Budget) {
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
     (environment, mark, budget)
-}
-
-/// Lets templates ask for files, of which this context knows some.
-fn add_file_function(environment: &mut Environment<'_>, context: &Context) {
-    if let Some(file) = context.file() {
-        environment.add_function("file", move |path: &str| file(path));
-    }
 }
 
 /// The qualified name of an include. A name that is none travels on, to be refused with its reason.

@@ -11,9 +11,9 @@ use proem_core::variable;
 use super::asset::{Asset, Assets};
 use super::items::Touch;
 use super::reference;
+use super::session::{Outlines, Placed};
 use super::trace::{Evaluated, From, Piece};
 use super::values::{Binding, Context};
-use super::{Outlines, Placed, Traced};
 
 /// What is known about a finished render.
 pub(super) struct Scene<'s> {
@@ -21,18 +21,19 @@ pub(super) struct Scene<'s> {
     pub(super) assets: &'s Assets,
     pub(super) outlines: &'s Outlines,
     pub(super) context: &'s Context,
+    pub(super) templates: &'s [Placed],
 }
 
-/// Gives `text` its spans. Where the trace is missing or says something else, the whole text is the
-/// root template's: less is known then, but nothing wrong.
-pub(super) fn assemble(text: &str, traced: Option<Traced>, scene: &Scene<'_>) -> Rendered {
+/// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,
+/// but nothing wrong.
+pub(super) fn assemble(text: &str, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
     let mut rendered = Rendered::new();
     let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
-    match traced.filter(|traced| traced.text == text.as_bytes()) {
-        Some(traced) => {
-            let mut scribe = Scribe::new(&traced.templates, scene);
+    match pieces {
+        Some(pieces) => {
+            let mut scribe = Scribe::new(scene);
             let mut start = 0;
-            for piece in &traced.pieces {
+            for piece in pieces {
                 let end = start + piece.bytes;
                 rendered.push_from(text.get(start..end).unwrap_or_default(), scribe.origin(piece));
                 start = end;
@@ -64,8 +65,8 @@ struct Scribe<'s> {
 }
 
 impl<'s> Scribe<'s> {
-    fn new(templates: &'s [Placed], scene: &Scene<'s>) -> Self {
-        let Scene { root, assets, outlines, context } = *scene;
+    fn new(scene: &Scene<'s>) -> Self {
+        let Scene { root, assets, outlines, context, templates } = *scene;
         let mut assigned: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (name, made_of) in outlines.values().flat_map(|outline| &outline.assigned) {
             assigned.entry(name).or_default().extend(made_of.iter().map(String::as_str));
@@ -89,8 +90,7 @@ impl<'s> Scribe<'s> {
     }
 
     fn text(&mut self, address: usize) -> Origin {
-        let holds =
-            |placed: &Placed| (placed.start..placed.start + placed.edited.text.len()).contains(&address);
+        let holds = |placed: &Placed| (placed.start..placed.end()).contains(&address);
         let index = self.templates.iter().position(holds).unwrap_or(0);
         self.enter(index);
         let placed = &self.templates[index];

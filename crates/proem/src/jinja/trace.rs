@@ -2,8 +2,8 @@
 //!
 //! minijinja writes a template's own text as slices of the very source that it was given, so their
 //! address tells where they stand. Inserted values are told apart by a function that wraps every
-//! expression ([`insertions`]) and leaves its number behind just before the value is written. Both cost
-//! nothing to the bytes: a second, plain render is what counts, and the two are compared.
+//! expression ([`insertions`]) and leaves its number behind just before the value is written. Neither changes a
+//! byte: builds with debug assertions render a second time without, and compare.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

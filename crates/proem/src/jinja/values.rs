@@ -54,11 +54,6 @@ pub(super) fn wanted_fact(error: &Error) -> Option<String> {
 }
 
 impl Context {
-    /// The value of the whole context.
-    pub(super) fn value(&self, mark: &Mark) -> Value {
-        Value::from_object(Root { context: self.clone(), mark: mark.clone() })
-    }
-
     /// How many things the lists hold, together.
     pub(super) fn items(&self) -> usize {
         let items = |binding: &Binding| match binding {
@@ -87,12 +82,6 @@ impl Context {
         names
     }
 
-    /// The function `file("PATH")`, where facts are visible.
-    pub(super) fn file(&self) -> Option<impl Fn(&str) -> Result<Value, Error> + Send + Sync + 'static> {
-        let facts = self.facts.clone()?;
-        Some(move |path: &str| fact(&facts, &format!("file:{path}")))
-    }
-
     fn is_type(&self, name: &str) -> bool {
         self.facts.is_some()
             && ((variable::is_known_type(name) && name != variable::LITERAL && name != "file")
@@ -100,9 +89,23 @@ impl Context {
     }
 }
 
+/// The value of a whole context.
+pub(super) fn root(context: &Arc<Context>, mark: &Mark) -> Value {
+    Value::from_object(Root { context: Arc::clone(context), mark: mark.clone() })
+}
+
+/// The function `file("PATH")`, where facts are visible.
+pub(super) fn file(
+    context: &Arc<Context>,
+) -> Option<impl Fn(&str) -> Result<Value, Error> + Send + Sync + 'static> {
+    context.facts.as_ref()?;
+    let context = Arc::clone(context);
+    Some(move |path: &str| fact(&context, &format!("file:{path}")))
+}
+
 /// The value of a fact, or the wish to know it.
-fn fact(facts: &Facts, key: &str) -> Result<Value, Error> {
-    match facts.fact(key).map(|fact| &fact.value) {
+fn fact(context: &Context, key: &str) -> Result<Value, Error> {
+    match context.facts.as_ref().and_then(|facts| facts.fact(key)).map(|fact| &fact.value) {
         Some(Ok(text)) => Ok(Value::from(text.as_str())),
         Some(Err(_)) => Ok(Value::from_object(Absent)),
         None => Err(Error::new(ErrorKind::InvalidOperation, format!("{WANTED_FACT}{key}"))),
@@ -167,7 +170,7 @@ fn is_item(value: &Value) -> bool {
 
 #[derive(Debug)]
 struct Root {
-    context: Context,
+    context: Arc<Context>,
     mark: Mark,
 }
 
@@ -187,11 +190,10 @@ impl Object for Root {
             Some(Binding::Fields { item }) => Some(items::one(item, self.number(name), 0, &self.mark)),
             Some(Binding::Text { text, .. }) => Some(Value::from(text.as_str())),
             Some(Binding::List { items, .. }) => Some(Value::from(items.clone())),
-            Some(Binding::Fact(key)) => Some(or_error(fact(context.facts.as_ref()?, key))),
+            Some(Binding::Fact(key)) => context.facts.as_ref().map(|_| or_error(fact(context, key))),
             None if context.is_type(name) => {
-                let facts = context.facts.clone()?;
-                let own_keys = context.own_keys.clone();
-                Some(Value::from_object(Namespace { kind: name.to_owned(), facts, own_keys }))
+                let context = Arc::clone(context);
+                Some(Value::from_object(Namespace { kind: name.to_owned(), context }))
             }
             None => None,
         }
@@ -202,15 +204,14 @@ impl Object for Root {
 #[derive(Debug)]
 struct Namespace {
     kind: String,
-    facts: Facts,
-    own_keys: Vec<String>,
+    context: Arc<Context>,
 }
 
 impl Object for Namespace {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let key = format!("{}:{}", self.kind, key.as_str()?);
-        let is_known = variable::find(&key).is_some() || self.own_keys.contains(&key);
-        is_known.then(|| or_error(fact(&self.facts, &key)))
+        let is_known = variable::find(&key).is_some() || self.context.own_keys.contains(&key);
+        is_known.then(|| or_error(fact(&self.context, &key)))
     }
 }
 

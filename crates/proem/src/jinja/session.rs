@@ -1,0 +1,232 @@
+//! Templates that are compiled, and rendered as often as it takes.
+//!
+//! The render that is followed byte by byte is the one that counts: what is put around an expression hands its value
+//! on unchanged. Where following fails, a plain render says the text, or what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::{Environment, ErrorKind};
+use proem_core::rendered::Rendered;
+
+use super::edit::Edited;
+use super::error;
+use super::guard::{self, Budget};
+use super::reference;
+use super::spans::{self, Scene};
+use super::syntax::Outline;
+use super::trace::{self, Mark, Sink};
+use super::values::{self, Context};
+use super::{Asset, Assets, Options, Stop, TemplateError, WANTED_ASSET, Wish, environment, known};
+
+/// What each asset says about itself, by name.
+pub(super) type Outlines = BTreeMap<String, Arc<Outline>>;
+
+/// A template that walks a long list may take more steps: the list has a limit of its own.
+const FUEL_PER_ITEM: u64 = 64;
+
+/// A template and its assets, compiled once: each fact that it turns out to need is another try.
+pub(crate) struct Session<'s> {
+    root: &'s str,
+    assets: &'s Assets,
+    /// Taken from what the thread knows, and given back in the end.
+    compiled: Option<Compiled>,
+}
+
+impl<'s> Session<'s> {
+    /// Prepares the asset called `root`.
+    pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
+        let compiled = known::take(assets, options).unwrap_or_else(|| Compiled::new(assets, options));
+        Self { root, assets, compiled: Some(compiled) }
+    }
+
+    /// Renders.
+    pub(crate) fn render(&mut self, context: &Arc<Context>) -> Result<Rendered, Stop> {
+        let Self { root, assets, compiled } = self;
+        let Some(compiled) = compiled else {
+            return Err(Stop::Error(Box::new(TemplateError::new(root, "it was rendered before"))));
+        };
+        let (text, pieces) = match compiled.traced.render(root, context) {
+            Ok(Output { text, pieces }) => (text, Some(pieces)),
+            Err(error) => match wish(&error) {
+                Some(wish) => return Err(Stop::Wish(wish)),
+                None => (compiled.plain(root, context, assets)?, None),
+            },
+        };
+        debug_assert!(
+            pieces.is_none() || compiled.plain(root, context, assets).is_ok_and(|plain| plain == text),
+            "following a render must not change it"
+        );
+        let Compiled { outlines, traced, .. } = compiled;
+        let scene = Scene { root, assets, outlines, context, templates: &traced.placed };
+        Ok(spans::assemble(&text, pieces.as_deref(), &scene))
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let Some(compiled) = self.compiled.take() {
+            known::give_back(compiled);
+        }
+    }
+}
+
+/// Assets that minijinja has read.
+pub(super) struct Compiled {
+    assets: Assets,
+    options: Options,
+    outlines: Outlines,
+    traced: Prepared,
+    /// Without anything around expressions; made when it is needed.
+    plain: Option<Prepared>,
+}
+
+impl Compiled {
+    fn new(assets: &Assets, options: &Options) -> Self {
+        let outlines = outlines(assets, options);
+        let traced = Prepared::new(assets, &outlines, options, Tracing::On);
+        Self { assets: assets.clone(), options: options.clone(), outlines, traced, plain: None }
+    }
+
+    /// Tells whether these texts would give the same.
+    pub(super) fn is_of(&self, assets: &Assets, options: &Options) -> bool {
+        self.options == *options && self.assets.are_written_like(assets)
+    }
+
+    /// The bytes of all texts.
+    pub(super) fn bytes(&self) -> usize {
+        self.assets.present().map(|(_, asset)| asset.text.len()).sum()
+    }
+
+    fn plain(&mut self, root: &str, context: &Arc<Context>, assets: &Assets) -> Result<String, Stop> {
+        let Self { outlines, options, .. } = self;
+        let plain = self.plain.get_or_insert_with(|| Prepared::new(assets, outlines, options, Tracing::Off));
+        plain.render(root, context).map(|output| output.text).map_err(|error| {
+            match stop(&error, &plain.placed, assets, context) {
+                // The sink knows no template.
+                Stop::Error(error) if error.template.is_empty() => {
+                    Stop::Error(Box::new(TemplateError { template: root.to_owned(), ..*error }))
+                }
+                other => other,
+            }
+        })
+    }
+}
+
+/// The outlines of all assets that have one; broken ones were refused before.
+fn outlines(assets: &Assets, options: &Options) -> Outlines {
+    let outline = |(name, asset): (&str, &Asset)| {
+        let known = assets.outline(name).cloned();
+        Some((name.to_owned(), known.or_else(|| super::outline(name, asset, options).ok())?))
+    };
+    assets.present().filter_map(outline).collect()
+}
+
+/// Whether expressions are wrapped so that they can be followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tracing {
+    On,
+    Off,
+}
+
+/// An edited template: where its text begins in memory, and the number of its first expression.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) name: String,
+    pub(super) start: usize,
+    pub(super) edited: Edited,
+    pub(super) first_site: usize,
+}
+
+impl Placed {
+    pub(super) fn end(&self) -> usize {
+        self.start + self.edited.bytes
+    }
+}
+
+/// All assets with their insertions, in an environment of their own.
+struct Prepared {
+    placed: Vec<Placed>,
+    fuel: u64,
+    environment: Environment<'static>,
+    mark: Mark,
+    budget: Budget,
+}
+
+/// A text, and what wrote which part of it.
+struct Output {
+    text: String,
+    pieces: Vec<trace::Piece>,
+}
+
+impl Prepared {
+    fn new(assets: &Assets, outlines: &Outlines, options: &Options, tracing: Tracing) -> Self {
+        let mut edited_assets = assets.clone();
+        let mut placed: Vec<Placed> = Vec::new();
+        let mut first_site = 0;
+        for (name, asset) in assets.present() {
+            let Some(outline) = outlines.get(name) else { continue };
+            let mut insertions = guard::insertions(outline);
+            if tracing == Tracing::On {
+                insertions.extend(trace::insertions(&outline.sites, first_site));
+            }
+            let (text, edited) = Edited::new(&asset.text, insertions);
+            edited_assets.insert(name.to_owned(), Ok(Asset { text, ..asset.clone() }));
+            placed.push(Placed { name: name.to_owned(), start: 0, edited, first_site });
+            first_site += outline.sites.len();
+        }
+        let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
+        let (environment, mark, budget) = environment(&Arc::new(edited_assets), options);
+        for placed in &mut placed {
+            let template = environment.get_template(&placed.name);
+            placed.start = template.map_or(0, |template| template.source().as_ptr().addr());
+        }
+        Self { placed, fuel: guard::fuel(longest), environment, mark, budget }
+    }
+
+    fn render(&mut self, root: &str, context: &Arc<Context>) -> Result<Output, minijinja::Error> {
+        self.mark.reset();
+        self.budget.refill();
+        self.environment.set_fuel(Some(self.fuel + FUEL_PER_ITEM * context.items() as u64));
+        match values::file(context) {
+            Some(file) => self.environment.add_function("file", move |path: &str| file(path)),
+            None => self.environment.remove_global("file"),
+        }
+        let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
+        let mut sink = Sink::new(sources, self.mark.clone());
+        let template = self.environment.get_template(root)?;
+        template.render_captured_to(values::root(context, &self.mark), &mut sink)?;
+        let text = String::from_utf8(sink.text)
+            .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))?;
+        Ok(Output { text, pieces: sink.pieces })
+    }
+}
+
+/// The errors behind an error, itself first.
+fn causes(error: &minijinja::Error) -> impl Iterator<Item = &minijinja::Error> {
+    std::iter::successors(Some(error), |error| {
+        std::error::Error::source(*error).and_then(|source| source.downcast_ref::<minijinja::Error>())
+    })
+}
+
+/// What a render lacks, where that is why it failed.
+fn wish(error: &minijinja::Error) -> Option<Wish> {
+    causes(error).find_map(|inner| {
+        if let Some(key) = values::wanted_fact(inner) {
+            return Some(Wish::Fact(key));
+        }
+        let name = inner.detail()?.strip_prefix(WANTED_ASSET)?;
+        reference::parse(name, None, &BTreeMap::new()).ok().map(Wish::Asset)
+    })
+}
+
+fn stop(error: &minijinja::Error, placed: &[Placed], assets: &Assets, context: &Context) -> Stop {
+    if let Some(wish) = wish(error) {
+        return Stop::Wish(wish);
+    }
+    let original = |name: &str, offset: usize| {
+        let placed = placed.iter().find(|placed| placed.name == name);
+        placed.map_or(offset, |placed| placed.edited.original(offset))
+    };
+    Stop::Error(Box::new(error::explain(error, assets, &original, &context.names())))
+}
