@@ -25,7 +25,7 @@ pub(crate) fn neutralise(profile: &Profile, sections: &mut [Section]) -> Vec<Not
     };
     let (carrier, line) = (boundary.carrier, String::from(boundary.rendered.text().trim_matches('\n')));
     let key = format!("section.{}.boundary", boundary.id);
-    let source = Source::Profile { profile: profile.name.clone(), key };
+    let source = Source::Profile { profile: profile.name.as_str().into(), key: key.into() };
     let mut notes = Vec::new();
     if line.is_empty() {
         return notes;

@@ -81,15 +81,13 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) ->
         return content;
     }
     let words = |key: &str| Source::Profile {
-        profile: profile.name.clone(),
-        key: alloc::format!("section.{}.{key}", recipe.id),
+        profile: profile.name.as_str().into(),
+        key: alloc::format!("section.{}.{key}", recipe.id).into(),
     };
     let stability = recipe.stability.unwrap_or(Stability::User);
-    let mut rendered = Rendered::new();
-    rendered.push(&recipe.lead, words("lead"), None, stability);
-    rendered.append(content);
-    rendered.push(&recipe.trail, words("trail"), None, stability);
-    rendered
+    content.prepend(&recipe.lead, words("lead"), stability);
+    content.push(&recipe.trail, words("trail"), None, stability);
+    content
 }
 
 /// Makes a draft of finished sections, in their order.

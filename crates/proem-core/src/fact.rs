@@ -3,6 +3,7 @@
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
 
 use crate::note::{Code, Severity};
@@ -158,7 +159,7 @@ pub struct Fact {
     /// How long it stays the same.
     pub stability: Stability,
     /// The file that it was read from.
-    pub path: Option<String>,
+    pub path: Option<Arc<str>>,
 }
 
 impl Fact {

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -39,7 +40,7 @@ pub struct Suffix {
 /// Text by carrier, with the sections and spans that make it up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
-    carriers: BTreeMap<Carrier, Rendered>,
+    carriers: BTreeMap<Carrier, Arc<Rendered>>,
     sections: Vec<Placed>,
 }
 
@@ -79,7 +80,7 @@ impl Body {
 
     fn add(&mut self, section: Section) {
         let is_empty = section.rendered.is_empty();
-        let text = self.carriers.entry(section.carrier).or_default();
+        let text = Arc::make_mut(self.carriers.entry(section.carrier).or_default());
         let start = text.len();
         let stability = section.rendered.stability();
         text.append(section.rendered);
@@ -113,7 +114,7 @@ impl Body {
 
     /// A carrier may hold nothing but values that are empty today.
     fn filled(&self) -> impl Iterator<Item = (Carrier, &Rendered)> {
-        let all = self.carriers.iter().map(|(carrier, rendered)| (*carrier, rendered));
+        let all = self.carriers.iter().map(|(carrier, rendered)| (*carrier, rendered.as_ref()));
         all.filter(|(_, rendered)| !rendered.is_empty())
     }
 
@@ -126,13 +127,13 @@ impl Body {
     /// The spans of a carrier's text.
     #[must_use]
     pub fn spans(&self, carrier: Carrier) -> &[Span] {
-        self.carriers.get(&carrier).map_or(&[], Rendered::spans)
+        self.carriers.get(&carrier).map_or(&[], |rendered| rendered.spans())
     }
 
     /// The text of a carrier; `None` when nothing rides on it.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {
-        self.carriers.get(&carrier).map(Rendered::text).filter(|text| !text.is_empty())
+        self.carriers.get(&carrier).map(|rendered| rendered.text()).filter(|text| !text.is_empty())
     }
 }
 
@@ -142,7 +143,7 @@ pub struct Pieces {
     /// The profile that it was built by.
     pub profile: String,
     /// The text of each carrier.
-    pub carriers: BTreeMap<Carrier, Rendered>,
+    pub carriers: BTreeMap<Carrier, Arc<Rendered>>,
     /// The sections that have text, in order.
     pub sections: Vec<Placed>,
     /// What a reader should know.

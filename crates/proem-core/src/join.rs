@@ -45,7 +45,7 @@ struct Join<'p> {
 
 impl Join<'_> {
     fn words(&self, key: &str) -> Source {
-        Source::Profile { profile: self.profile.name.clone(), key: key.into() }
+        Source::Profile { profile: self.profile.name.as_str().into(), key: key.into() }
     }
 
     /// Begins the sections that ask for it on a line of their own.
@@ -135,10 +135,7 @@ fn bytes(sections: &[&mut Section]) -> usize {
 }
 
 fn prepend(section: &mut Section, text: &str, source: Source) {
-    let mut rendered = Rendered::new();
-    rendered.push(text, source, None, Stability::User);
-    rendered.append(core::mem::take(&mut section.rendered));
-    section.rendered = rendered;
+    section.rendered.prepend(text, source, Stability::User);
 }
 
 /// Trims the end of the last section that has text left.

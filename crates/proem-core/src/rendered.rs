@@ -89,8 +89,26 @@ impl Rendered {
         self.spans.push(Span { bytes, source, template, included_from, stability });
     }
 
+    /// Puts `text` in front, unless it is empty.
+    pub(crate) fn prepend(&mut self, text: &str, source: Source, stability: Stability) {
+        if text.is_empty() {
+            return;
+        }
+        self.text.insert_str(0, text);
+        for span in &mut self.spans {
+            span.bytes = span.bytes.start + text.len()..span.bytes.end + text.len();
+        }
+        let first =
+            Span { bytes: 0..text.len(), source, template: None, included_from: Vec::new(), stability };
+        self.spans.insert(0, first);
+    }
+
     /// Adds another text behind this one, keeping its spans.
     pub fn append(&mut self, other: Self) {
+        if self.text.is_empty() && self.spans.is_empty() {
+            *self = other;
+            return;
+        }
         let shift = self.text.len();
         self.text.push_str(&other.text);
         self.spans.extend(other.spans.into_iter().map(|mut span| {

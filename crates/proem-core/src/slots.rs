@@ -111,7 +111,7 @@ mod tests {
     use std::vec::Vec;
 
     fn filled(text: &str, backend: &str, servers: &str) -> Rendered {
-        let source = |field: &str| Source::Request { field: field.to_string(), place: None };
+        let source = |field: &str| Source::Request { field: field.into(), place: None };
         let slot = |name, value: &str| Slot {
             name,
             value: value.to_string(),

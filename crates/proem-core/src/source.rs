@@ -1,6 +1,6 @@
 //! Provenance: where bytes come from.
 
-use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
 
 use crate::text::{Place, Places};
@@ -11,51 +11,51 @@ pub enum Source {
     /// Text compiled into proem, by its name in `builtin/`.
     BuiltIn {
         /// The asset's name, for example `template/base`.
-        name: String,
+        name: Arc<str>,
         /// Where in it, if that is known.
         place: Option<Place>,
     },
     /// A file on disk.
     File {
         /// The path as it was found.
-        path: String,
+        path: Arc<str>,
         /// Where in it, if that is known.
         place: Option<Place>,
     },
     /// The value of a variable.
     Variable {
         /// The variable's key, for example `git:branch`.
-        key: String,
+        key: Arc<str>,
         /// The file that the value was read from, for `file:`.
-        path: Option<String>,
+        path: Option<Arc<str>>,
     },
     /// A field of the request.
     Request {
         /// The field's name, for example `append`.
-        field: String,
+        field: Arc<str>,
         /// Where in it, if that is known.
         place: Option<Place>,
     },
     /// Wording of a pack.
     Pack {
         /// The pack's file.
-        path: String,
+        path: Arc<str>,
         /// The key of the catalog.
-        key: String,
+        key: Arc<str>,
         /// Where in the wording, if that is known.
         place: Option<Place>,
     },
     /// Text that the profile puts around a section.
     Profile {
         /// The profile's name.
-        profile: String,
+        profile: Arc<str>,
         /// The key that holds the text, for example `section.append.before`.
-        key: String,
+        key: Arc<str>,
     },
     /// A hook.
     Hook {
         /// The hook's name.
-        name: String,
+        name: Arc<str>,
     },
 }
 
@@ -164,7 +164,7 @@ mod tests {
     fn a_source_is_the_same_at_another_place() {
         let place = |line: usize| Some(Place { line, column: 1 });
         let all = |line: usize| {
-            let (a, b) = (|| String::from("a"), || String::from("b"));
+            let (a, b) = (|| Arc::from("a"), || Arc::from("b"));
             [
                 Source::BuiltIn { name: a(), place: place(line) },
                 Source::BuiltIn { name: b(), place: place(line) },

@@ -73,7 +73,7 @@ impl Sources<'_> {
             }
             TemplateRecipe::Text(text, syntax) => {
                 let key = format!("section.{}.template", section.id);
-                let origin = Source::Profile { profile: self.profile.name.clone(), key };
+                let origin = Source::Profile { profile: self.profile.name.as_str().into(), key: key.into() };
                 let (content, stability) = (text.clone(), Stability::User);
                 Ok(Text { content, syntax: *syntax, origin, author, stability, reference: None })
             }
@@ -113,7 +113,7 @@ pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) 
     let author = owner.max(named_by);
     Text {
         syntax: syntax.unwrap_or_else(|| syntax_of(Path::new(&file.path))),
-        origin: Source::File { path: file.path, place: None },
+        origin: Source::File { path: file.path.into(), place: None },
         content: file.text,
         author,
         stability: file.owner.stability(),
@@ -157,9 +157,12 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
     let (origin, syntax) = match (&request.template_path, field) {
         (Some(path), "template") => {
             let is_jinja = syntax_of(Path::new(path)) == Syntax::Jinja;
-            (Source::File { path: path.clone(), place: None }, if is_jinja { Syntax::Jinja } else { syntax })
+            (
+                Source::File { path: path.as_str().into(), place: None },
+                if is_jinja { Syntax::Jinja } else { syntax },
+            )
         }
-        _ => (Source::Request { field: field.to_owned(), place: None }, syntax),
+        _ => (Source::Request { field: field.into(), place: None }, syntax),
     };
     Ok(Text {
         content: text.to_owned(),
@@ -189,7 +192,7 @@ fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, 
     Ok(Some(Text {
         content: text,
         syntax,
-        origin: Source::File { path: shown, place: None },
+        origin: Source::File { path: shown.into(), place: None },
         author,
         stability,
         reference: None,

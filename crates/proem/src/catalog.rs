@@ -172,7 +172,7 @@ impl Catalog {
         };
         Note::new(Code::UnknownKey, Severity::Warning, message)
             .with_hint(hint)
-            .with_source(Source::File { path: path.display().to_string(), place: None })
+            .with_source(Source::File { path: path.display().to_string().into(), place: None })
     }
 
     /// The wording of a key.

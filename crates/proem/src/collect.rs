@@ -71,7 +71,7 @@ pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Co
 fn tool_names(request: &Request) -> Binding {
     let mut items: Vec<String> = request.tools.iter().flatten().map(|tool| tool.name.clone()).collect();
     items.sort();
-    let source = Source::Request { field: "tools".to_owned(), place: None };
+    let source = Source::Request { field: "tools".into(), place: None };
     Binding::List { items, source, stability: Stability::Session }
 }
 
@@ -93,7 +93,7 @@ fn guidelines(tools: &Tools) -> Binding {
 }
 
 fn request_tools() -> Source {
-    Source::Request { field: "tools".to_owned(), place: None }
+    Source::Request { field: "tools".into(), place: None }
 }
 
 fn items(items: Vec<Item>, source: Source, stability: Stability) -> Binding {
@@ -103,7 +103,8 @@ fn items(items: Vec<Item>, source: Source, stability: Stability) -> Binding {
 /// The sentences of the profile: a field for each.
 pub(crate) fn texts(profile: &Profile) -> Option<Binding> {
     let fields = profile.texts.iter().map(|(name, text)| {
-        let source = Source::Profile { profile: profile.name.clone(), key: format!("texts.{name}") };
+        let source =
+            Source::Profile { profile: profile.name.as_str().into(), key: format!("texts.{name}").into() };
         Field { name: name.as_str().into(), text: text.as_str().into(), source, stability: Stability::User }
     });
     let item = Item { fields: fields.collect() };
@@ -225,7 +226,7 @@ pub(crate) fn collect(
     match what {
         Collection::Scope => {
             let text = scope::summary(request.scope.as_ref(), workspace.path())?;
-            let source = Source::Request { field: "scope".to_owned(), place: None };
+            let source = Source::Request { field: "scope".into(), place: None };
             Ok(text_of("scope_summary", text, source, Stability::Session))
         }
         Collection::AgentsMd if request.project == Some(false) => Ok(nothing("project")),
@@ -261,7 +262,7 @@ fn text_of(variable: &'static str, text: String, source: Source, stability: Stab
 
 /// Left out because the request says so.
 fn nothing(field: &str) -> Collected {
-    let source = Source::Request { field: field.to_owned(), place: None };
+    let source = Source::Request { field: field.into(), place: None };
     Collected { binding: None, more: Vec::new(), source, notes: Vec::new(), considered: Vec::new() }
 }
 
@@ -270,7 +271,7 @@ fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
     const CAP: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
-    let source = Source::File { path: shown.clone(), place: None };
+    let source = Source::File { path: shown.clone().into(), place: None };
     let text = read_utf8(&path, policy, CAP);
     let (outcome, why, note) = match &text {
         Ok(text) if text.trim().is_empty() => (Outcome::Empty, None, None),
@@ -298,7 +299,7 @@ fn resident(
     policy: &ReadPolicy,
 ) -> Result<Collected, Error> {
     let folder = workspace.folder().join(folder);
-    let source = Source::File { path: folder.display().to_string(), place: None };
+    let source = Source::File { path: folder.display().to_string().into(), place: None };
     let residents::Collected { entries, notes, considered } = residents::collect(&folder, kind, policy)?;
     let binding = (!entries.is_empty()).then(|| {
         let text = residents::lines(&entries);

@@ -300,7 +300,7 @@ fn changed(hook: &str, what: &str, path: &Path) -> Note {
     let message = format!("the hook `{hook}` does not run: since it was approved, this has changed: {what}");
     Note::new(Code::HookChanged, Severity::Warning, message)
         .with_hint("look at it, then approve it with `proem trust add`")
-        .with_source(Source::File { path: shown(path), place: None })
+        .with_source(Source::File { path: shown(path).into(), place: None })
 }
 
 fn ignored(key: &str, path: &Path) -> Note {
@@ -323,7 +323,7 @@ fn ignored(key: &str, path: &Path) -> Note {
     };
     Note::new(Code::IgnoredSetting, Severity::Warning, message)
         .with_hint(hint)
-        .with_source(Source::File { path: place, place: None })
+        .with_source(Source::File { path: place.into(), place: None })
 }
 
 /// What an error calls such a file.

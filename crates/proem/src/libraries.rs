@@ -101,7 +101,7 @@ fn load_file(
             hint: None,
         },
     })?;
-    let origin = Source::File { path: shown, place: None };
+    let origin = Source::File { path: shown.into(), place: None };
     Ok(Asset { reference: Some(reference.clone()), text, origin, stability })
 }
 
@@ -126,7 +126,7 @@ fn load_builtin(reference: &Reference) -> Result<Asset, Missing> {
             hint: Some(hint),
         });
     };
-    let origin = Source::BuiltIn { name: reference.path.clone(), place: None };
+    let origin = Source::BuiltIn { name: reference.path.as_str().into(), place: None };
     Ok(Asset {
         reference: Some(reference.clone()),
         text: text.to_owned(),

@@ -62,8 +62,8 @@ pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<Stri
         section: COMPACTION.to_owned(),
     })?;
     let origin = match &entry.path {
-        Some(path) => Source::Pack { path: path.clone(), key: COMPACTION.to_owned(), place: None },
-        None => Source::BuiltIn { name: format!("catalog/{COMPACTION}"), place: None },
+        Some(path) => Source::Pack { path: path.as_str().into(), key: COMPACTION.into(), place: None },
+        None => Source::BuiltIn { name: format!("catalog/{COMPACTION}").into(), place: None },
     };
     let asset = Asset { reference: None, text: entry.text.clone(), origin, stability: entry.stability };
     let libraries = Libraries::new(&host, &workspace);

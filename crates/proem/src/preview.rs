@@ -66,7 +66,9 @@ impl<'t> Ranges<'t> {
 
     fn offset(&mut self, source: &Source) -> Option<usize> {
         match source {
-            Source::Request { field, place: Some(place) } if field == "template" => self.offsets.of(*place),
+            Source::Request { field, place: Some(place) } if **field == *"template" => {
+                self.offsets.of(*place)
+            }
             _ => None,
         }
     }

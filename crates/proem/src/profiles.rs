@@ -140,7 +140,7 @@ impl Profiles {
         let hidden = self.text_if_any(&text.name, text.home.below()?).ok()??;
         let message = format!("profile `{}` is {}, which hides {}", text.name, text.origin, hidden.origin);
         let severity = if text.home == Home::Workspace { Severity::Warning } else { Severity::Info };
-        let source = Source::File { path: text.origin.clone(), place: None };
+        let source = Source::File { path: text.origin.clone().into(), place: None };
         Some(Note::new(Code::Shadowed, severity, message).with_source(source))
     }
 

@@ -84,7 +84,7 @@ fn absences(asked: &BTreeSet<String>, facts: Option<&Facts>) -> Vec<Note> {
     let absent = asked.iter().filter_map(|key| {
         let why = facts?.fact(key)?.value.as_ref().err()?;
         let note = Note::new(why.code(), why.severity(), format!("`{key}` is absent: {why}"));
-        let note = note.with_source(Source::Variable { key: key.clone(), path: None });
+        let note = note.with_source(Source::Variable { key: key.clone().into(), path: None });
         Some(why.hint().into_iter().fold(note, Note::with_hint))
     });
     absent.collect()

@@ -300,7 +300,7 @@ impl Problem {
 
     fn note(&self, path: &Path) -> Note {
         let name = shown(Path::new(path.file_name().unwrap_or(path.as_os_str())));
-        let source = Source::File { path: shown(path), place: self.place };
+        let source = Source::File { path: shown(path).into(), place: self.place };
         let note = Note::new(self.code, Severity::Warning, format!("`{name}` is skipped: {}", self.message));
         Note { hint: self.hint.map(Into::into), ..note.with_source(source) }
     }
@@ -316,7 +316,7 @@ impl Problem {
 
 fn over_limit(folder: &Path, left_out: usize) -> Note {
     let message = format!("{left_out} files are not read: there are more than {RESIDENTS_MAX}");
-    let source = Source::File { path: shown(folder), place: None };
+    let source = Source::File { path: shown(folder).into(), place: None };
     Note::new(Code::OverLimit, Severity::Warning, message).with_source(source)
 }
 

@@ -126,8 +126,8 @@ impl<'b> Resolver<'b> {
     fn treated(&mut self, key: &str, mut text: String, path: Option<&str>) -> String {
         let Some(profile) = self.profile else { return text };
         let source = match path {
-            Some(path) => Source::File { path: path.to_owned(), place: None },
-            None => Source::Variable { key: key.to_owned(), path: None },
+            Some(path) => Source::File { path: path.into(), place: None },
+            None => Source::Variable { key: key.into(), path: None },
         };
         let mut notes = Vec::new();
         if let Err(refusal) = Treatment::of(profile, self.config).treat(&mut text, &source, &mut notes) {
@@ -149,7 +149,7 @@ impl<'b> Resolver<'b> {
         let Some(bytes_max) = bytes_max.filter(|bytes_max| text.len() > *bytes_max) else { return text };
         let kept = clip(&text, bytes_max);
         let message = format!("`[{key}]` is cut after {} of {} bytes", kept.len(), text.len());
-        let source = Source::Variable { key: key.to_owned(), path: None };
+        let source = Source::Variable { key: key.into(), path: None };
         let note = Note::new(Code::OverLimit, Severity::Warning, message).with_source(source);
         if !self.notes.contains(&note) {
             self.notes.push(note);
@@ -251,7 +251,7 @@ impl<'b> Resolver<'b> {
         };
         self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
         let value = value.map(|text| self.treated(name, text, Some(&shown)));
-        Fact { value, stability: Stability::Project, path: Some(shown) }
+        Fact { value, stability: Stability::Project, path: Some(shown.into()) }
     }
 
     pub(crate) fn read_policy(&self, author: Author) -> ReadPolicy {

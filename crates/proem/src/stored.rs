@@ -4,6 +4,7 @@
 //! every later proem.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};
@@ -101,13 +102,13 @@ struct StoredConsidered {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum StoredSource {
-    BuiltIn { name: String, at: Option<[usize; 2]> },
-    File { path: String, at: Option<[usize; 2]> },
-    Variable { key: String, path: Option<String> },
-    Request { field: String, at: Option<[usize; 2]> },
-    Pack { path: String, key: String, at: Option<[usize; 2]> },
-    Profile { profile: String, key: String },
-    Hook { name: String },
+    BuiltIn { name: Arc<str>, at: Option<[usize; 2]> },
+    File { path: Arc<str>, at: Option<[usize; 2]> },
+    Variable { key: Arc<str>, path: Option<Arc<str>> },
+    Request { field: Arc<str>, at: Option<[usize; 2]> },
+    Pack { path: Arc<str>, key: Arc<str>, at: Option<[usize; 2]> },
+    Profile { profile: Arc<str>, key: Arc<str> },
+    Hook { name: Arc<str> },
 }
 
 impl StoredPrompt {
@@ -143,7 +144,7 @@ impl StoredPrompt {
             let text = self.texts.remove(&carrier).unwrap_or_default();
             let rendered = Rendered::restore(text, spans.into_iter().map(restore_span).collect());
             let message = || Damaged(format!("the sources of the {carrier} carrier do not fit its text"));
-            carriers.insert(carrier, rendered.ok_or_else(message)?);
+            carriers.insert(carrier, rendered.ok_or_else(message)?.into());
         }
         let pieces = Pieces {
             profile: description.profile,

@@ -114,7 +114,7 @@ fn duplicate(index: usize, first: usize, name: &str) -> Note {
     let message = format!("`tools[{index}]` is left out: `tools[{first}]` is called `{name}`, too");
     Note::new(Code::DuplicateTool, Severity::Warning, message)
         .with_hint("give each tool a name of its own")
-        .with_source(Source::Request { field: format!("tools[{index}]"), place: None })
+        .with_source(Source::Request { field: format!("tools[{index}]").into(), place: None })
 }
 
 fn line(index: usize, tool: &Tool, profile: &Profile) -> Line {
@@ -159,10 +159,14 @@ fn folded(text: &str) -> String {
 }
 
 fn of_request(text: String, field: String) -> Sentence {
-    Sentence { text, source: Source::Request { field, place: None }, stability: Stability::Session }
+    Sentence {
+        text,
+        source: Source::Request { field: field.into(), place: None },
+        stability: Stability::Session,
+    }
 }
 
 fn of_profile(text: &str, profile: &Profile, key: &str) -> Sentence {
-    let source = Source::Profile { profile: profile.name.clone(), key: key.to_owned() };
+    let source = Source::Profile { profile: profile.name.as_str().into(), key: key.into() };
     Sentence { text: text.to_owned(), source, stability: Stability::User }
 }

@@ -59,5 +59,5 @@ pub(crate) fn template(config: &Config, profile: &Profile) -> Option<Note> {
 fn unused_field(field: &str, profile: &str) -> Note {
     let message = format!("the profile `{profile}` has no use for the request's `{field}`");
     Note::new(Code::UnusedField, Severity::Warning, message)
-        .with_source(Source::Request { field: field.to_owned(), place: None })
+        .with_source(Source::Request { field: field.into(), place: None })
 }

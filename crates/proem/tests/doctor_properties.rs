@@ -40,7 +40,7 @@ fn snapshot(root: &Path, profile: &str) -> Snapshot {
 
 fn path_of(source: &Source) -> Option<PathBuf> {
     match source {
-        Source::File { path, .. } | Source::Variable { path: Some(path), .. } => Some(path.into()),
+        Source::File { path, .. } | Source::Variable { path: Some(path), .. } => Some(path.as_ref().into()),
         _ => None,
     }
 }

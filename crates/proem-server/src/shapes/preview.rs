@@ -129,7 +129,7 @@ pub(crate) struct BreakShape {
 impl BreakShape {
     fn of(found: &Break, ranges: &mut Ranges<'_>) -> Self {
         let key = match &found.source {
-            Source::Variable { key, .. } => key.clone(),
+            Source::Variable { key, .. } => key.as_ref().into(),
             other => other.to_string(),
         };
         Self {

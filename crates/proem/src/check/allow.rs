@@ -117,7 +117,7 @@ impl Allow {
         let message = format!("nothing needs the allowance of `{}`{place}", self.code);
         Note::new(Code::UnusedAllow, Severity::Info, message)
             .with_hint("remove it from the configuration")
-            .with_source(Source::File { path: self.origin.display().to_string(), place: None })
+            .with_source(Source::File { path: self.origin.display().to_string().into(), place: None })
     }
 }
 

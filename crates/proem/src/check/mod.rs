@@ -158,7 +158,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let files = files(&build, &policy);
     notes.extend(shadowed(&build, &files, &policy));
     for (path, text) in &files {
-        let source = Source::File { path: path.clone(), place: None };
+        let source = Source::File { path: path.as_str().into(), place: None };
         notes.extend(Read { text, source, is_file: true }.lints());
     }
     notes.extend(said(request).iter().flat_map(Read::lints));
@@ -190,9 +190,10 @@ fn mask(text: &mut String) {
 /// A file by its shortest name: a configured template may be written with dots.
 fn plainly(source: Source) -> Source {
     match source {
-        Source::File { path, place } => {
-            Source::File { path: without_dots(Path::new(&path)).to_string_lossy().into_owned(), place }
-        }
+        Source::File { path, place } => Source::File {
+            path: without_dots(Path::new(&*path)).to_string_lossy().into_owned().into(),
+            place,
+        },
         other => other,
     }
 }
@@ -243,7 +244,7 @@ fn unknown_model(name: &str, models: &Models) -> Note {
 
 /// The texts that the request brings, as they were written: what a tag names is not in the prompt.
 fn said(request: &Request) -> Vec<Read<'_>> {
-    let field = |name: &str| Source::Request { field: name.to_owned(), place: None };
+    let field = |name: &str| Source::Request { field: name.into(), place: None };
     let own = [("template", &request.template), ("system", &request.system), ("recalled", &request.recalled)];
     // A template that was read from a file is looked at there.
     let is_of_file = |name: &str| name == "template" && request.template_path.is_some();
@@ -262,7 +263,7 @@ fn dangling(build: &Build) -> Vec<Note> {
         let target =
             std::fs::read_link(&one.path).map(|target| crate::file::shown(&target)).unwrap_or_default();
         let message = format!("it is a link that leads nowhere, to {target}");
-        let source = Source::File { path: one.path.clone(), place: None };
+        let source = Source::File { path: one.path.as_str().into(), place: None };
         Note::new(Code::Unreadable, Severity::Warning, message).with_source(source)
     };
     links.map(note).collect()
@@ -322,7 +323,7 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
         let message = format!("it is not in the prompt: its place is taken {why}{end}");
         let note = Note::new(Code::Shadowed, severity, message);
         let note = if is_same { note } else { note.with_hint("put what matters into the file that is used") };
-        Some(note.with_source(Source::File { path: one.path.clone(), place: None }))
+        Some(note.with_source(Source::File { path: one.path.as_str().into(), place: None }))
     };
     shadowed.filter_map(note).collect()
 }
@@ -348,7 +349,7 @@ fn unordered(request: &Request) -> Vec<Note> {
             "`{field}` is not sorted: `{after}` stands behind `{before}`; a connection that comes back may change \
              the order, and with it the cached bytes"
         );
-        let source = Source::Request { field: field.to_owned(), place: None };
+        let source = Source::Request { field: field.into(), place: None };
         let note = Note::new(Code::Unordered, Severity::Info, message).with_source(source);
         Some(note.with_hint("sort it by name"))
     };

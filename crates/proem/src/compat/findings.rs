@@ -41,7 +41,7 @@ pub fn findings(seen: &[Seen]) -> Vec<Note> {
 }
 
 fn at(path: &str, line: usize) -> Source {
-    Source::File { path: path.to_owned(), place: Some(Place { line, column: 1 }) }
+    Source::File { path: path.into(), place: Some(Place { line, column: 1 }) }
 }
 
 /// The agents that a test holds for, by title.
@@ -64,7 +64,7 @@ fn only_some(seen: &[Seen], path: &str) -> Option<Note> {
     let message = format!("it is read by {readers}; for {others} another file takes its place");
     let note = Note::new(Code::AgentsDiffer, Severity::Info, message);
     let note = note.with_hint("say the same in both files, or let one of them import the other");
-    Some(note.with_source(Source::File { path: path.to_owned(), place: None }))
+    Some(note.with_source(Source::File { path: path.into(), place: None }))
 }
 
 /// The text of a file that nobody may have read yet: it may be a FIFO, or a link to a device.

@@ -83,6 +83,6 @@ impl NameRule {
 }
 
 fn note(name: &str, message: String) -> Note {
-    let source = Source::Request { field: format!("tools.{name}"), place: None };
+    let source = Source::Request { field: format!("tools.{name}").into(), place: None };
     Note::new(Code::NotAccepted, Severity::Warning, message).with_source(source)
 }

@@ -97,5 +97,5 @@ pub(crate) struct Discovered {
 
 /// A file as the source of bytes.
 pub(crate) fn file(path: &str) -> Source {
-    Source::File { path: path.to_owned(), place: None }
+    Source::File { path: path.into(), place: None }
 }

@@ -168,7 +168,7 @@ impl<'u> Aligned<'u> {
             };
             return Some(self.difference(kind, from, to, cause));
         };
-        let source = Source::File { path, place: None };
+        let source = Source::File { path: path.into(), place: None };
         let mut found =
             self.difference(kind, from, to, Cause::one_sided((&source, unit.first.stability), None, is_new));
         let owner = Owner { section: unit.key.section.map(str::to_owned), source, line: None };
@@ -239,7 +239,7 @@ impl<'u> Aligned<'u> {
 
     /// A list of what lies in a folder, which has one file more or less.
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
-        let source = Source::File { path, place: None };
+        let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
         let owner = Some(Owner { section: list.key.section.map(str::to_owned), source, line: None });
         let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };

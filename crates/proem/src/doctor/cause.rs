@@ -146,13 +146,13 @@ impl Cause {
             other => other.without_place(),
         };
         match owner {
-            Source::BuiltIn { name, .. } => Self::Engine { name },
-            Source::Request { field, .. } => Self::Request(field),
-            Source::Hook { name } => Self::Hook(name),
+            Source::BuiltIn { name, .. } => Self::Engine { name: name.as_ref().into() },
+            Source::Request { field, .. } => Self::Request(field.as_ref().into()),
+            Source::Hook { name } => Self::Hook(name.as_ref().into()),
             Source::Pack { path, key, .. } => Self::Pack(format!("{path}, `{key}`")),
             Source::Profile { profile, key } => Self::Wording(format!("profile {profile}, {key}")),
-            Source::File { path, .. } => Self::FileEdited(path),
-            Source::Variable { key, .. } => Self::Variable(key),
+            Source::File { path, .. } => Self::FileEdited(path.as_ref().into()),
+            Source::Variable { key, .. } => Self::Variable(key.as_ref().into()),
         }
     }
 
@@ -161,14 +161,14 @@ impl Cause {
         let (source, stability) = span;
         match (source, is_new) {
             (Source::File { path, .. } | Source::Variable { path: Some(path), .. }, true) => {
-                Self::FileAppeared(path.clone())
+                Self::FileAppeared(path.as_ref().into())
             }
             (Source::File { path, .. } | Source::Variable { path: Some(path), .. }, false) => {
-                Self::FileGone(path.clone())
+                Self::FileGone(path.as_ref().into())
             }
             (Source::Variable { key, .. }, _) => of_variable(key, stability),
-            (Source::Request { field, .. }, _) => Self::Request(field.clone()),
-            (Source::Hook { name }, _) => Self::Hook(name.clone()),
+            (Source::Request { field, .. }, _) => Self::Request(field.as_ref().into()),
+            (Source::Hook { name }, _) => Self::Hook(name.as_ref().into()),
             (Source::Pack { path, key, .. }, _) => Self::Pack(format!("{path}, `{key}`")),
             (Source::Profile { .. } | Source::BuiltIn { .. }, true) => {
                 Self::SectionAppeared(section.unwrap_or("the text").to_owned())

@@ -196,7 +196,7 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
 }
 
 fn of_request(field: &str) -> Owner {
-    Owner { section: None, source: Source::Request { field: field.to_owned(), place: None }, line: None }
+    Owner { section: None, source: Source::Request { field: field.into(), place: None }, line: None }
 }
 
 fn find(snapshot: &Snapshot, carrier: Carrier) -> Option<&CarrierText> {

@@ -45,9 +45,9 @@ fn source(piece: &Piece) -> Source {
     let place = (piece.line > 0).then_some(Place { line: piece.line, column: 1 });
     let path = |index: usize| PATHS[index].to_owned();
     match piece.source {
-        index @ 0..=3 => Source::File { path: path(index), place },
+        index @ 0..=3 => Source::File { path: path(index).into(), place },
         4 => Source::Variable { key: "clock".into(), path: None },
-        5 => Source::Variable { key: "file:d".into(), path: Some(path(4)) },
+        5 => Source::Variable { key: "file:d".into(), path: Some(path(4).into()) },
         6 => Source::BuiltIn { name: "base".into(), place },
         7 => Source::Request { field: "template".into(), place },
         8 => Source::Pack { path: "/pack".into(), key: "rules".into(), place },
@@ -166,7 +166,7 @@ fn many(numbers: impl Iterator<Item = usize>, said: &str) -> Snapshot {
     for number in numbers {
         let start = carrier.text.len();
         let path = format!("/skills/{number:05}");
-        let file = Source::File { path: path.clone(), place: None };
+        let file = Source::File { path: path.as_str().into(), place: None };
         for (text, source, is_inserted) in
             [("<", frame(), false), (said, file, true), (">\n", frame(), false)]
         {

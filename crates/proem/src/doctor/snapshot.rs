@@ -329,13 +329,17 @@ impl SavedSource {
         let place = self.line.map(|line| Place { line, column: self.column.unwrap_or(1) });
         let path = self.path.clone().unwrap_or_default();
         match self.kind.as_str() {
-            "file" => Source::File { path, place },
-            "variable" => Source::Variable { key: self.key.clone(), path: self.path.clone() },
-            "request" => Source::Request { field: self.field.clone(), place },
-            "pack" => Source::Pack { path, key: self.key.clone(), place },
-            "profile" => Source::Profile { profile: self.profile.clone(), key: self.key.clone() },
-            "hook" => Source::Hook { name: self.name.clone() },
-            _ => Source::BuiltIn { name: self.name.clone(), place },
+            "file" => Source::File { path: path.into(), place },
+            "variable" => {
+                Source::Variable { key: self.key.clone().into(), path: self.path.as_deref().map(Into::into) }
+            }
+            "request" => Source::Request { field: self.field.clone().into(), place },
+            "pack" => Source::Pack { path: path.into(), key: self.key.clone().into(), place },
+            "profile" => {
+                Source::Profile { profile: self.profile.clone().into(), key: self.key.clone().into() }
+            }
+            "hook" => Source::Hook { name: self.name.as_str().into() },
+            _ => Source::BuiltIn { name: self.name.as_str().into(), place },
         }
     }
 }

@@ -118,7 +118,7 @@ impl Unit<'_> {
             Source::Profile { key, .. } if key.ends_with(".template") => Role::Template,
             Source::Profile { .. } => Role::Frame,
             Source::BuiltIn { .. } => Role::Template,
-            Source::Request { field, .. } if is_said && field == "template" => Role::Template,
+            Source::Request { field, .. } if is_said && **field == *"template" => Role::Template,
             Source::File { .. } if is_said => Role::Template,
             _ => Role::Content,
         }

@@ -158,7 +158,7 @@ fn injected(message: Injected) -> Message {
 fn failed(handler: &Handler, event: HookEvent, error: &HookError) -> Note {
     let name = handler.name();
     let message = format!("the hook `{name}` is skipped at `{}`: {error}", event.word());
-    Note::new(Code::HookFailed, Severity::Warning, message).with_source(Source::Hook { name })
+    Note::new(Code::HookFailed, Severity::Warning, message).with_source(Source::Hook { name: name.into() })
 }
 
 fn changed_prefix(handler: &Handler, change: &Change) -> Note {
@@ -166,5 +166,5 @@ fn changed_prefix(handler: &Handler, change: &Change) -> Note {
     let message = format!("the hook `{name}` changed the system prompt {change}");
     Note::new(Code::PrefixChanged, Severity::Warning, message)
         .with_hint("return a `message` instead: it follows everything that is cached")
-        .with_source(Source::Hook { name })
+        .with_source(Source::Hook { name: name.into() })
 }

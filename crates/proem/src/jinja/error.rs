@@ -56,7 +56,7 @@ impl TemplateError {
         self.place = Some(place);
         self.line = asset.text.lines().nth(place.line - 1).map(str::to_owned);
         self.path = match &asset.origin {
-            proem_core::source::Source::File { path, .. } => Some(path.clone()),
+            proem_core::source::Source::File { path, .. } => Some(path.as_ref().into()),
             _ => None,
         };
         self

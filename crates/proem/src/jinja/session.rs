@@ -59,7 +59,7 @@ impl<'s> Session<'s> {
         );
         let Compiled { outlines, traced, .. } = compiled;
         let scene = Scene { root, assets, outlines, context, templates: &traced.placed };
-        Ok(spans::assemble(&text, pieces.as_deref(), &scene))
+        Ok(spans::assemble(text, pieces.as_deref(), &scene))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proem_core::rendered::{Origin, Rendered};
+use proem_core::rendered::{Origin, Rendered, Span};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::Places;
@@ -26,22 +26,35 @@ pub(super) struct Scene<'s> {
 
 /// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,
 /// but nothing wrong.
-pub(super) fn assemble(text: &str, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
+pub(super) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
     let mut rendered = Rendered::new();
     let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
-    match pieces {
-        Some(pieces) => {
-            let mut scribe = Scribe::new(scene);
-            let mut start = 0;
-            for piece in pieces {
-                let end = start + piece.bytes;
-                rendered.push_from(text.get(start..end).unwrap_or_default(), scribe.origin(piece));
-                start = end;
-            }
+    let Some(pieces) = pieces.filter(|pieces| do_cover(pieces, &text)) else {
+        rendered.push(&text, asset.origin.clone(), None, least_stable(scene.assets, scene.context));
+        return rendered;
+    };
+    let mut scribe = Scribe::new(scene);
+    let mut spans = Vec::with_capacity(pieces.len());
+    let mut start = 0;
+    for piece in pieces {
+        let bytes = start..start + piece.bytes;
+        start = bytes.end;
+        let Origin { source, template, included_from, stability } = scribe.origin(piece);
+        if !bytes.is_empty() || matches!(source, Source::Variable { .. }) {
+            spans.push(Span { bytes, source, template, included_from, stability });
         }
-        None => rendered.push(text, asset.origin.clone(), None, least_stable(scene.assets, scene.context)),
     }
-    rendered
+    Rendered::restore(text, spans).unwrap_or(rendered)
+}
+
+/// Tells whether pieces end where characters do, and the last where the text does.
+fn do_cover(pieces: &[Piece], text: &str) -> bool {
+    let mut end = 0;
+    let is_whole = |piece: &Piece| {
+        end += piece.bytes;
+        text.is_char_boundary(end)
+    };
+    pieces.iter().all(is_whole) && end == text.len()
 }
 
 /// The stability of the least stable thing that could be in the text.
@@ -168,7 +181,7 @@ impl<'s> Scribe<'s> {
         let fact = self.context.facts.as_ref()?.fact(key);
         let stability = fact.map(|fact| fact.stability).or_else(|| Some(variable::find(key)?.stability))?;
         let path = fact.and_then(|fact| fact.path.clone());
-        Some((Source::Variable { key: key.to_owned(), path }, stability))
+        Some((Source::Variable { key: key.into(), path }, stability))
     }
 
     fn asset(&self, index: usize) -> &'s Asset {
@@ -226,12 +239,12 @@ fn merge(sources: Vec<(Source, Stability)>) -> Option<Source> {
         return Some(first);
     }
     let keys = std::iter::once(key_of(&first)).chain(rest).collect::<Vec<_>>().join(", ");
-    Some(Source::Variable { key: keys, path: None })
+    Some(Source::Variable { key: keys.into(), path: None })
 }
 
 fn key_of(source: &Source) -> String {
     match source {
-        Source::Variable { key, .. } => key.clone(),
+        Source::Variable { key, .. } => key.as_ref().into(),
         other => other.to_string(),
     }
 }

@@ -106,7 +106,7 @@ impl Builder<'_> {
     /// The rules by which files are collected: what a list of them comes from as a whole.
     fn rules(&self, section: &str) -> Source {
         let key = format!("section.{section}.collect");
-        Source::Profile { profile: self.sources.profile.name.clone(), key }
+        Source::Profile { profile: self.sources.profile.name.as_str().into(), key: key.into() }
     }
 
     /// The template that puts collected things into words.
@@ -140,8 +140,8 @@ impl Builder<'_> {
 /// A wording of the catalog as a template. It lies in no library, so its includes must be qualified.
 fn wording(key: &str, entry: &Entry) -> Asset {
     let origin = match &entry.path {
-        Some(path) => Source::Pack { path: path.clone(), key: key.to_owned(), place: None },
-        None => Source::BuiltIn { name: format!("catalog/{key}"), place: None },
+        Some(path) => Source::Pack { path: path.as_str().into(), key: key.into(), place: None },
+        None => Source::BuiltIn { name: format!("catalog/{key}").into(), place: None },
     };
     Asset { reference: None, text: entry.text.clone(), origin, stability: entry.stability }
 }

@@ -85,7 +85,7 @@ impl Builder<'_> {
         }
         let known_lints = self.lints.as_ref().map_or(0, |lints| lints.len());
         let (content, source) = match &recipe.content {
-            _ if !is_wanted => (None, Source::Request { field: "tools".to_owned(), place: None }),
+            _ if !is_wanted => (None, Source::Request { field: "tools".into(), place: None }),
             Content::Template(template) => {
                 let mut text = self.template_text(recipe, template)?;
                 if is_of_file(&text.origin) {
@@ -197,11 +197,11 @@ impl Builder<'_> {
 
 /// Whether a text is the template that the request brings.
 fn is_of_request(origin: &Source) -> bool {
-    matches!(origin, Source::Request { field, .. } if field == "template")
+    matches!(origin, Source::Request { field, .. } if **field == *"template")
 }
 
 fn left_out(section: &str, tool: &str) -> Note {
     let message = format!("the section `{section}` is left out: the tool `{tool}` is not active");
-    let source = Source::Request { field: "tools".to_owned(), place: None };
+    let source = Source::Request { field: "tools".into(), place: None };
     Note::new(Code::LeftOut, Severity::Info, message).with_source(source)
 }

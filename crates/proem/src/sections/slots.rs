@@ -39,15 +39,15 @@ impl Builder<'_> {
         let is_nothing = fact.value.is_err() || self.is_empty_list(key);
         if let Some(words) = recipe.none.get(name).filter(|_| is_nothing) {
             let source = Source::Profile {
-                profile: self.sources.profile.name.clone(),
-                key: format!("slots.none.{name}"),
+                profile: self.sources.profile.name.as_str().into(),
+                key: format!("slots.none.{name}").into(),
             };
             return Slot { name, value: words.clone(), source, stability: Stability::Session };
         }
         if let Err(why) = &fact.value {
             self.notes.push(unfilled(name, why, template));
         }
-        let source = Source::Variable { key: key.to_owned(), path: fact.path };
+        let source = Source::Variable { key: key.into(), path: fact.path };
         Slot { name, value: fact.value.unwrap_or_default(), source, stability: fact.stability }
     }
 

@@ -134,7 +134,7 @@ impl Builder<'_> {
         recipe: &SectionRecipe,
     ) -> Result<(Option<Rendered>, Source), Error> {
         let stability = recipe.stability.unwrap_or(Stability::Session);
-        let source = Source::Request { field: field.word().to_owned(), place: None };
+        let source = Source::Request { field: field.word().into(), place: None };
         let mut rendered = Rendered::new();
         let text = match (field, &self.sources.request.append) {
             (GivenField::Recalled, _) => self.sources.request.recalled.clone().unwrap_or_default(),
@@ -155,9 +155,9 @@ impl Builder<'_> {
             self.treatment.treat(&mut file.text, &discover::file(&file.path), &mut self.notes)?;
         }
         let key = format!("section.{}.files", recipe.id);
-        let words = Source::Profile { profile: self.sources.profile.name.clone(), key };
+        let words = Source::Profile { profile: self.sources.profile.name.as_str().into(), key: key.into() };
         let mut rendered = Rendered::new();
-        let mut source = Source::Request { field: GivenField::Append.word().to_owned(), place: None };
+        let mut source = Source::Request { field: GivenField::Append.word().into(), place: None };
         // The least specific comes first, so that the project has the last word.
         for file in files.iter().rev() {
             let stability = recipe.stability.unwrap_or(file.owner.stability());

@@ -455,8 +455,8 @@ impl PieceSource {
         match self {
             Self::File(path, place) => file(path).at(*place),
             Self::Words(key) => Source::Profile {
-                profile: profile.to_owned(),
-                key: format!("section.{section}.collect.imports.{key}"),
+                profile: profile.into(),
+                key: format!("section.{section}.collect.imports.{key}").into(),
             },
         }
     }

@@ -55,7 +55,7 @@ impl Problem {
 
     /// The note for a prompt's reader.
     pub(crate) fn note(&self, location: &str) -> Note {
-        let source = Source::File { path: location.to_owned(), place: self.place };
+        let source = Source::File { path: location.into(), place: self.place };
         let note = Note::new(self.code, Severity::Warning, self.message.clone()).with_source(source);
         self.hint.iter().cloned().fold(note, Note::with_hint)
     }
