@@ -45,6 +45,20 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
     }
 }
 
+/// Reads a text file that is itself no link; `None` if it is one. Where the file lies is the caller's to judge.
+pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Absence> {
+    let Some((file, bytes)) = open::open_unlinked(path)? else { return Ok(None) };
+    if bytes > cap.bytes_max as u64 {
+        return Err(Absence::OverLimit(cap.words));
+    }
+    let bytes = take(file, bytes, cap)?;
+    if let Some(offset) = memchr::memchr(0, &bytes) {
+        return Err(Absence::HasNul(offset));
+    }
+    let text = String::from_utf8(bytes);
+    text.map(Some).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+}
+
 /// Reads a UTF-8 file as it is, a NUL included: for instruction files, which are taken byte for byte.
 pub(crate) fn read_utf8(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
     read(path, policy, cap)?.into_text()

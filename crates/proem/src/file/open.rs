@@ -59,6 +59,21 @@ pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
     Ok(Opened { file, bytes: metadata.len(), path, identity: Identity::of(&metadata) })
 }
 
+/// Opens `path` if it is a regular file, and says how large it is; `None` if it is a link.
+pub(super) fn open_unlinked(path: &Path) -> Result<Option<(File, u64)>, Absence> {
+    let found = path.symlink_metadata().map_err(|error| absence(&error))?;
+    if found.is_symlink() {
+        return Ok(None);
+    }
+    regular(found.file_type())?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| absence(&error.into()))?;
+    let file = File::from(descriptor);
+    let metadata = file.metadata().map_err(|error| absence(&error))?;
+    regular(metadata.file_type())?;
+    Ok(Some((file, metadata.len())))
+}
+
 /// The path of what was opened, links resolved: asked of the descriptor, so that nobody can swap it.
 #[cfg(target_os = "linux")]
 pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf> {

@@ -1,12 +1,13 @@
 //! Finds the repository that a directory belongs to.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
 use proem_core::limit::{ANCESTORS_MAX, GIT_HEAD_BYTES_MAX};
 
 use super::config::{self, Settings};
-use crate::file::{Cap, ReadPolicy, read_text, shown};
+use crate::file::{Cap, ReadPolicy, read_text, read_unlinked, shown};
 
 /// A repository: its working tree and where git keeps its own files.
 #[derive(Debug)]
@@ -17,22 +18,31 @@ pub(super) struct Repository {
     pub(super) own: PathBuf,
     /// The folder with `objects` and `refs`; another one only in a linked working tree.
     pub(super) common: PathBuf,
-    /// The harmless part of its configuration.
-    pub(super) settings: Settings,
+    /// The harmless part of its configuration, once it was asked for.
+    settings: OnceCell<Settings>,
 }
 
 impl Repository {
+    pub(super) fn settings(&self) -> &Settings {
+        self.settings.get_or_init(|| config::read(&self.common.join("config")))
+    }
+
     pub(super) fn uses_reftable(&self) -> bool {
-        self.settings.has("extensions.refstorage", "reftable")
+        // Most have no such folder, and their settings need not be read.
+        self.common.join("reftable").is_dir() && self.settings().has("extensions.refstorage", "reftable")
     }
 }
 
 /// Git's small files: pointers of a line or so.
 pub(super) const POINTER: Cap = Cap { bytes_max: GIT_HEAD_BYTES_MAX, words: "4 KiB" };
 
-/// Reads one of git's own files; whoever may see the working tree may see these.
+/// Reads one of git's own files; whoever may see the working tree may see these. What is a link is read with care for
+/// where it leads.
 pub(super) fn read_own(path: &Path, cap: Cap) -> Result<String, Absence> {
-    read_text(path, &ReadPolicy::user(None, &[]), cap)
+    match read_unlinked(path, cap)? {
+        Some(text) => Ok(text),
+        None => read_text(path, &ReadPolicy::user(None, &[]), cap),
+    }
 }
 
 /// Walks up from `cwd` to the first directory with a `.git` that is a repository.
@@ -67,8 +77,7 @@ fn linked(directory: &Path, entry: &Path) -> Result<Repository, Absence> {
 }
 
 fn open(directory: &Path, own: PathBuf, common: PathBuf) -> Repository {
-    let settings = config::read(&common.join("config"));
-    Repository { worktree: directory.to_owned(), own, common, settings }
+    Repository { worktree: directory.to_owned(), own, common, settings: OnceCell::new() }
 }
 
 /// What git itself asks for before it believes that a folder is a repository.

@@ -165,7 +165,7 @@ impl Shadow {
 /// git opens blindly is copied.
 fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     let common = common_folder(folder, repository)?;
-    let settings = repository.settings.lines() + SETTINGS;
+    let settings = repository.settings().lines() + SETTINGS;
     fs::write(common.join("config"), settings).map_err(|error| failed(&error))?;
     fs::create_dir(common.join("info")).map_err(|error| failed(&error))?;
     for name in ["objects", "refs"] {
