@@ -7,13 +7,13 @@ from .runs import proem
 class Client:
     """One connection that is kept open, as an agent would."""
 
-    def __init__(self, server):
-        self.server, self.connection, self.used = server, None, 0.0
+    def __init__(self, server, seconds_max=60):
+        self.server, self.connection, self.used, self.seconds_max = server, None, 0.0, seconds_max
 
     def ask(self, method, path, body=None):
         # The server ends connections that are silent for ten seconds.
         if self.connection is None or time.monotonic() - self.used > 5:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=self.seconds_max)
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
             self.connection.request(method, path, None if body is None else json.dumps(body), headers)

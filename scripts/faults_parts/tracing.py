@@ -3,7 +3,7 @@
 It counts each call of each thread by itself. So a fault is put into a server that runs already, when the calls of its
 start are past, and what is asked of it meanwhile is asked by one client, one after the other.
 """
-import contextlib, functools, os, pathlib, re, shutil, signal, subprocess, tempfile
+import collections, contextlib, functools, os, pathlib, re, shutil, signal, subprocess, tempfile
 
 from .runs import spawn, started, until
 
@@ -41,9 +41,8 @@ class Trace:
         self.log = tempfile.NamedTemporaryFile("r", prefix="proem-faults-trace-", delete=False)
         self.said = tempfile.NamedTemporaryFile("r", prefix="proem-faults-trace-", delete=False)
         with open(self.said.name, "w") as said:
-            words = command(injections, paths, self.log.name)
-            self.process = spawn([*words, "-p", str(process_id)], stdout=said, stderr=said)
-        self.attached = False
+            words = [*command(injections, paths, self.log.name), "-p", str(process_id)]
+            self.process = spawn(words, stdout=said, stderr=said)
 
     def __enter__(self):
         try:
@@ -59,8 +58,9 @@ class Trace:
         return "attached" in pathlib.Path(self.said.name).read_text()
 
     def injected(self):
-        """How many calls got a fault."""
-        return pathlib.Path(self.log.name).read_text(errors="replace").count("(INJECTED)")
+        """How many calls of each kind got a fault."""
+        lines = pathlib.Path(self.log.name).read_text(errors="replace").splitlines()
+        return collections.Counter(found[1] for line in lines if (found := re.search(r"(\w+)(?:\(| resumed>).*\(INJECTED\)", line)))
 
     def __exit__(self, *_):
         if self.process.poll() is None:
@@ -72,7 +72,7 @@ class Trace:
             self.process.kill()
             self.process.wait()
         started.remove(self.process)
-        self.count = self.injected()
+        self.counts = self.injected()
         for file in (self.log, self.said):
             file.close()
             os.unlink(file.name)
