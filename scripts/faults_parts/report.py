@@ -4,9 +4,11 @@ import sys
 rows = []
 
 
-def row(part, fault, times, expected, seen, is_right, **figures):
+def row(part, fault, times, expected, seen, is_right, known=None, **figures):
+    """What is `known` to be wrong, and not mended yet, is shown as that, and fails nothing."""
+    seen = f"{seen}; {known}" if known else seen
     rows.append({"part": part, "fault": fault, "times": times, "expected": expected, "seen": seen,
-                 "ok": bool(is_right), **figures})
+                 "ok": bool(is_right), "known": known, **figures})
     print(f"{'ok ' if is_right else 'BAD'} {part}: {fault}: {seen}", file=sys.stderr, flush=True)
 
 
