@@ -87,7 +87,7 @@ def go_away(server, conversation, text, chance):
 
 def gone(short):
     """Clients go away at any byte, while conversations of others go on."""
-    count, chance = settings.count or (400 if short else 20_000), random.Random(41)
+    count, chance = settings.count or (400 if short else 8_000), random.Random(41)
     with folder() as place:
         store = place / "proem.db"
         server = Server(place, store)
