@@ -3,7 +3,7 @@
 Each phase is tried from the beginning for each kind of call, and ends with the first number of which there is no such
 call any more: so none is left out, and nobody has to know how many there are.
 """
-import contextlib, http.client, shutil, time
+import contextlib, http.client, time
 
 from .clients import Client, Load, differences
 from .report import row, skipped

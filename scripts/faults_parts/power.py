@@ -53,28 +53,19 @@ class Disk:
         self.plug_in()
 
 
-class TimedLoad(Load):
+class Timed(dict):
     """Also knows when each epoch was acknowledged first."""
 
-    def __init__(self, *arguments):
+    def __init__(self):
         self.times = {}
-        super().__init__(*arguments)
 
-    def live(self, client, conversation):
-        try:
-            super().live(client, conversation)
-        finally:
-            self.stamp()
+    def __setitem__(self, key, text):
+        self.times.setdefault(key, time.monotonic())
+        super().__setitem__(key, text)
 
-    def note(self, answer):
-        self.stamp()
-        return super().note(answer)
 
-    def stamp(self):
-        # What is there now was read before now; at worst it counts a moment late, as one that came too late.
-        now = time.monotonic()
-        for key in list(self.acknowledged):
-            self.times.setdefault(key, now)
+class TimedLoad(Load):
+    memory = Timed
 
 
 def cuts(disk, place, count):
@@ -95,7 +86,7 @@ def cuts(disk, place, count):
         disk.plug_in_again()
         tried |= load.tried
         for key, text in load.acknowledged.items():
-            (acknowledged if load.times.get(key, moment) < moment else late)[key] = text
+            (acknowledged if load.acknowledged.times[key] < moment else late)[key] = text
         # The file system answers every call with an error, from the cut on: the server may call that damage.
         problems += [problem for problem in load.problems if not problem.startswith("500")]
         code, out, _ = proem("store", "check", "--store", store)

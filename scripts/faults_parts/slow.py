@@ -1,7 +1,7 @@
 """More connections and more work than a server can do: it goes on for others, and says no in time."""
 import asyncio, collections, contextlib, json, os, resource, socket, statistics, threading, time
 
-from .clients import Client, Load, differences, request, text_of
+from .clients import Client, Load, differences, request
 from .report import row, skipped
 from .runs import Server, folder
 

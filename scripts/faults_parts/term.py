@@ -1,5 +1,5 @@
 """Servers that are asked to end, are replaced while others go on, and clients that go away in the middle of things."""
-import contextlib, http.client, json, random, socket, struct, threading, time
+import contextlib, json, random, socket, struct, time
 
 from .clients import Client, Load, differences, request, text_of, together
 from .report import row
@@ -87,7 +87,7 @@ def go_away(server, conversation, text, chance):
 
 def gone(short):
     """Clients go away at any byte, while conversations of others go on."""
-    count, chance = settings.count or (400 if short else 8_000), random.Random(41)
+    count = settings.count or (400 if short else 8_000)
     with folder() as place:
         store = place / "proem.db"
         server = Server(place, store)
