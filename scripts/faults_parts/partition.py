@@ -3,11 +3,12 @@
 The proxy's own system takes every byte that is sent, so no time limit of the kernel ends the wait: only a limit of the
 client can.
 """
-import collections, contextlib, http.client, os, pathlib, select, signal, socket, struct, threading, time
+import collections, contextlib, http.client, os, pathlib, select, signal, socket, struct, subprocess, threading, time
 
 from .clients import Client, Load, differences, text_of, together
-from .report import row
+from .report import row, skipped
 from .runs import Server, folder, postgres, settings, until
+from . import network
 
 # A request may take 30 seconds; what is later has no limit at all.
 ANSWER_SECONDS_MAX = 35
@@ -17,8 +18,8 @@ RECOVERY_SECONDS_MAX = 20
 class Proxy:
     """Passes bytes on between proem and PostgreSQL, or does not."""
 
-    def __init__(self, port):
-        self.target, self.links, self.lock = port, set(), threading.Lock()
+    def __init__(self, port, host="127.0.0.1"):
+        self.target, self.links, self.lock = (host, port), set(), threading.Lock()
         self.there = self.back = True  # Which of the directions pass.
         self.delay, self.drops, self.dropped = 0.0, 0, 0
         self.silent = set()  # Connections on which nothing passes ever again.
@@ -33,7 +34,7 @@ class Proxy:
                 threading.Thread(target=self.link, args=[near], daemon=True).start()
 
     def link(self, near):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.target)) as far, near:
+        with contextlib.suppress(OSError), socket.create_connection(self.target) as far, near:
             with self.lock:
                 self.links.add(near)
             with contextlib.suppress(OSError):
@@ -92,10 +93,11 @@ def reset(connection):
 class Case:
     """A server behind the proxy, with a conversation that it knows."""
 
-    def __init__(self, place, database, name):
-        self.proxy = Proxy(database.port)
+    def __init__(self, place, database, name, is_direct=False):
+        self.proxy = Proxy(database.port, database.host)
         self.real = database.database(name)
-        self.server = Server(place, self.real.replace(f":{database.port}/", f":{self.proxy.port}/"))
+        through = self.real.replace(f"{database.host}:{database.port}/", f"127.0.0.1:{self.proxy.port}/")
+        self.server = Server(place, self.real if is_direct else through)
         self.texts, self.problems, self.answers = {}, [], []
         for number in range(8):
             self.texts[f"known-{number}"] = text_of(name, "known", number)
@@ -148,9 +150,9 @@ def counted(values):
     return ", ".join(f"{count} × {value}" for value, count in sorted(collections.Counter(map(str, values)).items()))
 
 
-def fault(place, database, name, title, begin, end, count, known=None):
+def fault(place, database, name, title, begin, end, count, known=None, is_direct=False):
     """The fault begins, many ask, it ends, and all must be well again."""
-    case = Case(place, database, name)
+    case = Case(place, database, name, is_direct)
     begin(case)
     case.ask_all(name, count)
     during = list(case.answers)
@@ -228,6 +230,16 @@ def frozen(place, database, count):
         everyone(signal.SIGCONT)
 
 
+def packets_lost(place, count):
+    """A real partition, between two machines: no packet comes back, and no kernel tells anybody."""
+    title = "packets of PostgreSQL are lost, between two machines"
+    try:
+        with network.postgres_far_away(place / "far") as (database, cable):
+            fault(place, database, "lost", title, lambda _: cable.silence(), lambda _: cable.speak(), count, is_direct=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        skipped("partition", title, f"no network namespace may be made here ({error})")
+
+
 SILENT = "a connection that never answers holds its worker for good"
 
 
@@ -258,6 +270,6 @@ def run(short):
                  ("requests", "nothing to PostgreSQL passes", stop(there=False), passes, 8),
                  ("forgotten", "no byte passes, and old connections stay silent for good", stop(False, False), forget, 8, SILENT),
                  ("slow", "slow answers starve the pool", slow, passes, 40 if short else 300)]
-        together([lambda case=case: fault(place, database, *case) for case in cases])
+        together([lambda case=case: fault(place, database, *case) for case in cases] + [lambda: packets_lost(place, 8)])
         if not short:
             frozen(place, database, 8)

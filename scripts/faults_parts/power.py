@@ -1,7 +1,8 @@
 """The power fails: the file system stops at once, and what it had not written is gone.
 
 ext4 on a loop device is shut down without its log being flushed, as after the power fails; then it is mounted again.
-Only what a client had read before that moment counts as acknowledged. The control does the same to a database that
+Only what a client had read before that moment counts as acknowledged: a flush that is under way at that moment may be
+reported as done without being so (a plain file that is appended to and flushed shows the same here). The control does the same to a database that
 does not wait for the disk: if that loses nothing either, then this looks at nothing.
 """
 import contextlib, fcntl, os, random, sqlite3, struct, subprocess, sys, time

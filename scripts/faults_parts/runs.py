@@ -106,9 +106,13 @@ class NotStarted(Exception):
 
 
 class Postgres:
-    """A PostgreSQL server in a temporary folder; it refuses to run as root, so then it runs as `postgres`."""
+    """A PostgreSQL server in a temporary folder; it refuses to run as root, so then it runs as `postgres`.
 
-    def __init__(self, place):
+    `within` is a command that runs it, where `host` is its address.
+    """
+
+    def __init__(self, place, host="127.0.0.1", within=()):
+        self.host, self.within = host, within
         versions = [path for path in pathlib.Path("/usr/lib/postgresql").glob("*/bin") if (path / "initdb").exists()]
         if not versions:
             raise FileNotFoundError("PostgreSQL is not installed")
@@ -121,6 +125,8 @@ class Postgres:
             os.chown(self.data, user.pw_uid, user.pw_gid)
             self.who = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--"]
         self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions")
+        with open(self.data / "pg_hba.conf", "a") as access:
+            access.write("host all all samenet trust\n")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -131,11 +137,11 @@ class Postgres:
         subprocess.run(command, check=True, cwd="/tmp", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def start(self):
-        settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"]
-        command = [*self.who, str(self.programs / "postgres"), "-D", str(self.data), "-p", str(self.port)]
+        settings = [f"listen_addresses={self.host}", "unix_socket_directories=", "max_connections=200"]
+        command = [*self.within, *self.who, str(self.programs / "postgres"), "-D", str(self.data), "-p", str(self.port)]
         command += [word for setting in settings for word in ("-c", setting)]
         self.process = spawn(command, cwd="/tmp", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [str(self.programs / "pg_isready"), "-q", "-h", self.host, "-p", str(self.port)]
         until(60, lambda: subprocess.run(ready).returncode == 0, "PostgreSQL starts")
 
     def stop(self):
@@ -145,8 +151,8 @@ class Postgres:
         started.remove(self.process)
 
     def database(self, name):
-        self.run("createdb", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", name)
-        return f"postgres://postgres@127.0.0.1:{self.port}/{name}"
+        self.run("createdb", "-h", self.host, "-p", self.port, "-U", "postgres", name)
+        return f"postgres://postgres@{self.host}:{self.port}/{name}?sslmode=disable"
 
 
 def until(seconds, ready, what):
