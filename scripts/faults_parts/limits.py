@@ -5,7 +5,7 @@ from .clients import Client, Load, differences, request, text_of, together
 from .report import row, skipped
 from .runs import Server, folder, proem, until
 
-MEMORY = 96 << 20
+MEMORY = 192 << 20
 BODY_BYTES = 15 << 20
 HELD_MB_MAX = 300
 JUMPS = ["-3600", "+86400", "-400d", "+20y", "-10y", "+0"]
@@ -84,10 +84,12 @@ def no_memory(short):
         with folder() as place:
             store = place / "proem.db"
             server = Server(place, store)
+            if cycle % 2:
+                take_memory(server)
             load = LargeLoad([server], f"none-{cycle}")
-            until(30, lambda: len(load.answered) > 10 + cycle, "answers")
-            size = server.status("VmSize") << 10
-            resource.prlimit(server.process.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+            if not cycle % 2:
+                until(30, lambda: len(load.answered) > 2 + cycle, "answers")
+                take_memory(server)
             before = len(load.answered)
             with contextlib.suppress(TimeoutError):
                 until(1 if short else 3, lambda: not server.lives() or len(load.answered) > before + 200, "answers or an end")
@@ -103,6 +105,11 @@ def no_memory(short):
     seen = f"{ended} ended, {count - ended} went on; {acknowledged} acknowledged epochs, {lost} lost, {foreign} foreign, {len(problems)} problems"
     row("limits", "no more memory than it has, under load", count, "it lives or ends; nothing is lost, and the store is whole", seen,
         acknowledged and not (lost or foreign or problems), problems=problems[:5])
+
+
+def take_memory(server):
+    size = server.status("VmSize") << 10
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
 
 
 def held_bodies(short):
