@@ -92,8 +92,11 @@ def cuts(disk, place, count):
         problems += [problem for problem in load.problems if not problem.startswith("500")]
         code, out, _ = proem("store", "check", "--store", store)
         damaged += code != 0 or "no damage" not in out
-    lost, foreign = differences(store, acknowledged, tried)
-    late_lost, _ = differences(store, late, tried)
+    lost, foreign, late_lost = len(acknowledged), 0, len(late)
+    try:
+        (lost, foreign), (late_lost, _) = differences(store, acknowledged, tried), differences(store, late, tried)
+    except ValueError as error:
+        problems.append(str(error))
     seen = (f"{len(acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign; of {len(late)} that were read a moment "
             f"later {late_lost} lost; {damaged} checks found damage, {len(problems)} problems")
     row("power", "the power fails under load", count, "every acknowledged epoch is there, byte for byte; no repair", seen,
