@@ -128,7 +128,7 @@ def held_bodies(short):
         held = server.status("VmRSS") // 1024
         status = Client(server).turn("healthy", "a healthy one")[0]
         at_the_end.close()
-        until(40, lambda: server.descriptors() < 40, "connections are closed")
+        until(40, lambda: server.sockets() < 20, "connections are closed")
         server.stop()
         row("limits", f"{count} bodies of {BODY_BYTES >> 20} MB that do not end", count, f"at most {HELD_MB_MAX} MB; others are answered",
             f"{held} MB; a turn meanwhile: {status}", held <= HELD_MB_MAX and status == 200, known=BODIES if status == 200 else None, memory_mb=held)

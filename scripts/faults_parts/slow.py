@@ -65,7 +65,7 @@ def slow_sockets(short):
     with folder() as place:
         server = Server(place, place / "proem.db")
         healthy(server, 50)
-        before, quiet = healthy(server, turns), server.descriptors()
+        before, quiet = healthy(server, turns), server.sockets()
         slow = Slow(server, count)
         load = Load([server], "others", threads=1)
         during = healthy(server, turns)
@@ -74,15 +74,15 @@ def slow_sockets(short):
         dripped = slow.sent
         slow.end()
         deadline = time.monotonic() + 40
-        while server.descriptors() > quiet + 2 and time.monotonic() < deadline:
+        while server.sockets() > quiet + 2 and time.monotonic() < deadline:
             time.sleep(0.05)
-        left = server.descriptors() - quiet
+        left = max(0, server.sockets() - quiet)
         after = healthy(server, turns)
         server.stop()
         lost, foreign = differences(place / "proem.db", load.acknowledged, load.tried | {("healthy", 1): "a healthy one"})
         ratio = alone[0] / before[0]
         seen = (f"median turn {before[0]:.2f} ms before, {alone[0]:.2f} ms beside them ({ratio:.2f}×), {during[0]:.2f} ms beside them and first turns, "
-                f"{after[0]:.2f} ms after; CPU {before[1]:.2f} and {alone[1]:.2f} ms; {dripped} bytes dripped; {left} descriptors left; "
+                f"{after[0]:.2f} ms after; CPU {before[1]:.2f} and {alone[1]:.2f} ms; {dripped} bytes dripped; {left} sockets left; "
                 f"{len(load.acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign")
         row("slow", f"{count:,} slow connections beside healthy ones", turns, "turns go on as before", seen,
             ratio < RATIO_MAX and left <= 2 and load.acknowledged and not (lost or foreign or load.problems), ratio=round(ratio, 2),

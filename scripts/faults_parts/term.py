@@ -95,7 +95,7 @@ def gone(short):
         until(20, lambda: len(load.answered) > 50, "answers")
         texts = {f"gone-{number}": text_of("gone", number) for number in range(count // 4)}
         load.tried |= {(name, 1): text for name, text in texts.items()}
-        quiet = server.descriptors(), server.threads()
+        quiet = server.sockets(), server.threads()
 
         def leave(seed):
             own = random.Random(seed)
@@ -107,8 +107,8 @@ def gone(short):
         load.end()
         # A half of a request is waited for 30 seconds, unless its client is known to be gone; all of these are.
         with contextlib.suppress(TimeoutError):
-            until(20, lambda: server.descriptors() <= quiet[0] and server.threads() <= quiet[1], "all is closed")
-        after = server.descriptors(), server.threads()
+            until(20, lambda: server.sockets() <= quiet[0] and server.threads() <= quiet[1], "all is closed")
+        after = server.sockets(), server.threads()
         client, wrong = Client(server), list(load.problems)
         for name, text in list(texts.items())[:200]:
             _, _, body = client.turn(name, text)
@@ -117,7 +117,7 @@ def gone(short):
         server.stop()
         lost, foreign = differences(store, load.acknowledged, load.tried)
         seen = (f"{len(load.acknowledged)} acknowledged epochs of others, {lost} lost, {foreign} foreign, {len(wrong)} wrong answers; "
-                f"descriptors {quiet[0]} before, {after[0]} after; threads {quiet[1]} and {after[1]}")
+                f"sockets {quiet[0]} before, {after[0]} after; threads {quiet[1]} and {after[1]}")
         row("term", "clients go away at any byte of request and answer", count // 4 * 4, "nothing is lost, one prompt for each epoch, nothing is left open",
             seen, load.acknowledged and not (lost or foreign or wrong) and after[0] <= quiet[0] and after[1] <= quiet[1] + 4, problems=wrong[:5])
 
