@@ -1,0 +1,1 @@
+"""The parts of scripts/faults: one fault a file, and what they share."""
