@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;
 
-use proem::{Caller, Request};
+use proem::{Caller, Request, warm};
 use proem_bench::fixture::templates::{BRACKET, JINJA, SIZES, jinja_request, label, template, value};
 use proem_bench::{Options, Race, Unit, difference, report};
 use proem_core::bracket::{self, Policies, Template};
@@ -152,18 +152,27 @@ fn hostile(options: &Options) {
 
 /// P4. A whole build with the template less one with an empty template: Jinja cannot be called by itself.
 fn jinja(options: &Options, texts: &Texts, root: &Path) {
-    let case = format!("parse and render Jinja, {}", label(texts.bytes));
+    let cold = format!("parse and render Jinja, {}", label(texts.bytes));
+    let compiled = format!("render compiled Jinja, {}", label(texts.bytes));
     let context = minijinja::Value::from(texts.values.clone());
-    Race::new("P4", &case)
+    Race::new("P4", &cold)
         .enter("floor", || {
             let environment = minijinja::Environment::new();
             let compiled = environment.template_from_str(black_box(&texts.jinja)).expect("it is Jinja");
             compiled.render(&context).expect("it renders")
         })
         .run_short(options);
+    let environment = minijinja::Environment::new();
+    let template = environment.template_from_str(&texts.jinja).expect("it is Jinja");
+    Race::new("P4", &compiled)
+        .enter("floor", || template.render(&context).expect("it renders"))
+        .run_short(options);
     let build = |request: &Request| proem::build(request, Caller::User).expect("it builds");
+    let anew = |request: &Request| warm::without(|| build(request));
     let (whole, empty) = (jinja_request(root, &texts.jinja), jinja_request(root, "x"));
     assert_eq!(build(&whole).system(), Some(texts.output.trim_end_matches('\n')), "both print the same");
+    let samples = difference(options, || anew(&whole), || anew(&empty));
+    report("P4", &cold, "proem", Unit::Nanoseconds, &samples);
     let samples = difference(options, || build(&whole), || build(&empty));
-    report("P4", &case, "proem", Unit::Nanoseconds, &samples);
+    report("P4", &compiled, "proem", Unit::Nanoseconds, &samples);
 }

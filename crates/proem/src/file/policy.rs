@@ -50,9 +50,12 @@ impl ReadPolicy {
         match &self.roots {
             // Nothing to hide; looking for what exists takes a call for every folder on the way.
             None => why,
-            // Below a root that does not exist there is nothing to hide either.
-            Some(roots) if roots.iter().any(|root| path.starts_with(root) && !root.exists()) => why,
-            Some(_) => self.check_roots(&nearest_existing(path, 0)).err().unwrap_or(why),
+            Some(roots) => match self.check_roots(&nearest_existing(path, 0)) {
+                Ok(()) => why,
+                // Below a root that does not exist there is nothing to hide either.
+                Err(_) if roots.iter().any(|root| path.starts_with(root) && !root.exists()) => why,
+                Err(outside) => outside,
+            },
         }
     }
 
@@ -83,7 +86,8 @@ impl ReadPolicy {
 fn nearest_existing(path: &Path, links: usize) -> PathBuf {
     const LINKS_MAX: usize = 40;
     for ancestor in path.ancestors() {
-        if let Ok(real) = super::open::canonical(ancestor) {
+        let real = if ancestor == path { super::open::canonical(path).ok() } else { known(ancestor) };
+        if let Some(real) = real {
             return real;
         }
         if let Ok(target) = ancestor.read_link()
@@ -118,16 +122,21 @@ pub(crate) fn with_fixed_roots<R>(work: impl FnOnce() -> R) -> R {
 }
 
 fn canonical(path: &Path) -> PathBuf {
+    known(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// The real path of a folder that exists, asked for once.
+fn known(path: &Path) -> Option<PathBuf> {
     if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
-        return known;
+        return Some(known);
     }
-    let Ok(real) = super::open::canonical(path) else { return path.to_owned() };
+    let real = super::open::canonical(path).ok()?;
     RESOLVED.with_borrow_mut(|resolved| {
         if let Some(known) = resolved {
             known.insert(path.to_owned(), real.clone());
         }
     });
-    real
+    Some(real)
 }
 
 /// Each path as it is spelt and as it really is.

@@ -109,12 +109,12 @@ pub(crate) fn resolve(
 /// value counts against the budget, also one that is captured and never printed.
 fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
     let started = mark.clone();
-    environment.add_function(BEGIN, move |site: usize| {
+    environment.add_filter(BEGIN, move |site: usize| {
         started.start();
         site
     });
     let called = mark.clone();
-    environment.add_function(MARK, move |site: usize, value: Value| {
+    environment.add_filter(MARK, move |site: usize, value: Value| {
         called.call(site);
         value
     });

@@ -1,6 +1,7 @@
 //! Turns the pieces of a traced render into spans.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use proem_core::rendered::{Origin, Rendered, Span};
 use proem_core::source::Source;
@@ -75,6 +76,22 @@ struct Scribe<'s> {
     /// The templates that are being rendered: their index, and where the one above included it.
     stack: Vec<(usize, Option<Source>)>,
     places: BTreeMap<usize, Places<'s>>,
+    /// What an expression is, by its number: one in a loop is met again and again.
+    sites: Vec<Option<Rc<SiteOrigin>>>,
+}
+
+/// Where an expression stands, and what it is made of unless a field was looked up.
+struct SiteOrigin {
+    index: usize,
+    written: Source,
+    untouched: Made,
+}
+
+/// What a value is made of: one source for all of it, and its stability.
+#[derive(Clone)]
+struct Made {
+    source: Option<Source>,
+    stability: Stability,
 }
 
 impl<'s> Scribe<'s> {
@@ -86,7 +103,8 @@ impl<'s> Scribe<'s> {
         }
         let first = templates.iter().position(|placed| placed.name == root).unwrap_or(0);
         let stack = vec![(first, None)];
-        Self { templates, assets, outlines, context, assigned, stack, places: BTreeMap::new() }
+        let places = BTreeMap::new();
+        Self { templates, assets, outlines, context, assigned, stack, places, sites: Vec::new() }
     }
 
     fn origin(&mut self, piece: &Piece) -> Origin {
@@ -114,19 +132,43 @@ impl<'s> Scribe<'s> {
 
     fn site(&mut self, evaluated: Evaluated) -> Origin {
         let Evaluated { number, touch } = evaluated;
-        let index = self.templates.partition_point(|placed| placed.first_site <= number).saturating_sub(1);
-        self.enter(index);
-        let placed = &self.templates[index];
-        let site = &self.outlines[&placed.name].sites[number - placed.first_site];
-        let written = self.place(index, site.offset);
-        let made_of = self.made_of(&site.names, touch);
-        let own = self.asset(index).stability;
-        let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
-        let included_from = self.included_from();
-        match merge(made_of) {
+        let known = self.known_site(number);
+        self.enter(known.index);
+        let made = match touch {
+            Some(touch) => self.made(known.index, number, Some(touch)),
+            None => known.untouched.clone(),
+        };
+        let (included_from, stability, written) =
+            (self.included_from(), made.stability, known.written.clone());
+        match made.source {
             Some(source) => Origin { source, template: Some(written), included_from, stability },
             None => Origin { source: written, template: None, included_from, stability },
         }
+    }
+
+    fn known_site(&mut self, number: usize) -> Rc<SiteOrigin> {
+        if let Some(Some(known)) = self.sites.get(number) {
+            return Rc::clone(known);
+        }
+        let index = self.templates.partition_point(|placed| placed.first_site <= number).saturating_sub(1);
+        let placed = &self.templates[index];
+        let site = &self.outlines[&placed.name].sites[number - placed.first_site];
+        let written = self.place(index, site.offset);
+        let known = Rc::new(SiteOrigin { index, written, untouched: self.made(index, number, None) });
+        if self.sites.len() <= number {
+            self.sites.resize_with(number + 1, || None);
+        }
+        self.sites[number] = Some(Rc::clone(&known));
+        known
+    }
+
+    fn made(&self, index: usize, number: usize, touch: Option<Touch>) -> Made {
+        let placed = &self.templates[index];
+        let site = &self.outlines[&placed.name].sites[number - placed.first_site];
+        let made_of = self.made_of(&site.names, touch);
+        let own = self.asset(index).stability;
+        let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
+        Made { source: merge(made_of), stability }
     }
 
     /// The sources behind some names, through everything that templates set.
@@ -147,7 +189,9 @@ impl<'s> Scribe<'s> {
                 );
             }
         }
-        sources.sort_by_cached_key(|(source, _)| source.to_string());
+        if sources.len() > 1 {
+            sources.sort_by_cached_key(|(source, _)| source.to_string());
+        }
         sources
     }
 

@@ -14,16 +14,16 @@ use super::edit::Insertion;
 use super::items::Touch;
 use super::syntax::Site;
 
-/// The function that is put around every expression.
+/// The filter that every expression is put into: filters are found without asking for names.
 pub(super) const MARK: &str = "__proem_at";
 
-/// The function that is called before an expression is evaluated: what conditions looked up is not part of it.
+/// The filter that is called before an expression is evaluated: what conditions looked up is not part of it.
 pub(super) const BEGIN: &str = "__proem_from";
 
 /// The insertions that wrap the expressions of a template; numbers count on from `first`.
 pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     let wrap = |(index, site): (usize, &Site)| {
-        let open = format!("{MARK}({BEGIN}({}), (", first + index);
+        let open = format!("({}|{BEGIN})|{MARK}((", first + index);
         [
             Insertion { offset: site.start, rank: isize::MIN, text: open },
             Insertion { offset: site.end, rank: isize::MAX, text: "))".to_owned() },

@@ -83,9 +83,12 @@ impl Context {
     }
 
     fn is_type(&self, name: &str) -> bool {
+        let is_own = |key: &String| {
+            key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
         self.facts.is_some()
             && ((variable::is_known_type(name) && name != variable::LITERAL && name != "file")
-                || self.own_keys.iter().any(|key| variable::split(key).0 == name))
+                || self.own_keys.iter().any(is_own))
     }
 }
 
