@@ -6,7 +6,7 @@
 mod calls;
 mod check;
 mod compactions;
-mod patience;
+mod link;
 mod prepared;
 mod rows;
 mod schema;
@@ -15,16 +15,16 @@ mod templates;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use patience::Patience;
-use postgres::config::SslMode;
-use postgres::error::SqlState;
-use postgres::types::{ToSql, Type};
-use postgres::{CancelToken, Client, Config, NoTls, Transaction};
+use link::Link;
 use prepared::Prepared;
 use rows::{
     CURRENT, CURRENT_HEAD, EpochRow, HEAD, NUMBERED, head, head_of_text, insert, number, signed, unsigned,
     whole,
 };
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::memory::page;
@@ -32,23 +32,18 @@ use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, 
 use crate::texts::Texts;
 use crate::{Store, StoreError};
 
-/// How long a connection may take to be made, and how long the server may be silent.
-const TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may take to be made.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Most connections that wait for the next caller.
 const IDLE_MAX: usize = 16;
-
-/// Settings of one transaction: it must be durable when it is acknowledged, and must not hang.
-const SETTINGS: &str = "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = '10s'; \
-    SET LOCAL lock_timeout = '8s'; SET LOCAL idle_in_transaction_session_timeout = '20s'";
 
 /// A store in a database server.
 pub struct PostgresStore {
     config: Config,
     place: String,
-    idle: Mutex<Vec<Client>>,
+    idle: Mutex<Vec<Link>>,
     texts: Texts,
-    patience: Patience,
     current: Prepared,
     current_head: Prepared,
 }
@@ -64,26 +59,29 @@ type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 impl PostgresStore {
     /// Connects to the database that a URL names, and brings its tables to the newest version.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
-        let mut config: Config = url.parse().map_err(|error: postgres::Error| StoreError::Unusable {
-            place: "postgres".into(),
-            why: format!("its address is no URL of PostgreSQL: {error}"),
-            hint: "write postgres://USER@HOST:PORT/DATABASE".into(),
-        })?;
-        config.connect_timeout(TIME_MAX).tcp_user_timeout(TIME_MAX).keepalives_idle(TIME_MAX);
+        let mut config: Config =
+            url.parse().map_err(|error: tokio_postgres::Error| StoreError::Unusable {
+                place: "postgres".into(),
+                why: format!("its address is no URL of PostgreSQL: {error}"),
+                hint: "write postgres://USER@HOST:PORT/DATABASE".into(),
+            })?;
+        config
+            .connect_timeout(CONNECT_TIME_MAX)
+            .tcp_user_timeout(link::TIME_MAX)
+            .keepalives_idle(link::TIME_MAX);
         config.application_name("proem");
         let place = place(&config);
-        let cancel = canceller(&config);
-        let (idle, texts, patience) = (Mutex::default(), Texts::default(), Patience::new(cancel));
+        let (idle, texts) = (Mutex::default(), Texts::default());
         let (current, current_head) = (Prepared::new(CURRENT), Prepared::new(CURRENT_HEAD));
-        let store = Self { config, place, idle, texts, patience, current, current_head };
-        let mut client = store.client()?;
+        let store = Self { config, place, idle, texts, current, current_head };
+        let mut client = store.client().map_err(|failure| store.explain(failure))?;
         schema::migrate(&mut client, &store.place).map_err(|failure| store.explain(failure))?;
         store.give_back(client);
         Ok(store)
     }
 
     /// A connection: one that waits, or a new one.
-    fn client(&self) -> Result<Client, StoreError> {
+    fn client(&self) -> Result<Link, Failure> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match waiting {
             Some(client) if !client.is_closed() => Ok(client),
@@ -92,19 +90,19 @@ impl PostgresStore {
     }
 
     /// A new connection: encrypted where the URL wants that, or where the server is another machine and offers it.
-    fn new_client(&self) -> Result<Client, StoreError> {
+    fn new_client(&self) -> Result<Link, Failure> {
         if is_plain(&self.config) {
-            return self.config.connect(NoTls).map_err(|error| self.fail(&error));
+            return Link::new(&self.config, NoTls, link::TIME_MAX);
         }
         let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(|_| StoreError::Unusable {
             place: self.place.clone(),
             why: "the system has no certificates to check the server's with".into(),
             hint: "install the package `ca-certificates`, or add `sslmode=disable` to the URL".into(),
         })?;
-        self.config.connect(tls).map_err(|error| self.fail(&error))
+        Link::new(&self.config, tls, link::TIME_MAX)
     }
 
-    fn give_back(&self, client: Client) {
+    fn give_back(&self, client: Link) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !client.is_closed() {
             idle.push(client);
@@ -112,53 +110,53 @@ impl PostgresStore {
     }
 
     /// Runs work in a transaction.
-    fn run<T>(&self, work: impl Fn(&mut Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.with_client(|client| (transact(client, &work), client.is_closed()))
+    fn run<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.read(|client| client.transact(&work))
     }
 
-    /// Reads, each statement by itself: one way there and back, where a transaction takes four.
-    fn read<T>(&self, work: impl Fn(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.with_client(|client| {
-            let waited = self.patience.begin(client);
-            let done = work(client);
-            (done, waited.was_too_long() || client.is_closed())
-        })
-    }
-
-    /// Does work with a connection, which also tells whether that is of no use any more. All work may be done twice
-    /// without harm, and so it is tried once more with a new connection if that one broke.
-    fn with_client<T>(
-        &self,
-        work: impl Fn(&mut Client) -> (Result<T, Failure>, bool),
-    ) -> Result<T, StoreError> {
+    /// Reads, each statement by itself: one way there and back, where a transaction takes four. All work may be done
+    /// twice without harm, and so it is tried once more with a new connection if that one broke; but not if the server
+    /// said nothing, because whoever waits has waited long enough.
+    fn read<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
         let attempt = || -> Result<T, (Failure, bool)> {
-            let mut client = self.client().map_err(|error| (Failure::Store(error), false))?;
-            let (done, is_spoilt) = work(&mut client);
+            let mut client = self.client().map_err(|failure| (failure, false))?;
+            let done = work(&mut client);
             let is_broken = client.is_closed();
-            if !is_spoilt {
-                self.give_back(client);
-            }
+            self.give_back(client);
             done.map_err(|failure| (failure, is_broken))
         };
-        match attempt() {
-            Ok(done) => Ok(done),
-            Err((_, true)) => {
-                // The others are most likely broken, too.
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                attempt().map_err(|(failure, _)| self.explain(failure))
+        let done = match attempt() {
+            Err((Failure::Silent, _)) => {
+                self.forget_idle();
+                Err(Failure::Silent)
             }
-            Err((failure, false)) => Err(self.explain(failure)),
-        }
+            Err((_, true)) => {
+                self.forget_idle();
+                attempt().map_err(|(failure, _)| failure)
+            }
+            done => done.map_err(|(failure, _)| failure),
+        };
+        done.map_err(|failure| self.explain(failure))
+    }
+
+    /// Lets go of the connections that wait: when one broke, the others most likely did, too.
+    fn forget_idle(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(idle);
     }
 
     fn explain(&self, failure: Failure) -> StoreError {
         match failure {
             Failure::Postgres(error) => self.fail(&error),
             Failure::Store(error) => error,
+            Failure::Silent => StoreError::Unavailable {
+                place: self.place.clone(),
+                why: format!("it said nothing for {} seconds", link::TIME_MAX.as_secs()),
+            },
         }
     }
 
-    fn fail(&self, error: &postgres::Error) -> StoreError {
+    fn fail(&self, error: &tokio_postgres::Error) -> StoreError {
         let why = error.as_db_error().map_or_else(|| chain(error), |error| error.message().to_owned());
         let place = self.place.clone();
         match error.code() {
@@ -180,21 +178,8 @@ fn is_plain(config: &Config) -> bool {
     }
 }
 
-/// What cancels a statement, in the way in which connections are made.
-fn canceller(config: &Config) -> impl Fn(&CancelToken) + Send + 'static {
-    let is_plain = is_plain(config);
-    move |token| {
-        // Whether it arrived will show: the statement ends, or its connection does.
-        if is_plain {
-            drop(token.cancel_query(NoTls));
-        } else if let Ok((tls, _)) = MakeRustlsConnect::with_native_certs() {
-            drop(token.cancel_query(tls));
-        }
-    }
-}
-
 /// An error with what caused it.
-fn chain(error: &postgres::Error) -> String {
+fn chain(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
@@ -213,11 +198,11 @@ fn is_lasting(code: &SqlState) -> bool {
 /// Tells whether the server runs on this very machine, where nobody can listen in.
 fn is_of_this_machine(config: &Config) -> bool {
     config.get_hosts().iter().all(|host| match host {
-        postgres::config::Host::Tcp(name) => {
+        tokio_postgres::config::Host::Tcp(name) => {
             name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
         }
         #[cfg(unix)]
-        postgres::config::Host::Unix(_) => true,
+        tokio_postgres::config::Host::Unix(_) => true,
     })
 }
 
@@ -227,9 +212,9 @@ fn place(config: &Config) -> String {
         .get_hosts()
         .iter()
         .map(|host| match host {
-            postgres::config::Host::Tcp(name) => name.clone(),
+            tokio_postgres::config::Host::Tcp(name) => name.clone(),
             #[cfg(unix)]
-            postgres::config::Host::Unix(path) => path.display().to_string(),
+            tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
         })
         .collect();
     let ports: Vec<String> = config.get_ports().iter().map(ToString::to_string).collect();
@@ -238,12 +223,24 @@ fn place(config: &Config) -> String {
 
 /// What went wrong inside of a transaction.
 enum Failure {
-    Postgres(postgres::Error),
+    Postgres(tokio_postgres::Error),
     Store(StoreError),
+    /// There was no answer in time.
+    Silent,
 }
 
-impl From<postgres::Error> for Failure {
-    fn from(error: postgres::Error) -> Self {
+impl Failure {
+    /// What the server calls it.
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Postgres(error) => error.code(),
+            Self::Store(_) | Self::Silent => None,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
         Self::Postgres(error)
     }
 }
@@ -252,17 +249,6 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
-}
-
-fn transact<T>(
-    client: &mut Client,
-    work: &impl Fn(&mut Transaction<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let mut transaction = client.transaction()?;
-    transaction.batch_execute(SETTINGS)?;
-    let done = work(&mut transaction)?;
-    transaction.commit()?;
-    Ok(done)
 }
 
 impl Store for PostgresStore {

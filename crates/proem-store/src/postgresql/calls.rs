@@ -1,6 +1,6 @@
 //! What providers said about calls.
 
-use postgres::types::Type;
+use tokio_postgres::types::Type;
 
 use super::PostgresStore;
 use super::rows::unsigned;
@@ -31,13 +31,12 @@ pub(super) fn add(
 
 pub(super) fn list(store: &PostgresStore, conversation: &str) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number";
-    let rows = store.run(|transaction| Ok(transaction.query_typed(sql, &[(&conversation, Type::TEXT)])?))?;
+    let rows = store.run(|transaction| transaction.query_typed(sql, &[(&conversation, Type::TEXT)]))?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
 pub(super) fn last(store: &PostgresStore, conversation: &str) -> Result<Option<String>, StoreError> {
     let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number DESC LIMIT 1";
-    let row =
-        store.run(|transaction| Ok(transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?))?;
+    let row = store.run(|transaction| transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)]))?;
     Ok(row.map(|row| row.get(0)))
 }

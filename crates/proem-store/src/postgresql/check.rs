@@ -1,8 +1,8 @@
 //! Looking for damage, and removing what nobody needs.
 
-use postgres::Transaction;
-use postgres::types::Type;
+use tokio_postgres::types::Type;
 
+use super::link::Link;
 use super::rows::{NUMBERED, unsigned, whole};
 use super::{Failure, PostgresStore, Value, templates};
 use crate::StoreError;
@@ -29,7 +29,7 @@ pub(super) fn check(store: &PostgresStore) -> Result<Vec<String>, StoreError> {
 }
 
 /// Epochs that a conversation must have and has not, and conversations that have lost their head.
-fn missing_epochs(transaction: &mut Transaction<'_>) -> Result<Vec<String>, Failure> {
+fn missing_epochs(transaction: &mut Link) -> Result<Vec<String>, Failure> {
     let sql = "SELECT 'epoch ' || c.epoch || ' of `' || c.id || '`: it is gone' FROM proem_conversation c \
         WHERE NOT EXISTS (SELECT 1 FROM proem_epoch e WHERE e.conversation = c.id AND e.number = c.epoch) \
         UNION ALL SELECT DISTINCT 'conversation `' || e.conversation || '`: it is gone, and its epochs are not' \
@@ -38,7 +38,7 @@ fn missing_epochs(transaction: &mut Transaction<'_>) -> Result<Vec<String>, Fail
 }
 
 /// Epochs whose texts are whole and still make no prompt.
-fn damaged_epochs(transaction: &mut Transaction<'_>) -> Result<Vec<String>, Failure> {
+fn damaged_epochs(transaction: &mut Link) -> Result<Vec<String>, Failure> {
     let sql = "SELECT conversation, number FROM proem_epoch ORDER BY conversation, number";
     let mut found = Vec::new();
     for row in transaction.query_typed(sql, &[])? {

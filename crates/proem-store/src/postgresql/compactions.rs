@@ -1,6 +1,6 @@
 //! Compactions that were begun.
 
-use postgres::types::Type;
+use tokio_postgres::types::Type;
 
 use super::PostgresStore;
 use super::rows::{signed, unsigned};
@@ -35,7 +35,7 @@ pub(super) fn begin(store: &PostgresStore, compaction: &Compaction) -> Result<()
 pub(super) fn find(store: &PostgresStore, token: &str) -> Result<Option<Compaction>, StoreError> {
     let sql = "SELECT token, conversation, epoch, rebuilt, request, expires_at, opened \
         FROM proem_compaction WHERE token = $1";
-    let found = store.run(|transaction| Ok(transaction.query_typed_opt(sql, &[(&token, Type::TEXT)])?))?;
+    let found = store.run(|transaction| transaction.query_typed_opt(sql, &[(&token, Type::TEXT)]))?;
     let Some(row) = found else { return Ok(None) };
     let rebuilt: Option<String> = row.get(3);
     Ok(Some(Compaction {

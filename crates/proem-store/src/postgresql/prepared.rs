@@ -4,12 +4,13 @@
 //! by name in SQL, the name is made from the statement's text, and whoever finds that name finds this statement. A
 //! session that does not have it gets it; nothing needs to be known about sessions here.
 
-use postgres::error::SqlState;
-use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 use proem_core::digest::Digest;
 use proem_core::text::clip;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::Failure;
+use super::link::Link;
 
 /// How often a session may turn out to be another one.
 const ATTEMPTS_MAX: usize = 4;
@@ -27,13 +28,13 @@ impl Prepared {
     }
 
     /// The row that it gives, if any; every value as text.
-    pub(super) fn row(&self, client: &mut Client, value: &str) -> Result<Option<SimpleQueryRow>, Failure> {
+    pub(super) fn row(&self, client: &mut Link, value: &str) -> Result<Option<SimpleQueryRow>, Failure> {
         let Self { name, sql } = self;
         let execute = format!("EXECUTE {name}({})", literal(value));
         let prepare_first = format!("PREPARE {name} (text) AS {sql}; {execute}");
         let mut attempt = client.simple_query(&execute);
         for _ in 1..ATTEMPTS_MAX {
-            let code = attempt.as_ref().err().and_then(postgres::Error::code);
+            let code = attempt.as_ref().err().and_then(Failure::code);
             let next = match code {
                 Some(&SqlState::INVALID_SQL_STATEMENT_NAME) => &prepare_first,
                 Some(&SqlState::DUPLICATE_PSTATEMENT) => &execute,
@@ -56,6 +57,9 @@ fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio_postgres::NoTls;
+
+    use super::super::link::TIME_MAX;
     use super::*;
 
     #[test]
@@ -78,16 +82,17 @@ mod tests {
     #[test]
     fn a_session_need_not_be_the_one_of_the_call_before() {
         let Some(server) = proem_testkit::PostgresServer::start() else { return };
-        let mut client = Client::connect(&server.database("prepared"), postgres::NoTls).expect("it answers");
+        let config = server.database("prepared").parse().expect("it is a URL");
+        let mut client = Link::new(&config, NoTls, TIME_MAX).ok().expect("it answers");
         let statement = Prepared::new("SELECT $1 || '!', NULL::text");
-        let said = |client: &mut Client, text: &str| {
+        let said = |client: &mut Link, text: &str| {
             let row = statement.row(client, text).ok().flatten().expect("there is a row");
             (row.get(0).map(str::to_owned), row.get(1).map(str::to_owned))
         };
         for text in ["a", "it's", "\\", "\\'; DROP TABLE x; --", "🦀\n"] {
             assert_eq!(said(&mut client, text), (Some(format!("{text}!")), None));
         }
-        client.batch_execute("DEALLOCATE ALL").expect("it answers");
+        client.batch_execute("DEALLOCATE ALL").ok().expect("it answers");
         assert_eq!(said(&mut client, "b").0.as_deref(), Some("b!"));
         let nothing = Prepared::new("SELECT 1 WHERE $1 = 'x'");
         assert!(nothing.row(&mut client, "y").ok().flatten().is_none());

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use postgres::types::Type;
-use postgres::{GenericClient, Row, SimpleQueryRow, Transaction};
 use proem::stored::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Row, SimpleQueryRow};
 
+use super::link::Link;
 use super::{Failure, Value};
 use crate::StoreError;
 use crate::record::{Digests, Epoch, EpochHead};
@@ -60,7 +61,7 @@ const GENERATION: u64 = 0;
 
 /// Texts that are kept once, each made sure to be the one.
 fn blobs(
-    client: &mut impl GenericClient,
+    client: &mut Link,
     held: Option<&Texts>,
     digests: &[&String],
 ) -> Result<BTreeMap<String, String>, Failure> {
@@ -128,11 +129,7 @@ impl EpochRow {
     }
 
     /// The epoch with its texts; those that are held need not be read.
-    pub(super) fn whole(
-        self,
-        client: &mut impl GenericClient,
-        held: Option<&Texts>,
-    ) -> Result<Epoch, Failure> {
+    pub(super) fn whole(self, client: &mut Link, held: Option<&Texts>) -> Result<Epoch, Failure> {
         let Self { head, texts, description, request, seal } = self;
         let digests = Digests { texts: &texts, description: &description, request: &request };
         digests.check(&head, seal.as_deref())?;
@@ -183,7 +180,7 @@ fn not_read(column: usize) -> StoreError {
 
 /// An epoch with its texts.
 pub(super) fn whole(
-    client: &mut impl GenericClient,
+    client: &mut Link,
     known: Option<&Texts>,
     sql: &str,
     values: &[Value<'_>],
@@ -193,7 +190,7 @@ pub(super) fn whole(
 }
 
 /// Stores an epoch if its number is the next one; tells whether it did.
-pub(super) fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result<bool, Failure> {
+pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<bool, Failure> {
     let is_next = match epoch.head.number {
         1 => true,
         // Held until the end: a conversation that is being removed must not get another epoch.
@@ -262,14 +259,14 @@ pub(super) fn insert(transaction: &mut Transaction<'_>, epoch: &Epoch) -> Result
     Ok(true)
 }
 
-pub(super) fn number(client: &mut impl GenericClient, conversation: &str) -> Result<u64, Failure> {
+pub(super) fn number(client: &mut Link, conversation: &str) -> Result<u64, Failure> {
     let sql = "SELECT epoch FROM proem_conversation WHERE id = $1";
     let row = client.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
     Ok(row.map_or(0, |row| unsigned(row.get(0))))
 }
 
 /// The number of the current epoch, which nobody else can change until the transaction ends.
-fn locked_number(transaction: &mut Transaction<'_>, conversation: &str) -> Result<u64, Failure> {
+fn locked_number(transaction: &mut Link, conversation: &str) -> Result<u64, Failure> {
     let sql = "SELECT epoch FROM proem_conversation WHERE id = $1 FOR UPDATE";
     let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
     Ok(row.map_or(0, |row| unsigned(row.get(0))))

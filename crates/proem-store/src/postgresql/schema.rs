@@ -1,8 +1,7 @@
 //! The tables, and the way from one version of them to the next.
 
-use postgres::Client;
-
-use super::{Failure, StoreError, transact};
+use super::link::Link;
+use super::{Failure, StoreError};
 
 /// One step for each version; a step is never changed once it was released.
 const STEPS: [&str; 3] = [
@@ -68,8 +67,8 @@ CREATE TABLE proem_template (
 const LOCK: i64 = 0x0070_726F_656D;
 
 /// Brings the tables to the newest version.
-pub(super) fn migrate(client: &mut Client, place: &str) -> Result<(), Failure> {
-    transact(client, &|transaction| {
+pub(super) fn migrate(client: &mut Link, place: &str) -> Result<(), Failure> {
+    client.transact(|transaction| {
         transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
         transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
         let row = transaction.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_schema", &[])?;

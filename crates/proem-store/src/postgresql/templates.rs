@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 
-use postgres::types::Type;
-use postgres::{Row, Transaction};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
+use super::link::Link;
 use super::rows::{signed, unsigned};
 use super::{Failure, PostgresStore};
 use crate::StoreError;
@@ -18,11 +19,7 @@ pub(super) fn list(
     store.run(|transaction| list_in(transaction, below, most))
 }
 
-fn list_in(
-    transaction: &mut Transaction<'_>,
-    below: Option<u64>,
-    most: usize,
-) -> Result<Vec<TemplateVersion>, Failure> {
+fn list_in(transaction: &mut Link, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, Failure> {
     let below = below.map_or(i64::MAX, signed);
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let sql = "SELECT version, text, author, written_at, seal FROM proem_template WHERE version < $1 \
@@ -37,7 +34,7 @@ fn version(row: &Row) -> Result<TemplateVersion, StoreError> {
 }
 
 /// Versions that are not what was written.
-pub(super) fn damaged(transaction: &mut Transaction<'_>) -> Result<Vec<String>, Failure> {
+pub(super) fn damaged(transaction: &mut Link) -> Result<Vec<String>, Failure> {
     let sql = "SELECT version, text, author, written_at, seal FROM proem_template ORDER BY version";
     let rows = transaction.query_typed(sql, &[])?;
     Ok(rows.iter().filter_map(|row| version(row).err()).map(|error| error.to_string()).collect())
@@ -82,14 +79,14 @@ pub(super) fn restore(store: &PostgresStore, template: &TemplateVersion) -> Resu
     })
 }
 
-fn newest_template(transaction: &mut Transaction<'_>) -> Result<u64, Failure> {
+fn newest_template(transaction: &mut Link) -> Result<u64, Failure> {
     // One writer at a time: versions have no gaps.
     transaction.batch_execute("LOCK TABLE proem_template IN EXCLUSIVE MODE")?;
     let row = transaction.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_template", &[])?;
     Ok(unsigned(row.get(0)))
 }
 
-fn insert_template(transaction: &mut Transaction<'_>, template: &TemplateVersion) -> Result<(), Failure> {
+fn insert_template(transaction: &mut Link, template: &TemplateVersion) -> Result<(), Failure> {
     let TemplateVersion { version, text, author, written_at } = template;
     transaction.execute_typed(
         "INSERT INTO proem_template (version, text, author, written_at, seal) VALUES ($1, $2, $3, $4, $5)",
