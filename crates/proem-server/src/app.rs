@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::error::ApiError;
 use crate::guard::Token;
 use crate::metrics::Metrics;
+use crate::room::Room;
 use crate::telemetry::Telemetry;
 
 /// Most work that waits for its turn; what comes then is sent away.
@@ -64,6 +65,8 @@ pub struct App {
     looked: Looked,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    /// Memory for bodies that are on their way.
+    pub(crate) room: Room,
 }
 
 impl App {
@@ -76,7 +79,8 @@ impl App {
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
         let (metrics, looked) = (Metrics::default(), Looked::default());
-        Arc::new(Self { conversations, options, metrics, roots, looked, work, waiting })
+        let room = Room::new(options.body_bytes_max);
+        Arc::new(Self { conversations, options, metrics, roots, looked, work, waiting, room })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {

@@ -9,6 +9,7 @@ mod listen;
 mod log;
 mod metrics;
 mod openapi;
+mod room;
 mod routes;
 mod session;
 mod shapes;

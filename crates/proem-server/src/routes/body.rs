@@ -1,10 +1,11 @@
 //! Bodies: JSON text of a limited size.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::BoxError;
-use axum::body::HttpBody;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request as HttpRequest};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -18,25 +19,27 @@ use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::room::Held;
 
-/// The text of a body.
-pub(super) struct Text(pub(super) String);
+/// The text of a body, and the room that it takes.
+pub(super) struct Text(pub(super) String, #[expect(dead_code, reason = "it is given back in the end")] Held);
 
 impl FromRequest<Arc<App>> for Text {
     type Rejection = ApiError;
 
     async fn from_request(request: HttpRequest, app: &Arc<App>) -> Result<Self, ApiError> {
-        Self::read(request.into_body(), app.options.body_bytes_max).await
+        Self::read(request.into_body(), app).await
     }
 }
 
 impl Text {
-    /// Reads a body of at most so many bytes.
-    pub(super) async fn read<B>(body: B, most: usize) -> Result<Self, ApiError>
+    /// Reads a body, as far as its size and that of all others allow.
+    pub(super) async fn read<B>(body: B, app: &App) -> Result<Self, ApiError>
     where
-        B: HttpBody,
+        B: HttpBody<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
+        let most = app.options.body_bytes_max;
         let too_large = || {
             let message = format!("the body has more than {most} bytes");
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
@@ -45,15 +48,25 @@ impl Text {
         if body.size_hint().lower() > u64::try_from(most).unwrap_or(u64::MAX) {
             return Err(too_large());
         }
-        let body = Limited::new(body, most).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                too_large()
-            } else {
-                ApiError::bad_request("the body did not come to its end")
+        let mut body = pin!(Limited::new(body, most));
+        let (mut bytes, mut held) = (Vec::new(), Held::default());
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    too_large()
+                } else {
+                    ApiError::bad_request("the body did not come to its end")
+                }
+            })?;
+            // Trailers say nothing here.
+            let Ok(data) = frame.into_data() else { continue };
+            if !app.room.hold(&mut held, bytes.len() + data.len()) {
+                return Err(ApiError::busy());
             }
-        })?;
-        let bytes = body.to_bytes().into();
-        String::from_utf8(bytes).map(Self).map_err(|_| ApiError::bad_request("the body is not UTF-8"))
+            bytes.extend_from_slice(&data);
+        }
+        let text = String::from_utf8(bytes).map_err(|_| ApiError::bad_request("the body is not UTF-8"))?;
+        Ok(Self(text, held))
     }
 
     /// The body as a value of a known shape.

@@ -121,10 +121,10 @@ pub(super) async fn turn(
 /// The answer to a turn whose body is still to be read.
 pub(crate) async fn turn_answer<B>(app: &Arc<App>, id: &str, body: B) -> Result<Response, ApiError>
 where
-    B: HttpBody,
+    B: HttpBody<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    answer_to(app, id, &Text::read(body, app.options.body_bytes_max).await?).await
+    answer_to(app, id, &Text::read(body, app).await?).await
 }
 
 async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, ApiError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proem_server::Options;
 use proem_store::MemoryStore;
+use serde_json::json;
 
 use crate::client::{Call, Line};
 use crate::server::{Server, Site, check_decent};
@@ -121,6 +122,32 @@ fn a_body_over_the_limit_is_refused_by_its_length_alone() {
     let answer = line.answer(false).unwrap();
     check_decent(&answer, false);
     assert_eq!((answer.status, answer.code()), (413, "too_large".into()));
+}
+
+/// Bodies that are on their way have a limit together, which usual ones do not notice.
+#[test]
+fn large_bodies_have_only_so_much_room_together() {
+    const LARGE: usize = 16 << 20;
+    let site = Site::new();
+    let server = site.serve();
+    let head = format!(
+        "POST /preview HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {LARGE}\r\n\r\n"
+    );
+    let mut lines: Vec<Line> = (0..12).map(|_| Line::open(server.address)).collect();
+    let body = " ".repeat(LARGE - 1);
+    let taken: Vec<bool> =
+        lines.iter_mut().map(|line| line.send(head.as_bytes()) && line.send(body.as_bytes())).collect();
+    let answer = server.ask(&Call::json("POST", "/preview", &json!({})));
+    assert_eq!(answer.status, 200, "a usual body has no room");
+    let ends = lines.iter_mut().zip(taken).map(|(line, is_taken)| is_taken && line.send(b" "));
+    let sent: Vec<bool> = ends.collect();
+    let answers: Vec<Option<u16>> =
+        lines.iter_mut().map(|line| line.answer(false).map(|answer| answer.status)).collect();
+    let read = answers.iter().filter(|status| matches!(status, Some(200))).count();
+    assert!((1..=8).contains(&read), "{read} of {} were read to their end: {answers:?}", sent.len());
+    // Who goes on sending to somebody who has answered may lose the answer.
+    assert!(answers.iter().all(|status| matches!(status, Some(200 | 503) | None)), "{answers:?}");
+    assert!(server.is_well());
 }
 
 #[test]

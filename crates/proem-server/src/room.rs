@@ -1,0 +1,70 @@
+//! Room for bodies: each has a limit of its own, and all that are on their way have one together.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What every body may have without asking: far more than most.
+const FREE_BYTES: usize = 16 << 10;
+/// What is asked for at a time.
+const PIECE_BYTES: usize = 64 << 10;
+/// What all bodies may have together, beside what is free.
+const ALL_BYTES_MAX: usize = 128 << 20;
+
+/// The memory for bodies.
+#[derive(Debug)]
+pub(crate) struct Room(Arc<Semaphore>);
+
+impl Room {
+    /// Room that is enough for at least one body of `body_bytes_max`.
+    pub(crate) fn new(body_bytes_max: usize) -> Self {
+        let pieces = ALL_BYTES_MAX.max(body_bytes_max).div_ceil(PIECE_BYTES);
+        Self(Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Makes room for a body of which `bytes` bytes are there; tells whether there was enough.
+    pub(crate) fn hold(&self, held: &mut Held, bytes: usize) -> bool {
+        while FREE_BYTES + held.pieces() * PIECE_BYTES < bytes {
+            let Ok(piece) = Arc::clone(&self.0).try_acquire_owned() else { return false };
+            match &mut held.0 {
+                Some(permit) => permit.merge(piece),
+                None => held.0 = Some(piece),
+            }
+        }
+        true
+    }
+}
+
+/// The room that one body has, until it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Option<OwnedSemaphorePermit>);
+
+impl Held {
+    fn pieces(&self) -> usize {
+        self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_taken_by_what_is_there_and_given_back() {
+        let room = Room::new(ALL_BYTES_MAX);
+        let (mut large, mut small) = (Held::default(), Held::default());
+        assert!(room.hold(&mut large, ALL_BYTES_MAX));
+        assert!(room.hold(&mut large, ALL_BYTES_MAX + FREE_BYTES));
+        assert!(!room.hold(&mut large, ALL_BYTES_MAX + FREE_BYTES + 1));
+        assert!(room.hold(&mut small, FREE_BYTES), "a usual body needs no room");
+        assert!(!room.hold(&mut small, FREE_BYTES + 1));
+        drop(large);
+        assert!(room.hold(&mut small, FREE_BYTES + 1));
+    }
+
+    #[test]
+    fn the_largest_body_always_fits() {
+        let most = ALL_BYTES_MAX * 3;
+        assert!(Room::new(most).hold(&mut Held::default(), most));
+    }
+}
