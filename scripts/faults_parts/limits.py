@@ -9,7 +9,6 @@ MEMORY = 192 << 20
 BODY_BYTES = 15 << 20
 HELD_MB_MAX = 300
 JUMPS = ["-3600", "+86400", "-400d", "+20y", "-10y", "+0"]
-BODIES = "what is received of bodies is kept, as long as each is below 16 MB, however many there are"
 
 
 class Group:
@@ -131,7 +130,7 @@ def held_bodies(short):
         until(40, lambda: server.sockets() < 20, "connections are closed")
         server.stop()
         row("limits", f"{count} bodies of {BODY_BYTES >> 20} MB that do not end", count, f"at most {HELD_MB_MAX} MB; others are answered",
-            f"{held} MB; a turn meanwhile: {status}", held <= HELD_MB_MAX and status == 200, known=BODIES if status == 200 else None, memory_mb=held)
+            f"{held} MB; a turn meanwhile: {status}", held <= HELD_MB_MAX and status == 200, memory_mb=held)
 
 
 def few_descriptors(short):
