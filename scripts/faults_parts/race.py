@@ -65,7 +65,8 @@ def by_turns():
             server.stop()
         row("race", "one conversation by turns on 2 servers from different folders", len(answers),
             "one epoch, the same bytes in every turn",
-            f"{answers[-1][2].get('epoch')} epochs, {len(digests)} digests", len(digests) == 1)
+            f"{answers[-1][2].get('epoch')} epochs, {len(digests)} digests",
+            len(digests) == 1 and all(status == 200 for status, _, _ in answers))
 
 
 def run(short):

@@ -151,8 +151,11 @@ impl PostgresStore {
             Failure::Store(error) => error,
             Failure::Silent => StoreError::Unavailable {
                 place: self.place.clone(),
-                why: format!("it said nothing for {} seconds", link::TIME_MAX.as_secs()),
+                why: format!("it gave no answer for {} seconds", link::TIME_MAX.as_secs()),
             },
+            Failure::System(error) => {
+                StoreError::Unavailable { place: self.place.clone(), why: error.to_string() }
+            }
         }
     }
 
@@ -227,6 +230,8 @@ enum Failure {
     Store(StoreError),
     /// There was no answer in time.
     Silent,
+    /// This machine has not what it takes to ask.
+    System(std::io::Error),
 }
 
 impl Failure {
@@ -234,7 +239,7 @@ impl Failure {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Postgres(error) => error.code(),
-            Self::Store(_) | Self::Silent => None,
+            Self::Store(_) | Self::Silent | Self::System(_) => None,
         }
     }
 }

@@ -108,7 +108,7 @@ impl<'b> Resolver<'b> {
         let value = match kind {
             "system" => self.system(name),
             "prompt" => self.prompt(name),
-            "git" => self.git(name),
+            "git" => self.git(name, author),
             "env" => self.env(name),
             "file" => return self.file(name, author),
             variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
@@ -220,7 +220,10 @@ impl<'b> Resolver<'b> {
         }
     }
 
-    fn git(&self, name: &str) -> Result<String, Absence> {
+    fn git(&self, name: &str, author: Author) -> Result<String, Absence> {
+        if author == Author::Other {
+            self.git.check_own()?;
+        }
         match name {
             "branch" => self.git.branch(),
             "status" => self.git.status(),

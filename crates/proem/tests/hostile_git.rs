@@ -530,6 +530,13 @@ fn move_git_folder(site: &Site) {
     site.git("tree", "config core.fsmonitor {program}");
 }
 
+/// Moves a part of the repository out of the tree and leaves a link.
+fn link_away(site: &Site, name: &str) {
+    let (inside, outside) = (site.path("tree/.git").join(name), site.place(format!("away/{name}")));
+    fs::rename(&inside, &outside).unwrap();
+    symlink(outside, inside).unwrap();
+}
+
 /// Makes a linked working tree `side` with a changed file.
 fn add_side(site: &Site) {
     site.git("tree", "worktree add -q -b side {root}/side");
@@ -597,6 +604,41 @@ const ELSEWHERE: [Trap; 6] = [
 #[test]
 fn a_repository_kept_elsewhere_runs_nothing() {
     check_traps(&ELSEWHERE);
+}
+
+/// Somebody far away may see a working tree; a repository elsewhere only if it says that the tree is its own.
+#[test]
+fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tree() {
+    let at = |site: &Site, cwd: &str| {
+        let request = json!({"profile": "template", "cwd": site.path(cwd), "template": "[git:branch]"});
+        let request = Request::from_json(&request.to_string()).unwrap();
+        let build = proem::build(&request, Caller::Remote).unwrap();
+        let refusals = build.frozen.notes().iter().filter(|note| note.code == Code::RootNotAllowed).count();
+        (build.system().unwrap_or_default().to_owned(), refusals)
+    };
+    for trap in ELSEWHERE.iter().take(4) {
+        let site = Site::new();
+        (trap.set)(&site);
+        assert_eq!(site.git("tree", "branch --show-current"), "main", "{}: git shows it", trap.name);
+        assert_eq!(at(&site, "tree"), (String::new(), 1), "{}", trap.name);
+    }
+    for name in ["index", "objects", "refs"] {
+        let site = Site::new();
+        link_away(&site, name);
+        assert_eq!(at(&site, "tree"), (String::new(), 1), "a link for {name}");
+    }
+    let site = Site::new();
+    add_side(&site);
+    add_submodule(&site);
+    // Whoever writes `.git` can name the folder of another working tree, which does not name this one.
+    for (cwd, target) in [("third", "tree/.git/worktrees/side"), ("fourth", "tree/.git/modules/sub")] {
+        site.write(format!("{cwd}/.git"), &format!("gitdir: {{root}}/{target}\n"));
+        assert_eq!(at(&site, cwd), (String::new(), 1), "{cwd}");
+    }
+    let branch = site.git("tree/sub", "branch --show-current");
+    for (cwd, expected) in [("tree", "main"), ("side", "side"), ("tree/sub", branch.as_str())] {
+        assert_eq!(at(&site, cwd), (expected.to_owned(), 0), "{cwd}");
+    }
 }
 
 /// A setting that changes what plain git says.

@@ -10,13 +10,16 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, Config, Error, Row, SimpleQueryMessage, Socket};
+use tokio_postgres::{CancelToken, Client, Config, Error, Row, SimpleQueryMessage, Socket};
 
 use super::{Failure, Value};
 
-/// How long the server may be silent: a little longer than it allows itself, so that its own words come first, and so
-/// short that a request which asks three times still gets its answer.
+/// How long an answer may take: in a transaction a little longer than the server allows itself, so that its own words come
+/// first, and so short that a request which asks three times still gets its answer.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(9);
+
+/// How long it may take to ask a server to end what it does.
+const CANCEL_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Settings of one transaction: it must be durable when it is acknowledged, and must not hang.
 const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = '8s'; \
@@ -25,6 +28,9 @@ const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL stateme
 /// What moves the bytes of a connection.
 type Moving = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
+/// Asks the server, on a way of its own, to end what it does for a connection.
+type Cancel = Box<dyn Fn(CancelToken) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
 /// One connection, with what moves its bytes while somebody waits.
 pub(super) struct Link {
     time_max: Duration,
@@ -32,18 +38,34 @@ pub(super) struct Link {
     client: Client,
     /// `None` once it has ended.
     connection: Option<Moving>,
+    cancel: Cancel,
 }
 
 impl Link {
     /// Connects. Nothing on this connection may take longer than `time_max`, and neither may this.
     pub(super) fn new<T>(config: &Config, tls: T, time_max: Duration) -> Result<Self, Failure>
     where
-        T: MakeTlsConnect<Socket, Stream: Send + 'static, TlsConnect: TlsConnect<Socket, Future: Send>>,
+        T: MakeTlsConnect<
+                Socket,
+                Stream: Send + 'static,
+                TlsConnect: TlsConnect<Socket, Future: Send> + Send,
+            >,
+        T: Clone + Send + 'static,
     {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|_| Failure::Silent)?;
-        let connected = runtime.block_on(async { timeout(time_max, config.connect(tls)).await });
-        let (client, connection) = connected.map_err(|_| Failure::Silent)??;
-        Ok(Self { time_max, runtime, client, connection: Some(Box::pin(connection)) })
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::System)?;
+        let connected = runtime.block_on(async { timeout(time_max, config.connect(tls.clone())).await });
+        let Ok(Ok((client, connection))) = connected else {
+            // A name that is still being looked up is not waited for.
+            runtime.shutdown_background();
+            return Err(connected
+                .map_or(Failure::Silent, |refused| refused.err().map_or(Failure::Silent, Into::into)));
+        };
+        let cancel: Cancel = Box::new(move |token| {
+            let tls = tls.clone();
+            // Whether it arrived nobody can tell; the connection is given up in any case.
+            Box::pin(async move { drop(token.cancel_query(tls).await) })
+        });
+        Ok(Self { time_max, runtime, client, connection: Some(Box::pin(connection)), cancel })
     }
 
     /// Tells whether nothing can be asked any more.
@@ -56,14 +78,22 @@ impl Link {
         &mut self,
         work: impl Fn(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        self.batch_execute(BEGIN)?;
+        let begun = self.batch_execute(BEGIN);
+        if begun.is_err() {
+            self.forsake();
+        }
+        begun?;
         let done = work(self);
         let ended = self.batch_execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" });
         if ended.is_err() {
-            // Whatever it is in the middle of, nobody else is to go on with.
-            self.connection = None;
+            self.forsake();
         }
         done.and_then(|done| ended.map(|()| done))
+    }
+
+    /// Gives the connection up: whatever it is in the middle of, nobody else is to go on with.
+    fn forsake(&mut self) {
+        self.connection = None;
     }
 
     pub(super) fn query_typed(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Failure> {
@@ -96,11 +126,11 @@ impl Link {
 
     /// Asks, and moves bytes until there is an answer or the time is over.
     fn ask<T>(&mut self, question: impl AsyncFnOnce(&Client) -> Result<T, Error>) -> Result<T, Failure> {
-        let Self { time_max, runtime, client, connection } = self;
+        let Self { time_max, runtime, client, connection, .. } = self;
         let answer = async {
             let mut asked = pin!(question(client));
             poll_fn(|context| {
-                // When the connection ends, so does the question, with the reason.
+                // When the connection ends, so does the question.
                 if connection.as_mut().is_some_and(|moving| moving.as_mut().poll(context).is_ready()) {
                     *connection = None;
                 }
@@ -112,7 +142,10 @@ impl Link {
         if let Ok(answer) = answered {
             return Ok(answer?);
         }
-        self.connection = None;
+        // A server that lives must not go on for nobody: it would not notice before it is done.
+        let cancelled = (self.cancel)(self.client.cancel_token());
+        drop(self.runtime.block_on(async { timeout(CANCEL_TIME_MAX, cancelled).await }));
+        self.forsake();
         Err(Failure::Silent)
     }
 }

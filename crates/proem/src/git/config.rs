@@ -51,9 +51,25 @@ pub(super) fn read(path: &Path) -> Settings {
     read_own(path, cap).map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// Understands `[section]`, `name = value` and comments: all that these keys need.
+/// The working tree that a configuration names, as it is written there.
+pub(super) fn worktree(text: &str) -> Option<String> {
+    let mut found = None;
+    each(text, |key, value| {
+        if key == "core.worktree" {
+            found = Some(value.to_owned());
+        }
+    });
+    found
+}
+
 fn parse(text: &str) -> Settings {
     let mut settings = Settings::default();
+    each(text, |key, value| settings.take(key, &value.to_ascii_lowercase()));
+    settings
+}
+
+/// Understands `[section]`, `name = value` and comments: all that these keys need.
+fn each(text: &str, mut take: impl FnMut(&str, &str)) {
     let mut section = String::new();
     for line in text.lines() {
         let mut line = line.split(['#', ';']).next().unwrap_or_default().trim();
@@ -62,10 +78,13 @@ fn parse(text: &str) -> Settings {
             line = rest.trim();
         }
         let Some((name, value)) = line.split_once('=') else { continue };
-        let key = format!("{section}.{}", name.trim().to_ascii_lowercase());
-        settings.take(&key, &value.trim().trim_matches('"').to_ascii_lowercase());
+        let (key, value) = (format!("{section}.{}", name.trim().to_ascii_lowercase()), value.trim());
+        // A value that is quoted in part, or was cut at a sign in quotes, is not understood.
+        let plain = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+        if !plain.contains(['"', '\\']) {
+            take(&key, plain);
+        }
     }
-    settings
 }
 
 impl Settings {

@@ -11,6 +11,7 @@ mod refs;
 mod repository;
 mod revision;
 mod shadow;
+mod vouched;
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,11 @@ impl Git {
     /// The top of the working tree.
     pub(crate) fn root(&self) -> Option<&Path> {
         self.repository().ok().map(|repository| repository.worktree.as_path())
+    }
+
+    /// Whether the repository may be shown to somebody who may see the working tree alone.
+    pub(crate) fn check_own(&self) -> Result<(), Absence> {
+        if vouched::is_vouched(self.repository()?) { Ok(()) } else { Err(Absence::OutsideRoots) }
     }
 
     /// The branch as `git rev-parse --abbrev-ref HEAD` prints it.

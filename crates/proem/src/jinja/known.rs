@@ -58,7 +58,10 @@ pub(super) fn outline<E>(
 
 /// Assets that were compiled before. They are the caller's until it gives them back.
 pub(super) fn take(assets: &Assets, options: &Options) -> Option<Compiled> {
-    take_from(&COMPILED, |compiled| compiled.is_of(assets, options)).filter(|_| warm::is_on())
+    if !warm::is_on() {
+        return None;
+    }
+    take_from(&COMPILED, |compiled| compiled.is_of(assets, options))
 }
 
 /// Takes compiled assets back, for another render.

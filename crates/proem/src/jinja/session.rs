@@ -188,14 +188,17 @@ impl Prepared {
         self.mark.reset();
         self.budget.refill();
         self.environment.set_fuel(Some(self.fuel + FUEL_PER_ITEM * context.items() as u64));
-        match values::file(context) {
-            Some(file) => self.environment.add_function("file", move |path: &str| file(path)),
-            None => self.environment.remove_global("file"),
+        if let Some(file) = values::file(context) {
+            self.environment.add_function("file", move |path: &str| file(path));
         }
         let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
         let mut sink = Sink::new(sources, self.mark.clone());
-        let template = self.environment.get_template(root)?;
-        template.render_captured_to(values::root(context, &self.mark), &mut sink)?;
+        let rendered = self.environment.get_template(root).and_then(|template| {
+            template.render_captured_to(values::root(context, &self.mark), &mut sink).map(drop)
+        });
+        // It holds the context, which is not to be kept with the template.
+        self.environment.remove_global("file");
+        rendered?;
         let text = String::from_utf8(sink.text)
             .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))?;
         Ok(Output { text, pieces: sink.pieces })

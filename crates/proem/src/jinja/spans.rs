@@ -13,6 +13,7 @@ use super::asset::{Asset, Assets};
 use super::items::Touch;
 use super::reference;
 use super::session::{Outlines, Placed};
+use super::syntax::Site;
 use super::trace::{Evaluated, From, Piece};
 use super::values::{Binding, Context};
 
@@ -110,14 +111,15 @@ impl<'s> Scribe<'s> {
     fn origin(&mut self, piece: &Piece) -> Origin {
         match piece.from {
             From::Text { address } => self.text(address),
-            From::Site(evaluated) => self.site(evaluated),
-            From::Elsewhere => {
-                let (index, _) = *self.stack.last().unwrap_or(&(0, None));
-                let asset = self.asset(index);
-                let (source, stability) = (asset.origin.clone(), least_stable(self.assets, self.context));
-                Origin { source, template: None, included_from: self.included_from(), stability }
-            }
+            From::Site(evaluated) => self.site(evaluated).unwrap_or_else(|| self.elsewhere()),
+            From::Elsewhere => self.elsewhere(),
         }
+    }
+
+    fn elsewhere(&self) -> Origin {
+        let (index, _) = *self.stack.last().unwrap_or(&(0, None));
+        let (source, stability) = (self.asset(index).origin.clone(), least_stable(self.assets, self.context));
+        Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
     fn text(&mut self, address: usize) -> Origin {
@@ -130,41 +132,44 @@ impl<'s> Scribe<'s> {
         Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
-    fn site(&mut self, evaluated: Evaluated) -> Origin {
+    /// `None` for a number that no expression has.
+    fn site(&mut self, evaluated: Evaluated) -> Option<Origin> {
         let Evaluated { number, touch } = evaluated;
-        let known = self.known_site(number);
+        let known = self.known_site(number)?;
         self.enter(known.index);
         let made = match touch {
-            Some(touch) => self.made(known.index, number, Some(touch)),
+            Some(touch) => self.made(known.index, self.site_of(known.index, number)?, Some(touch)),
             None => known.untouched.clone(),
         };
         let (included_from, stability, written) =
             (self.included_from(), made.stability, known.written.clone());
-        match made.source {
+        Some(match made.source {
             Some(source) => Origin { source, template: Some(written), included_from, stability },
             None => Origin { source: written, template: None, included_from, stability },
-        }
+        })
     }
 
-    fn known_site(&mut self, number: usize) -> Rc<SiteOrigin> {
+    fn site_of(&self, index: usize, number: usize) -> Option<&'s Site> {
+        let placed = self.templates.get(index)?;
+        self.outlines.get(&placed.name)?.sites.get(number.checked_sub(placed.first_site)?)
+    }
+
+    fn known_site(&mut self, number: usize) -> Option<Rc<SiteOrigin>> {
         if let Some(Some(known)) = self.sites.get(number) {
-            return Rc::clone(known);
+            return Some(Rc::clone(known));
         }
         let index = self.templates.partition_point(|placed| placed.first_site <= number).saturating_sub(1);
-        let placed = &self.templates[index];
-        let site = &self.outlines[&placed.name].sites[number - placed.first_site];
+        let site = self.site_of(index, number)?;
         let written = self.place(index, site.offset);
-        let known = Rc::new(SiteOrigin { index, written, untouched: self.made(index, number, None) });
+        let known = Rc::new(SiteOrigin { index, written, untouched: self.made(index, site, None) });
         if self.sites.len() <= number {
             self.sites.resize_with(number + 1, || None);
         }
         self.sites[number] = Some(Rc::clone(&known));
-        known
+        Some(known)
     }
 
-    fn made(&self, index: usize, number: usize, touch: Option<Touch>) -> Made {
-        let placed = &self.templates[index];
-        let site = &self.outlines[&placed.name].sites[number - placed.first_site];
+    fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
         let made_of = self.made_of(&site.names, touch);
         let own = self.asset(index).stability;
         let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);

@@ -58,7 +58,9 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     // Where they are wrong, the parser says so in better words.
     let tokens = tokens(text, syntax);
     if let Ok(tokens) = &tokens {
-        check_depth(tokens).map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
+        let refused = |message| minijinja::Error::new(ErrorKind::SyntaxError, message);
+        check_depth(tokens).map_err(refused)?;
+        check_names(tokens).map_err(refused)?;
     }
     let tree = parse(text, name, syntax.clone())?;
     let mut walk = Walk { text, ..Walk::default() };
@@ -89,6 +91,8 @@ enum MarkKind {
     Elif,
     Operator,
     BracketOpen,
+    /// A name that only proem itself may write.
+    Reserved,
     Other,
 }
 
@@ -102,6 +106,7 @@ fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Err
             Token::BlockEnd => MarkKind::BlockEnd,
             Token::BracketOpen => MarkKind::BracketOpen,
             Token::Ident("elif") => MarkKind::Elif,
+            Token::Ident(name) if name.starts_with(RESERVED) => MarkKind::Reserved,
             Token::Tilde | Token::Plus | Token::Mul => MarkKind::Operator,
             _ => MarkKind::Other,
         };
@@ -136,6 +141,15 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Begins the names of filters and functions that are put around expressions: a template that calls them itself could say
+/// that its text comes from somewhere else.
+const RESERVED: &str = "__proem_";
+
+fn check_names(tokens: &[Mark]) -> Result<(), String> {
+    let is_reserved = tokens.iter().any(|token| token.kind == MarkKind::Reserved);
+    if is_reserved { Err(format!("names that begin with `{RESERVED}` are proem's own")) } else { Ok(()) }
 }
 
 /// Finds the operators of each chain: nothing else stands between two operands but brackets.
@@ -298,6 +312,15 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(outline.assigned["t"], BTreeSet::from(["tools".to_owned()]));
         assert_eq!(outline.sites[0].offset, 2);
+    }
+
+    #[test]
+    fn names_of_proem_itself_are_refused() {
+        for text in ["{{ 0|__proem_at('x') }}", "{% set x = __proem_left(1) %}", "{{ x.__proem_from }}"] {
+            let error = outline(text, "t", &config()).unwrap_err().to_string();
+            assert!(error.contains("proem's own"), "{text}: {error}");
+        }
+        assert!(outline("{{ '__proem_at' }} __proem_at", "t", &config()).is_ok(), "a text is no name");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Follows a render byte by byte: what comes from which template, and what from which `{{ … }}`.
 //!
 //! minijinja writes a template's own text as slices of the very source that it was given, so their
-//! address tells where they stand. Inserted values are told apart by a function that wraps every
+//! address tells where they stand. Inserted values are told apart by a filter that wraps every
 //! expression ([`insertions`]) and leaves its number behind just before the value is written. Neither changes a
 //! byte: builds with debug assertions render a second time without, and compare.
 
@@ -32,7 +32,7 @@ pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     sites.iter().enumerate().flat_map(wrap).collect()
 }
 
-/// The number of the expression whose value comes next, shared by the function that is called, the
+/// The number of the expression whose value comes next, shared by the filter that is called, the
 /// formatter that writes and the sink that receives.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mark {
