@@ -104,14 +104,17 @@ fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }
 
+/// Real paths by paths as they are written; `None` for what does not exist.
+type Resolved = BTreeMap<PathBuf, Option<PathBuf>>;
+
 thread_local! {
-    static RESOLVED: RefCell<Option<BTreeMap<PathBuf, PathBuf>>> = const { RefCell::new(None) };
+    static RESOLVED: RefCell<Option<Resolved>> = const { RefCell::new(None) };
 }
 
 /// Does some work in which each root is resolved once: a folder that is swapped for a link meanwhile does not move
 /// what may be read.
 pub(crate) fn with_fixed_roots<R>(work: impl FnOnce() -> R) -> R {
-    struct Back(Option<BTreeMap<PathBuf, PathBuf>>);
+    struct Back(Option<Resolved>);
     impl Drop for Back {
         fn drop(&mut self) {
             RESOLVED.set(self.0.take());
@@ -125,18 +128,18 @@ fn canonical(path: &Path) -> PathBuf {
     known(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The real path of a folder that exists, asked for once.
+/// The real path of a folder, asked for once; `None` if it does not exist.
 fn known(path: &Path) -> Option<PathBuf> {
     if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
-        return Some(known);
+        return known;
     }
-    let real = super::open::canonical(path).ok()?;
+    let real = super::open::canonical(path).ok();
     RESOLVED.with_borrow_mut(|resolved| {
         if let Some(known) = resolved {
             known.insert(path.to_owned(), real.clone());
         }
     });
-    Some(real)
+    real
 }
 
 /// Each path as it is spelt and as it really is.
