@@ -129,7 +129,10 @@ fn built(site: &Path, template: &str) -> Option<String> {
 
 /// However a path is written, nothing from outside of the workspace is in the prompt of somebody far away.
 pub fn paths(input: &[u8]) {
-    let Some(path) = text(input).filter(|path| !path.contains(['[', ']'])) else { return };
+    // A tag that is none stands in the prompt as it is written, and so does what is said in it.
+    let is_telling =
+        |path: &&str| !path.contains(['[', ']']) && !path.contains("root:") && !path.contains(CANARY);
+    let Some(path) = text(input).filter(is_telling) else { return };
     let said = built(SITE.path(), &format!("<[file:{path}]>"));
     assert!(said.is_none_or(|said| !said.contains(CANARY) && !said.contains("root:")));
 }
