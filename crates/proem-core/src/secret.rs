@@ -134,7 +134,7 @@ impl Scanner {
         }
     }
 
-    /// Finds what looks like a secret, in order, without overlap.
+    /// Finds what looks like a secret, in order, without overlap: what overlaps is one.
     #[must_use]
     pub fn scan(&self, text: &str) -> Vec<Secret> {
         let mut found = Vec::new();
@@ -156,13 +156,17 @@ impl Scanner {
         bearers(self, text, &mut found);
         telling(self, text, &mut found);
         found.sort_by_key(|secret| (secret.bytes.start, usize::MAX - secret.bytes.end));
-        let mut end = 0;
-        found.retain(|secret| {
-            let is_apart = secret.bytes.start >= end;
-            end = end.max(secret.bytes.end);
-            is_apart
-        });
-        found
+        let mut apart: Vec<Secret> = Vec::with_capacity(found.len());
+        for secret in found {
+            match apart.last_mut() {
+                // The end of the one is a secret as much as the beginning of the other.
+                Some(last) if secret.bytes.start < last.bytes.end => {
+                    last.bytes.end = last.bytes.end.max(secret.bytes.end);
+                }
+                _ => apart.push(secret),
+            }
+        }
+        apart
     }
 
     /// The text with every secret masked; borrowed if there is none.
@@ -617,6 +621,19 @@ mod tests {
     fn token(begins: &str, length: usize) -> String {
         const LETTERS: &str = "k7Qw2ZpR9sT4vB6nM1xC8dF3gH5jL0yU";
         begins.chars().chain(LETTERS.chars().cycle()).take(begins.len() + length).collect()
+    }
+
+    #[test]
+    fn of_two_secrets_that_overlap_nothing_is_left() {
+        let says = " RSA PRIVATE KEY-----\n";
+        let key = ["-----BEGIN", says, &"MIIEpAIBAAKCAQEA".repeat(3), "\n-----END", says].concat();
+        for between in [" ", ""] {
+            let text = ["password=", &token("x", 24), between, &key, "rest"].concat();
+            let masked = without_secrets(&text);
+            assert!(!masked.contains("MIIEpAIB") && !masked.contains("END RSA"), "{masked}");
+            assert!(masked.trim_end().ends_with("rest"), "{masked}");
+            assert_eq!(without_secrets(&masked), masked);
+        }
     }
 
     #[test]
