@@ -4,13 +4,13 @@ import sys
 rows = []
 
 
-def row(part, fault, times, expected, seen, is_right, known=None, **figures):
-    """A row. What is not right, but `known` and not mended yet, is shown as OPEN, and fails nothing."""
-    state = "ok" if is_right else "OPEN" if known else "BAD"
-    seen = f"{seen}; {known}" if state == "OPEN" else seen
-    rows.append({"part": part, "fault": fault, "times": times, "expected": expected, "seen": seen,
-                 "ok": bool(is_right), "state": state, **figures})
-    print(f"{state:4} {part}: {fault}: {seen}", file=sys.stderr, flush=True)
+def row(part, fault, times, expected, seen, is_right, **figures):
+    rows.append({"part": part, "fault": fault, "times": times, "expected": expected, "seen": seen, "ok": bool(is_right), **figures})
+    print(f"{state(rows[-1]):3} {part}: {fault}: {seen}", file=sys.stderr, flush=True)
+
+
+def state(found):
+    return "ok" if found["ok"] else "BAD"
 
 
 def skipped(part, fault, reason, is_right=True):
@@ -22,6 +22,6 @@ def table():
     def line(cells, widths):
         return "  ".join(str(cell).ljust(width) for cell, width in zip(cells, widths)).rstrip()
     head = ["", "fault", "times", "expected", "seen"]
-    lines = [[found["state"], found["fault"], f"{found['times']:,}", found["expected"], found["seen"]] for found in rows]
+    lines = [[state(found), found["fault"], f"{found['times']:,}", found["expected"], found["seen"]] for found in rows]
     widths = [max(len(cells[index]) for cells in [head, *lines]) for index in range(len(head))]
     return "\n".join(line(cells, widths) for cells in [head, *lines])

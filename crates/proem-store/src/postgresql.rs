@@ -111,13 +111,17 @@ impl PostgresStore {
 
     /// Runs work in a transaction.
     fn run<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
-        self.read(|client| client.transact(&work))
+        self.with_client(|client| client.transact(&work))
     }
 
-    /// Reads, each statement by itself: one way there and back, where a transaction takes four. All work may be done
-    /// twice without harm, and so it is tried once more with a new connection if that one broke; but not if the server
-    /// said nothing, because whoever waits has waited long enough.
+    /// Reads, each statement by itself: one way there and back, where a transaction takes four.
     fn read<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
+        self.with_client(work)
+    }
+
+    /// Does work with a connection. All work may be done twice without harm, and so it is tried once more with a new one if
+    /// that broke; but not if the server said nothing, because whoever waits has waited long enough.
+    fn with_client<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
         let attempt = || -> Result<T, (Failure, bool)> {
             let mut client = self.client().map_err(|failure| (failure, false))?;
             let done = work(&mut client);

@@ -47,6 +47,7 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
         let reference = loop {
             match session.render(&context) {
                 Ok(rendered) => {
+                    session.keep();
                     notes.extend(absences(&asked, context.facts.as_ref()));
                     return Ok((rendered, notes));
                 }
@@ -59,7 +60,6 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
                 Err(Stop::Wish(Wish::Asset(reference))) => break reference,
             }
         };
-        drop(session);
         let mut loading = Loading { job, assets, author, loaded: 0, notes: Vec::new() };
         loading.fetch(&reference, &[])?;
         notes.append(&mut loading.notes);

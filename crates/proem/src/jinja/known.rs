@@ -56,7 +56,7 @@ pub(super) fn outline<E>(
     Ok(outline)
 }
 
-/// Assets that were compiled before. They are the caller's until it gives them back.
+/// Assets that were compiled before. They are the caller's from now on.
 pub(super) fn take(assets: &Assets, options: &Options) -> Option<Compiled> {
     if !warm::is_on() {
         return None;
@@ -64,8 +64,8 @@ pub(super) fn take(assets: &Assets, options: &Options) -> Option<Compiled> {
     take_from(&COMPILED, |compiled| compiled.is_of(assets, options))
 }
 
-/// Takes compiled assets back, for another render.
-pub(super) fn give_back(compiled: Compiled) {
+/// Keeps compiled assets, for another render.
+pub(super) fn keep(compiled: Compiled) {
     if warm::is_on() {
         put_into(&COMPILED, compiled, Compiled::bytes);
     }

@@ -29,23 +29,24 @@ const FUEL_PER_ITEM: u64 = 64;
 pub(crate) struct Session<'s> {
     root: &'s str,
     assets: &'s Assets,
-    /// Taken from what the thread knows, and given back in the end.
-    compiled: Option<Compiled>,
+    compiled: Compiled,
 }
 
 impl<'s> Session<'s> {
     /// Prepares the asset called `root`.
     pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
         let compiled = known::take(assets, options).unwrap_or_else(|| Compiled::new(assets, options));
-        Self { root, assets, compiled: Some(compiled) }
+        Self { root, assets, compiled }
+    }
+
+    /// Lets the thread keep what is compiled, for the next build.
+    pub(crate) fn keep(self) {
+        known::keep(self.compiled);
     }
 
     /// Renders.
     pub(crate) fn render(&mut self, context: &Arc<Context>) -> Result<Rendered, Stop> {
         let Self { root, assets, compiled } = self;
-        let Some(compiled) = compiled else {
-            return Err(Stop::Error(Box::new(TemplateError::new(root, "it was rendered before"))));
-        };
         let (text, pieces) = match compiled.traced.render(root, context) {
             Ok(Output { text, pieces }) => (text, Some(pieces)),
             Err(error) => match wish(&error) {
@@ -60,14 +61,6 @@ impl<'s> Session<'s> {
         let Compiled { outlines, traced, .. } = compiled;
         let scene = Scene { root, assets, outlines, context, templates: &traced.placed };
         Ok(spans::assemble(text, pieces.as_deref(), &scene))
-    }
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        if let Some(compiled) = self.compiled.take() {
-            known::give_back(compiled);
-        }
     }
 }
 
