@@ -31,8 +31,8 @@ def unmount(point):
     mounts.remove(str(point))
 
 
-def spawn(command, **options):
-    process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **options)
+def spawn(command, stdin=subprocess.DEVNULL, **options):
+    process = subprocess.Popen(command, start_new_session=True, stdin=stdin, **options)
     started.append(process)
     return process
 
@@ -177,9 +177,9 @@ def until(seconds, ready, what):
         time.sleep(0.02)
 
 
-def proem(*arguments):
+def proem(*arguments, program=None):
     """A command's exit code, standard output and standard error."""
-    done = subprocess.run([settings.proem, *map(str, arguments)], capture_output=True, env=environment("/nonexistent"), cwd="/")
+    done = subprocess.run([program or settings.proem, *map(str, arguments)], capture_output=True, env=environment("/nonexistent"), cwd="/")
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
