@@ -1,5 +1,5 @@
 """What a server takes, looked at again and again."""
-import os, pathlib, statistics, threading, time
+import contextlib, pathlib, threading, time
 
 
 class Samples:
@@ -12,8 +12,10 @@ class Samples:
         self.thread.start()
 
     def work(self):
-        while not self.is_over.wait(self.interval):
-            self.all.append(self.take())
+        """Until the end, or the server's."""
+        with contextlib.suppress(OSError):
+            while not self.is_over.wait(self.interval):
+                self.all.append(self.take())
 
     def take(self):
         sizes = [path.stat().st_size if path.exists() else 0 for path in self.files]
@@ -26,29 +28,9 @@ class Samples:
         self.is_over.set()
         self.thread.join()
 
-    def median(self, name, quarter, phase=None):
-        found = [sample[name] for sample in self.all if sample["quarter"] == quarter and phase in (None, sample["phase"])]
-        return statistics.median(found) if found else None
-
-    def most(self, name):
-        return max(sample[name] or 0 for sample in self.all)
-
 
 def files(store):
     """A file's store and its log; a database's own are not to be seen from here."""
     if "://" in str(store):
         return []
     return [pathlib.Path(store), pathlib.Path(f"{store}-wal")]
-
-
-def percentiles(times):
-    """Count, median and 99th percentile, in ms."""
-    if not times:
-        return {"count": 0, "median": None, "p99": None}
-    times = sorted(times)
-    return {"count": len(times), "median": round(statistics.median(times) * 1e3, 2),
-            "p99": round(times[min(len(times) - 1, len(times) * 99 // 100)] * 1e3, 2)}
-
-
-def cores():
-    return len(os.sched_getaffinity(0))
