@@ -7,7 +7,7 @@ from .traffic import Conversation, Record
 # pages that connections of SQLite hold: up to 2 MB each. In an hour at 60 requests a second, 24 MB more in the last quarter
 # than in the second are about 230 bytes for each request between them.
 MEMORY_ALLOWED_KB = 24 << 10
-DESCRIPTORS_ALLOWED = 8  # SQLite keeps files open for later, one for each worker.
+DESCRIPTORS_ALLOWED = 8  # SQLite has two files open for each of its connections, and may come to have a few more of these.
 THREADS_ALLOWED = 4  # Workers that have nothing to do end after ten seconds, not at once.
 RATIO_MAX = 25  # Very generous: a busy machine must not make this red.
 LOG_BYTES_MAX = 64 << 20  # SQLite begins its log anew at 4 MB, unless somebody reads at that moment.

@@ -13,7 +13,7 @@ class Samples:
 
     def work(self):
         """Until the end, or the server's."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, TypeError):  # One that has ended has no memory to tell of.
             while not self.is_over.wait(self.interval):
                 self.all.append(self.take())
 
