@@ -10,7 +10,8 @@ mounts = []
 
 
 def end_everything():
-    for process in started:
+    while started:
+        process = started.pop()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
