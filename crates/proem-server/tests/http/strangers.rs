@@ -133,7 +133,9 @@ fn names_of_files_hide_nothing_in_notes() {
         ("line break", '\n', "\\u{a}"),
     ] {
         let site = Site::new();
-        site.write(&format!("work/.sf/skills/x{hidden}y/SKILL.md"), "---\n[\n---\n");
+        let folder = site.path(&format!("work/.sf/skills/x{hidden}y"));
+        std::fs::create_dir_all(&folder).unwrap();
+        mknodat(CWD, folder.join("SKILL.md"), FileType::Fifo, 0o644.into(), 0).unwrap();
         let answer = turn(&site.serve(), &site, "layers");
         let notes = answer.json()["notes"].clone();
         let texts = strings(&notes);
@@ -191,7 +193,8 @@ fn a_hundred_thousand_candidates_change_nothing() {
     let site = Site::new();
     site.write("work/.sf/skills/own/SKILL.md", "---\nname: own\ndescription: Own.\n---\n");
     let server = site.serve();
-    let without = turn(&server, &site, "layers").system();
+    let prompt = || turn(&server, &site, "layers").system().split_once("Current date").unwrap().0.to_owned();
+    let without = prompt();
     assert!(without.contains("<name>own</name>"), "control");
     for number in 0..100_000 {
         // Names for a few files: a file system makes those sooner than as many files.
@@ -200,5 +203,5 @@ fn a_hundred_thousand_candidates_change_nothing() {
         let link = || std::fs::hard_link(&file, &name);
         link().or_else(|_| std::fs::write(&file, "").and_then(|()| link())).unwrap();
     }
-    assert_eq!(turn(&server, &site, "layers").system(), without);
+    assert_eq!(prompt(), without);
 }
