@@ -4,15 +4,17 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod desk;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use desk::Desk;
 use proem_testkit::hostile::{LEADS, Lead, Site, TEMPLATE, Trap, for_each};
-use rustix::fs::{CWD, FileType, mknodat};
+use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
 /// The command in a hostile site, with nothing of this process's environment but `PATH`.
 fn command(site: &Site, cwd: &str, arguments: &[&str]) -> Command {
@@ -156,6 +158,36 @@ fn a_template_of_the_workspace_reads_nothing_outside() {
     desk.write("mine.md", format!("<[file:{}]>", outside.display()).as_bytes());
     let own = desk.run(&["build", "-p", "template", "--template", "mine.md"]);
     assert_eq!(desk.said(&own.stdout), "<CANARY>", "control: the user's own template reads it");
+}
+
+/// Row F4: the same, for a file that is the workspace's own at one moment and a link to the outside at the next.
+#[test]
+fn no_flip_lets_a_byte_from_outside_in() {
+    let desk = Desk::new();
+    bring(&desk.work(), "<[file:flip]>");
+    desk.write("flip", b"own");
+    let (here, there) = (desk.work().join("flip"), desk.root.path().join("link"));
+    fs::write(desk.root.path().join("outside"), "CANARY").unwrap();
+    symlink(desk.root.path().join("outside"), &there).unwrap();
+    let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
+    exchange();
+    assert_eq!(fs::read_to_string(&here).unwrap(), "CANARY", "control: whoever reads by name gets it");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                exchange();
+            }
+        });
+        let said = |_| {
+            let Output { stdout, stderr, .. } = desk.run(&["build", "-p", "theirs", "--verbose"]);
+            (desk.said(&stdout), desk.said(&stderr).contains("CANARY"))
+        };
+        let prompts: BTreeSet<(String, bool)> = (0..50).map(said).collect();
+        is_over.store(true, Ordering::Relaxed);
+        let is_good = |(prompt, leaks): &(String, bool)| !leaks && ["<>", "<own>"].contains(&prompt.as_str());
+        assert!(prompts.iter().all(is_good), "{prompts:?}");
+    });
 }
 
 type Put = fn(&Path);

@@ -1,14 +1,16 @@
 //! What a stranger's workspace may do to whoever asks over HTTP: nothing but say something. Rows C1 to C6, T1, T2, F5 to F7.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proem_server::Options;
 use proem_store::MemoryStore;
 use proem_testkit::hostile::{self, ELSEWHERE, LEADS, Lead, TEMPLATE, Trap, WHOLE, for_each};
-use rustix::fs::{CWD, FileType, mknodat};
+use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
@@ -185,6 +187,35 @@ fn what_is_no_file_is_absent_and_told() {
         site.write("work/odd", "plain");
         assert_eq!(server.ask(&Call::json("POST", "/preview", &body)).system(), "<plain>", "{name}: control");
     }
+}
+
+/// Rows F3 and F4: a file that is the workspace's own at one moment, and a link to the outside at the next.
+#[test]
+fn no_flip_lets_a_byte_from_outside_in() {
+    let site = Site::new();
+    site.write("work/flip", "own");
+    site.write("outside/secret", "CANARY");
+    site.link("outside/link", &site.path("outside/secret"));
+    let (here, there) = (site.path("work/flip"), site.path("outside/link"));
+    let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
+    exchange();
+    assert_eq!(std::fs::read_to_string(&here).unwrap(), "CANARY", "control: whoever reads by name gets it");
+    let server = site.serve();
+    let body = json!({"profile": "template", "cwd": site.text("work"), "template": "<[file:flip]>"});
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                exchange();
+            }
+        });
+        let prompts: BTreeSet<String> = (0..300)
+            .map(|_| server.ask(&Call::json("POST", "/preview", &body)))
+            .map(|answer| if answer.body.contains("CANARY") { answer.body } else { answer.system() })
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(prompts.iter().all(|prompt| ["<>", "<own>"].contains(&prompt.as_str())), "{prompts:?}");
+    });
 }
 
 /// Row F7: names enough to drown in.
