@@ -49,11 +49,17 @@ def judge(goal, label, found):
     ours, other = found.get(goal.get("who", "proem")), found.get(goal["against"])
     if not fnmatch.fnmatch(label, goal.get("case", "*")) or not ours or not other:
         return None
-    if "at_least" in goal:
-        ratio = other["value"] / ours["value"]
-        return {"words": goal["words"], "ratio": ratio, "is_met": ratio >= goal["at_least"]}
-    ratio = ours["value"] / other["value"]
-    return {"words": goal["words"], "ratio": ratio, "is_met": ratio <= goal["at_most"]}
+    is_at_least = "at_least" in goal
+
+    def ratio(entry):
+        return other["value"] / entry["value"] if is_at_least else entry["value"] / other["value"]
+
+    is_met = ratio(ours) >= goal["at_least"] if is_at_least else ratio(ours) <= goal["at_most"]
+    verdict = {"words": goal["words"], "ratio": ratio(ours), "is_met": is_met}
+    stop = found.get(goal.get("stopped_by"))
+    if stop and not is_met:
+        verdict["stopped_by"] = {"who": goal["stopped_by"], "ratio": ratio(stop)}
+    return verdict
 
 
 def growths(book, name, cases):

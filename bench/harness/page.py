@@ -63,7 +63,9 @@ def table(book, name, row):
 
 
 def verdict(goal):
-    return f"{goal['words']}: {number(goal['ratio'])}×, {'met' if goal['is_met'] else '**missed**'}"
+    said = f"{goal['words']}: {number(goal['ratio'])}×, {'met' if goal['is_met'] else '**missed**'}"
+    stop = goal.get("stopped_by")
+    return f"{said}; `{stop['who']}` {number(stop['ratio'])}×" if stop else said
 
 
 def cell(entry):

@@ -53,16 +53,21 @@ def gather(setting, folder, stack):
     (folder / "distinct.lua").write_text(MANY % 6_000)
     (folder / "many.lua").write_text(MANY % 1_000)
 
-    def other(command, name, argument):
-        return launch([*command, folder / argument], folder, folder, folder / f"{name}.log", stack)
+    def other(command, name, argument, *more):
+        return launch([*command, folder / argument, *more], folder, folder, folder / f"{name}.log", stack)
 
     bare, nothing = other(setting.bench("bare-axum"), "bare", "answer"), other(setting.bench("bare-axum"), "nothing", "empty")
+    dressed = [other(setting.bench("bare-axum"), f"dressed-{name}", name, "dressed") for name in ["answer", "empty"]]
+    rows = other(setting.bench("bare-axum"), "rows", "answer", 6_000)
     found = [
         Candidate(FROM_MEMORY, "floor", bare, f"{one}/turn", "turn.lua"),
+        Candidate(FROM_MEMORY, "with headers and a look", dressed[0], f"{one}/turn", "turn.lua"),
         Candidate(FROM_MEMORY, "proem", distinct, f"{one}/turn", "turn.lua"),
         Candidate(UNCHANGED, "floor", nothing, one, "known.lua"),
+        Candidate(UNCHANGED, "with headers and a look", dressed[1], one, "known.lua"),
         Candidate(UNCHANGED, "proem", distinct, one, "known.lua"),
         Candidate(FROM_SQLITE, "floor", bare, f"{one}/turn", "distinct.lua"),
+        Candidate(FROM_SQLITE, "a row, its digest, JSON", rows, f"{one}/turn", "distinct.lua"),
         Candidate(FROM_SQLITE, "proem", distinct, f"{one}/turn", "distinct.lua"),
     ]
     for who, command in [("node", setting.node("server")), ("FastAPI", setting.python("server"))]:

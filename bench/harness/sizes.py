@@ -1,21 +1,21 @@
 """The program, its cold build and its memory, beside a minimal program with the same large libraries."""
-import contextlib, pathlib, re, resource, subprocess, sys, tempfile, time
+import contextlib, pathlib, re, resource, tempfile, time
 
-import serve
+import least, serve
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 CACHE_BYTES = 64 << 20
 
 
 def measure(setting):
-    least = None if setting.is_short else build_least()
+    program = None if setting.is_short else least.build()
     lines = [of("size of the program", "proem", "bytes", setting.proem.stat().st_size)]
-    if least:
-        lines.append(of("size of the program", "floor", "bytes", least.stat().st_size))
+    if program:
+        lines.append(of("size of the program", "floor", "bytes", program.stat().st_size))
         lines += cold_builds()
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        lines += memory(setting, least, folder, stack)
+        lines += memory(setting, program, folder, stack)
     return lines
 
 
@@ -23,38 +23,27 @@ def of(case, who, unit, value):
     return {"row": "P18", "case": case, "who": who, "unit": unit, "take": "median", "samples": [value]}
 
 
-def build_least():
-    target = BENCH.parent / "target" / "bench-least"
-    cargo(BENCH / "least", target)
-    return target / "release" / "least"
-
-
-def cargo(package, target):
-    command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
-    subprocess.run(list(map(str, command)), cwd=package, check=True, stdout=sys.stderr)
-
-
 def cold_builds():
     """CPU seconds from nothing but downloaded sources to the program."""
     found = []
-    for who, package in [("floor", BENCH / "least"), ("proem", BENCH.parent)]:
+    for who, package in [("floor", least.PACKAGE), ("proem", BENCH.parent)]:
         with tempfile.TemporaryDirectory() as target:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cargo(package, target)
+            least.cargo(package, target)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         found.append(of("cold build, CPU", who, "ns", used * 1e9))
     return found
 
 
-def memory(setting, least, folder, stack):
+def memory(setting, program, folder, stack):
     data = setting.data / "serve"
     command = [setting.proem, "serve", "--listen", "127.0.0.1:0", "--store", data / "distinct.db", "--workspace", data]
     server = serve.launch(command, data, data / "home", folder / "log", stack)
     case = "memory of an idle server"
     idle = resident(server)
     lines = [of(case, "proem", "bytes", idle)]
-    others = {"floor": least and [least], "node": setting.node("server"), "FastAPI": setting.python("server")}
+    others = {"floor": program and [program], "node": setting.node("server"), "FastAPI": setting.python("server")}
     (folder / "answer").write_text('{"carriers": {"system": ""}}')
     for who, command in others.items():
         if command:

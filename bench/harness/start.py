@@ -1,6 +1,8 @@
 """From process start to the finished prompt: the CPU time of whole processes, in turns."""
 import os, pathlib, subprocess, tempfile
 
+import least
+
 HELLO = 'fn main() { println!("hello"); }'
 CASE = "start to prompt, 12 levels, 3 files, 50 skills"
 
@@ -20,6 +22,7 @@ def measure(setting):
         hello = compile_hello(pathlib.Path(folder))
         candidates = {"floor": ([hello], 1), "proem": (proem, 1), "proem --version": ([setting.proem, "--version"], 1)}
         if not setting.is_short:
+            candidates["the least program --version"] = ([least.build(), "--version"], 1)
             candidates["node -e 0"] = (["node", "-e", "0"], 20)
         if setting.peers.node:
             candidates["pi"] = (pi(setting), 60)

@@ -10,13 +10,13 @@ class Client:
     def __init__(self, server, seconds_max=60):
         self.server, self.connection, self.used, self.seconds_max = server, None, 0.0, seconds_max
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, headers=()):
         # The server ends connections that are silent for ten seconds.
         if self.connection is None or time.monotonic() - self.used > 5:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=self.seconds_max)
         try:
-            headers = {"Content-Type": "application/json"} if body is not None else {}
-            self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+            kind = {"Content-Type": "application/json"} if body is not None else {}
+            self.connection.request(method, path, None if body is None else json.dumps(body), kind | dict(headers))
             answer = self.connection.getresponse()
             body = json.loads(answer.read() or b"{}")
             self.used = time.monotonic()

@@ -1,54 +1,125 @@
 """Many begin one conversation at once."""
-import collections, http.client, threading, time
+import collections, hashlib, http.client, sqlite3, subprocess, threading, time
 
-from .clients import Client, exported, text_of
+from .clients import Client, exported, text_of, together
 from .report import row
-from .runs import Server, folder, postgres, proem, settings
+from .runs import Server, folder, postgres, proem, settings, spawn, started
+
+CONTROL_COUNT = 1000
+
+
+def begin_at_once(callers, count):
+    """What each caller is told, by conversation: all ask for the same one at the same moment."""
+    answers, line = [[None] * count for _ in callers], threading.Barrier(len(callers))
+
+    def work(index):
+        for number in range(count):
+            line.wait()
+            try:
+                answers[index][number] = callers[index](f"race-{number}", text_of(number, "by", index))
+            except (OSError, http.client.HTTPException, sqlite3.Error) as error:
+                answers[index][number] = 0, {}, {"code": repr(error)}
+
+    together([lambda index=index: work(index) for index in range(len(callers))])
+    return [[caller[number] for caller in answers] for number in range(count)]
+
+
+def good(given):
+    return [body for status, _, body in given if status == 200]
+
+
+def is_split(given):
+    """Whether callers were told different prompts for one conversation."""
+    return len({(body["digest"], body["carriers"]["system"], body["epoch"]) for body in good(given)}) != 1
+
+
+def builders(given):
+    return [index for index, (status, _, body) in enumerate(given) if status == 200 and not body["reused"]]
 
 
 def race(place, store, servers, count, name):
     begun = time.monotonic()
     group = [Server(place, store) for _ in range(servers)]
-    answers = [[None] * count for _ in group]
-    line = threading.Barrier(servers)
-
-    def caller(index):
-        client = Client(group[index])
-        for number in range(count):
-            line.wait()
-            try:
-                answers[index][number] = client.turn(f"race-{number}", text_of(number, "by", index))
-            except (OSError, http.client.HTTPException) as error:
-                answers[index][number] = 0, {}, {"code": repr(error)}
-
-    threads = [threading.Thread(target=caller, args=[index], daemon=True) for index in range(servers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = begin_at_once([Client(server).turn for server in group], count)
     seconds = time.monotonic() - begun
     for server in group:
         server.stop()
-    errors, several, builders, wins, expected = 0, 0, 0, collections.Counter(), {}
-    for number in range(count):
-        given = [caller[number] for caller in answers]
-        errors += sum(status != 200 for status, _, _ in given)
-        good = [body for status, _, body in given if status == 200]
-        first = [index for index, (status, _, body) in enumerate(given) if status == 200 and not body["reused"]]
-        builders += len(first) != 1
-        several += len({(body["digest"], body["carriers"]["system"], body["epoch"]) for body in good}) != 1
-        if first:
-            wins[first[0]] += 1
-            expected[f"race-{number}", 1] = good[0]["digest"], text_of(number, "by", first[0])
+    errors = sum(status != 200 for given in answers for status, _, _ in given)
+    several = sum(map(is_split, answers))
+    unclear = sum(len(builders(given)) != 1 for given in answers)
+    wins, expected = collections.Counter(), {}
+    for number, given in enumerate(answers):
+        for first in builders(given)[:1]:
+            wins[first] += 1
+            expected[f"race-{number}", 1] = good(given)[0]["digest"], text_of(number, "by", first)
     stored, doubled = exported(store)
     wrong = sum(stored.get(key) != value for key, value in expected.items()) + len(stored.keys() ^ expected.keys())
     check = proem("store", "check", "--store", store)[0]
-    seen = (f"{errors} errors, {several} with two prompts, {builders} without one builder, {wrong} wrong and "
+    seen = (f"{errors} errors, {several} with two prompts, {unclear} without one builder, {wrong} wrong and "
             f"{doubled} doubled rows; won by {len(wins)} of {servers} servers")
     row("race", f"{servers} servers begin a conversation at once, {name}", count,
         "one epoch each, all callers the same bytes, no error", seen,
-        not (errors or several or builders or wrong or doubled or check), seconds=round(seconds, 1),
+        not (errors or several or unclear or wrong or doubled or check), seconds=round(seconds, 1),
         requests=count * servers, wins=sorted(wins.values()))
+
+
+class Naive:
+    """The usual way: nothing there, so build and write. `ask` runs a statement and gives its first value, or None."""
+
+    TABLE = "CREATE TABLE prompt (conversation TEXT PRIMARY KEY, body TEXT NOT NULL)"
+
+    def __init__(self, ask):
+        self.ask = ask
+
+    def turn(self, conversation, text):
+        found = self.ask(f"SELECT body FROM prompt WHERE conversation = '{conversation}'")
+        is_reused, body = found is not None, found
+        if not is_reused:
+            body = hashlib.sha256(text.encode()).hexdigest()
+            time.sleep(0.001)  # It takes as long as a build.
+            self.ask(f"INSERT INTO prompt VALUES ('{conversation}', '{body}') ON CONFLICT (conversation) DO UPDATE SET body = excluded.body")
+        return 200, {}, {"digest": body, "carriers": {"system": body}, "epoch": 1, "reused": is_reused}
+
+
+def control(asks, count, name):
+    """Without this a race that nobody could see would look like one that never happens."""
+    Naive(asks[0]).ask(Naive.TABLE)
+    answers = begin_at_once([Naive(ask).turn for ask in asks], count)
+    several, unclear = sum(map(is_split, answers)), sum(len(builders(given)) != 1 for given in answers)
+    row("race", f"control: {len(asks)} clients find nothing, build and write, {name}", count, "two prompts for a conversation are seen",
+        f"{several} with two prompts, {unclear} without one builder", several and unclear)
+
+
+def of_sqlite(path):
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+
+    def ask(statement):
+        found = connection.execute(statement).fetchone()
+        return found and found[0]
+    return ask
+
+
+class Psql:
+    """Python has no client of its own for PostgreSQL, so psql is one."""
+
+    def __init__(self, server, url):
+        command = [str(server.programs / "psql"), "-XqAt", url]
+        self.process = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def ask(self, statement):
+        self.process.stdin.write(f"{statement};\n\\echo done\n")
+        self.process.stdin.flush()
+        found = []
+        while (line := self.process.stdout.readline()) != "done\n":
+            if not line:
+                raise ConnectionError("psql ended")
+            found.append(line.rstrip("\n"))
+        return found[0] if found else None
+
+    def end(self):
+        self.process.communicate()
+        started.remove(self.process)
 
 
 def by_turns():
@@ -73,7 +144,13 @@ def run(short):
     count = settings.count or (200 if short else 10_000)
     by_turns()
     with folder() as place:
+        control([of_sqlite(place / "naive.db") for _ in range(8)], min(count, CONTROL_COUNT), "SQLite")
         race(place, place / "proem.db", 8, count, "SQLite")
     with folder() as place, postgres(place, "race") as server:
         if server:
+            url = server.database("naive")
+            clients = [Psql(server, url) for _ in range(4)]
+            control([client.ask for client in clients], min(count, CONTROL_COUNT), "PostgreSQL")
+            for client in clients:
+                client.end()
             race(place, server.database("race"), 4, count, "PostgreSQL")

@@ -7,10 +7,13 @@ rows = []
 def row(part, fault, times, expected, seen, is_right, **figures):
     rows.append({"part": part, "fault": fault, "times": times, "expected": expected, "seen": seen, "ok": bool(is_right), **figures})
     print(f"{state(rows[-1]):3} {part}: {fault}: {seen}", file=sys.stderr, flush=True)
+    if not is_right:
+        for problem in figures.get("problems", ()):
+            print(f"    {problem}", file=sys.stderr, flush=True)
 
 
 def state(found):
-    return "ok" if found["ok"] else "BAD"
+    return "ok" if found["ok"] else "FAILED"
 
 
 def skipped(part, fault, reason, is_right=True):

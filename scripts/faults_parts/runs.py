@@ -1,16 +1,17 @@
 """Processes, servers, databases and folders: all are ended and removed, also when something fails."""
-import contextlib, os, pathlib, pwd, re, signal, socket, subprocess, tempfile, time, types
+import contextlib, os, pathlib, pwd, re, resource, signal, socket, subprocess, tempfile, time, types
 
 from .report import skipped
 
 IS_ROOT = os.geteuid() == 0
-settings = types.SimpleNamespace(proem=None, count=None)  # Set by the command.
+settings = types.SimpleNamespace(proem=None, old=None, count=None)  # Set by the command.
 started = []  # Every process, each in a group of its own.
 mounts = []
 
 
 def end_everything():
-    for process in started:
+    while started:
+        process = started.pop()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -31,8 +32,8 @@ def unmount(point):
     mounts.remove(str(point))
 
 
-def spawn(command, **options):
-    process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **options)
+def spawn(command, stdin=subprocess.DEVNULL, **options):
+    process = subprocess.Popen(command, start_new_session=True, stdin=stdin, **options)
     started.append(process)
     return process
 
@@ -44,18 +45,19 @@ def environment(home):
 
 
 class Server:
-    """A `proem serve` of its own. `under` is a command that runs it, such as strace; `variables` are of its environment."""
+    """A `proem serve` of its own. `under` is a command that runs it, such as strace; `variables` are of its environment;
+    `program` is another proem than the one that is tried."""
 
-    def __init__(self, place, store, work="work", workspaces=(), under=(), variables=(), **options):
+    def __init__(self, place, store, work="work", workspaces=(), under=(), variables=(), program=None, **options):
         self.place, self.store, self.work, self.options = place, store, place / work, options
-        self.workspaces, self.under, self.variables = workspaces, under, dict(variables)
+        self.workspaces, self.under, self.variables, self.program = workspaces, under, dict(variables), program
         self.start()
 
     def start(self):
         self.work.mkdir(exist_ok=True)
         log = tempfile.NamedTemporaryFile("r", dir=self.place, prefix="log-", delete=False)
         with open(log.name, "w") as out:
-            command = [*self.under, settings.proem, "serve", "--listen", "127.0.0.1:0", "--store", str(self.store)]
+            command = [*self.under, self.program or settings.proem, "serve", "--listen", "127.0.0.1:0", "--store", str(self.store)]
             command += [word for path in self.workspaces for word in ("--workspace", str(path))]
             self.process = spawn(command, cwd=self.work, env=environment(self.place) | self.variables, stderr=out,
                                  stdout=out, **self.options)
@@ -98,6 +100,11 @@ class Server:
             with contextlib.suppress(OSError):
                 found += os.readlink(path).startswith("socket:")
         return found
+
+    def cpu(self):
+        """Seconds that the process has used."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def threads(self):
         return len(os.listdir(f"/proc/{self.process.pid}/task"))
@@ -171,15 +178,23 @@ def until(seconds, ready, what):
         time.sleep(0.02)
 
 
-def proem(*arguments):
+def proem(*arguments, program=None):
     """A command's exit code, standard output and standard error."""
-    done = subprocess.run([settings.proem, *map(str, arguments)], capture_output=True, env=environment("/nonexistent"), cwd="/")
+    done = subprocess.run([program or settings.proem, *map(str, arguments)], capture_output=True, env=environment("/nonexistent"), cwd="/")
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+def raise_descriptors(wanted):
+    """Lets this process have so many descriptors, if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 @contextlib.contextmanager
-def folder():
-    with tempfile.TemporaryDirectory(prefix="proem-faults-", ignore_cleanup_errors=True) as name:
+def folder(prefix="proem-faults-"):
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         os.chmod(name, 0o755)
         yield pathlib.Path(name)
 

@@ -1,9 +1,9 @@
 """More connections and more work than a server can do: it goes on for others, and says no in time."""
-import asyncio, collections, contextlib, json, os, resource, socket, statistics, threading, time
+import asyncio, collections, contextlib, json, os, socket, statistics, threading, time
 
 from .clients import Client, Load, differences, request
 from .report import row, skipped
-from .runs import Server, folder
+from .runs import Server, folder, raise_descriptors
 
 RATIO_MAX = 25  # Very generous: a busy machine must not make this red.
 
@@ -11,20 +11,13 @@ RATIO_MAX = 25  # Very generous: a busy machine must not make this red.
 def healthy(server, count):
     """Median time of a turn, in ms, and CPU of the server for one."""
     client, times = Client(server), []
-    ticks = cpu(server)
+    ticks = server.cpu()
     for _ in range(count):
         begun = time.monotonic()
         status, _, body = client.turn("healthy", "a healthy one")
         times.append(time.monotonic() - begun)
         assert status == 200 and body["carriers"]["system"] == "a healthy one", (status, body)
-    return statistics.median(times) * 1000, (cpu(server) - ticks) * 1000 / count
-
-
-def cpu(server):
-    """Seconds that the process has used."""
-    with open(f"/proc/{server.process.pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return statistics.median(times) * 1000, (server.cpu() - ticks) * 1000 / count
 
 
 class Slow:
@@ -89,7 +82,7 @@ def slow_sockets(short):
             problems=load.problems[:5])
 
 
-async def many(port, connections, each, answers):
+async def many(port, connections, each, answers, make=request):
     """Every connection asks for builds, one after the other; all begin at once."""
     gate, missing = asyncio.Event(), set(range(connections))
 
@@ -100,7 +93,7 @@ async def many(port, connections, each, answers):
             gate.set()
         await gate.wait()
         for number in range(each):
-            body = json.dumps(request(f"build {index} {number}")).encode()
+            body = json.dumps(make(f"build {index} {number}")).encode()
             writer.write(b"POST /preview HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             begun = time.monotonic()
             answers.append((*await answer(reader), f"build {index} {number}", time.monotonic() - begun))
@@ -125,10 +118,7 @@ async def answer(reader):
 
 def builds_at_once(short):
     connections, each = (400, 5) if short else (1000, 10)
-    wanted = connections + 200
-    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < wanted:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    raise_descriptors(connections + 200)
     with folder() as place:
         server, answers, begun = Server(place, place / "proem.db"), [], time.monotonic()
         Client(server).turn("healthy", "a healthy one")

@@ -1,9 +1,9 @@
 """Servers that are asked to end, are replaced while others go on, and clients that go away in the middle of things."""
-import contextlib, json, random, socket, struct, time
+import contextlib, json, random, shutil, socket, struct, time
 
 from .clients import Client, Load, differences, request, text_of, together
 from .report import row
-from .runs import Server, folder, proem, settings, until
+from .runs import NotStarted, Server, folder, proem, settings, until
 
 END_SECONDS_MAX = 12  # Ten for what was accepted, and a little for a busy machine.
 
@@ -66,6 +66,88 @@ def rolling(short):
             load.acknowledged and not (lost or foreign or check or load.problems), problems=load.problems[:5])
 
 
+def other_program(place):
+    """The older proem that was named, or a copy of the one that is tried."""
+    if settings.old:
+        return settings.old, "another program"
+    return shutil.copy(settings.proem, place / "proem-of-old"), "a copy"
+
+
+class Pair:
+    """An old and a new program on one file at once."""
+
+    def __init__(self, place, store, old):
+        self.place, self.store, self.programs = place, store, [old, settings.proem]
+        self.servers = [self.server(index) for index in range(2)]
+        self.texts, self.epochs, self.problems = {}, {}, []
+
+    def server(self, which):
+        return Server(self.place, self.store, program=self.programs[which])
+
+    def replace(self, cycle):
+        """The server at one of the two places makes room for one of the other program, so that each place has either by turns."""
+        at = cycle % 2
+        old = self.servers[at]
+        old.kill() if cycle % 4 < 2 else old.stop()
+        self.servers[at] = self.server((at + 1 + cycle // 2) % 2)
+        return old.program != self.servers[at].program
+
+    def live(self, name, first):
+        """A conversation that one server begins, and the other goes on with and compacts."""
+        one, other = self.servers[first], self.servers[1 - first]
+        texts = [text_of(name, epoch) for epoch in (1, 2)]
+        self.expect(Client(one).turn(name, texts[0]), name, 1, texts[0])
+        self.expect(Client(other).turn(name, "another one"), name, 1, texts[0])
+        status, _, body = Client(other).ask("POST", f"/conversations/{name}/compaction?commit=true", request(texts[1]))
+        if status != 200 or body["epoch"] != 2:
+            self.problems.append(f"compaction of {name}: {status} {body}")
+        self.texts |= {(name, epoch): text for epoch, text in enumerate(texts, 1)}
+        self.epochs[name] = 2
+
+    def look(self):
+        """Every conversation, on both."""
+        for server in self.servers:
+            client = Client(server)
+            for name, epoch in self.epochs.items():
+                self.expect(client.turn(name, "another one"), name, epoch, self.texts[name, epoch])
+
+    def expect(self, answer, name, epoch, text):
+        status, _, body = answer
+        if status != 200 or (body["epoch"], body["carriers"]["system"]) != (epoch, text):
+            self.problems.append(f"{name}: {status}, epoch {body.get('epoch')}, not {epoch} with its text")
+
+
+def versions(short):
+    """Two programs on one file, replaced by each other under load. What happens when they differ in their tables is
+    a matter of the tests of proem-store."""
+    count, chance = settings.count or (6 if short else 60), random.Random(41)
+    fault = "an old and a new program on one file, replaced by each other under load"
+    with folder() as place:
+        store = place / "proem.db"
+        old, kind = other_program(place)
+        try:
+            pair = Pair(place, store, old)
+        except NotStarted as error:
+            row("term", fault, 0, "both serve", str(error), False)
+            return
+        load, turned = Load([Either(pair.servers, chance)], "v", threads=4), 0
+        for cycle in range(count):
+            pair.live(f"pair-{cycle}", cycle % 2)
+            before = len(load.answered)
+            until(60, lambda: len(load.answered) > before + chance.randrange(5, 30), "answers")
+            turned += pair.replace(cycle)
+            pair.look()
+        load.end()
+        codes = {server.stop() for server in pair.servers}
+        lost, foreign = differences(store, load.acknowledged | pair.texts, load.tried | pair.texts)
+        checks = [proem("store", "check", "--store", store, program=program)[0] for program in pair.programs]
+        problems = load.problems + pair.problems
+        seen = (f"the old one is {kind}; {turned} changed programs; {len(load.acknowledged)} acknowledged epochs and {len(pair.texts)} that both "
+                f"programs read, {lost} lost, {foreign} foreign, {len(problems)} wrong answers; checks by both: exit {checks}")
+        row("term", fault, count, "every acknowledged epoch is there; both programs give the same bytes", seen,
+            load.acknowledged and turned == count and codes == {0} and checks == [0, 0] and not (lost or foreign or problems), problems=problems[:5])
+
+
 def message(conversation, text):
     body = json.dumps(request(text)).encode()
     head = f"POST /conversations/{conversation}/turn HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -125,4 +207,5 @@ def gone(short):
 def run(short):
     asked_to_end(short)
     rolling(short)
+    versions(short)
     gone(short)

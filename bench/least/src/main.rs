@@ -8,6 +8,7 @@ use clap::Parser;
 use rusqlite::Connection;
 
 #[derive(Parser)]
+#[command(version)]
 struct Arguments {
     /// A file that nobody reads
     _file: String,
@@ -16,9 +17,12 @@ struct Arguments {
     listen: String,
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
+    tokio::runtime::Runtime::new()?.block_on(serve(arguments))
+}
+
+async fn serve(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let database = Connection::open_in_memory()?;
     database.execute_batch("CREATE TABLE prompt (text TEXT); INSERT INTO prompt VALUES ('Hello, {{ name }}.')")?;
     let template: String = database.query_row("SELECT text FROM prompt", [], |row| row.get(0))?;

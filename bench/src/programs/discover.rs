@@ -106,7 +106,10 @@ fn walk(options: &Options) {
     write(&root.join("home/profiles/walk.toml"), &format!("{REST}{WALK}"));
     write(&root.join("home/profiles/rest.toml"), REST);
     let case = "walk up 12 levels for two names";
-    Race::new("P7", case).enter("floor", || open_all(&deep)).run_short(options);
+    Race::new("P7", case)
+        .enter("floor", || open_all(&deep))
+        .enter("opens and looks", || open_all(&deep) + look_around(&deep))
+        .run_short(options);
     let (with, without) = (request("walk", &deep, &root), request("rest", &deep, &root));
     let build = |request| proem::build(request, Caller::User).expect("it builds");
     assert!(build(&with).frozen.prefix().len() > 5_000, "the files are in the prompt");
@@ -133,6 +136,13 @@ fn open_all(deep: &Path) -> usize {
     all.filter_map(|path| fs::read(path).ok()).map(|bytes| bytes.len()).sum()
 }
 
+/// What the rules ask besides: at which level the project begins, and whether a name in it is nearly right.
+fn look_around(deep: &Path) -> usize {
+    let repositories = deep.ancestors().filter(|folder| folder.join(".git").exists()).count();
+    let folder = rustix::fs::open(deep, READ | OFlags::DIRECTORY, Mode::empty()).expect("it is there");
+    repositories + Dir::read_from(&folder).expect("it can be listed").count()
+}
+
 /// P11: skills, three instruction files from twelve levels, the base and its tools.
 fn build(options: &Options, count: usize) {
     let root = options.path(format!("build-{count}"));
@@ -145,6 +155,7 @@ fn build(options: &Options, count: usize) {
     Race::new("P11", format!("build a prompt with {count} skills"))
         .grows("build", count)
         .enter("floor", || read_all(&folder) + open_all(&deep))
+        .enter("reads and asks", || read_and_ask(&folder) + open_all(&deep))
         .enter("proem", ours)
         .enter("proem, again", || proem::build(&request, Caller::User).expect("it builds"))
         .run_long(&options.at_most(50_000 / count));

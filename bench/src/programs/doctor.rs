@@ -50,10 +50,13 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("floor", hash)
         .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
         .run_short(options);
+    let explain = || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON").len();
+    let as_long = "x".repeat(explain());
     Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)
-        .enter("proem", || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON").len())
+        .enter("a JSON string as long", || serde_json::to_string(&as_long).expect("it is JSON").len())
+        .enter("proem", explain)
         .run_short(options);
 }
 
@@ -96,6 +99,7 @@ fn lints(options: &Options, root: &Path, files: usize) {
     Race::new("P19", format!("check {files} instruction files"))
         .grows("check", files)
         .enter("floor", || paths.iter().map(|path| fs::read(path).expect("it is there").len()).sum::<usize>())
+        .enter("a build alone", || build(&request, Caller::User).expect("it builds"))
         .enter("proem", ours)
         .run_short(&options.at_most(20_000 / files));
 }

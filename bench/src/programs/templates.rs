@@ -80,6 +80,7 @@ fn render(options: &Options, texts: &Texts) {
     let pieces: Vec<&str> =
         spans.spans().iter().filter_map(|span| texts.output.get(span.bytes.clone())).collect();
     assert_eq!(pieces.concat(), texts.output, "the pieces are all of it");
+    let (steps, values) = (steps(&pieces), (0..8).map(value).chain([String::new()]).collect::<Vec<_>>());
     let environment = minijinja::Environment::new();
     let compiled = environment.template_from_str(&texts.jinja).expect("the template is Jinja");
     let context = minijinja::Value::from(texts.values.clone());
@@ -93,6 +94,14 @@ fn render(options: &Options, texts: &Texts) {
             }
             copy
         })
+        .enter("copies and looks up", || {
+            let mut copy = String::with_capacity(texts.output.len());
+            for (text, slot) in black_box(&steps) {
+                copy.push_str(text);
+                copy.push_str(&values[*slot]);
+            }
+            copy
+        })
         .enter("proem", || bracket::render(black_box(&parsed), &bound))
         .enter("minijinja", || compiled.render(black_box(&context)).expect("it renders"));
     #[cfg(feature = "peers")]
@@ -100,6 +109,18 @@ fn render(options: &Options, texts: &Texts) {
     #[cfg(feature = "peers")]
     let race = race.enter("tera", || engines.tera()).enter("handlebars", || engines.handlebars());
     race.run_short(options);
+}
+
+/// Texts, each with the number of the value that follows it: the eighth stands for none.
+fn steps<'t>(pieces: &[&'t str]) -> Vec<(&'t str, usize)> {
+    let mut steps: Vec<(&str, usize)> = Vec::new();
+    for piece in pieces {
+        match ((0..8).find(|key| value(*key) == *piece), steps.last_mut()) {
+            (Some(key), Some(step)) => step.1 = key,
+            _ => steps.push((piece, 8)),
+        }
+    }
+    steps
 }
 
 /// P2. The floor finds every bracket and copies the output once.
@@ -150,22 +171,49 @@ fn hostile(options: &Options) {
     }
 }
 
+/// The least that tells where a value was printed: each passes a filter that is told which one it is.
+fn marked(jinja: &str) -> String {
+    let mut parts = jinja.split(" }}");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts
+        .zip(0..)
+        .fold(first, |text, (part, number): (&str, usize)| format!("{text}|mark({number}) }}}}{part}"))
+}
+
+fn marking() -> minijinja::Environment<'static> {
+    let mut environment = minijinja::Environment::new();
+    environment.add_filter("mark", |value: minijinja::Value, number: usize| {
+        black_box(number);
+        value
+    });
+    environment
+}
+
 /// P4. A whole build with the template less one with an empty template: Jinja cannot be called by itself.
 fn jinja(options: &Options, texts: &Texts, root: &Path) {
     let cold = format!("parse and render Jinja, {}", label(texts.bytes));
     let compiled = format!("render compiled Jinja, {}", label(texts.bytes));
     let context = minijinja::Value::from(texts.values.clone());
+    let marked = marked(&texts.jinja);
     Race::new("P4", &cold)
         .enter("floor", || {
             let environment = minijinja::Environment::new();
             let compiled = environment.template_from_str(black_box(&texts.jinja)).expect("it is Jinja");
             compiled.render(&context).expect("it renders")
         })
+        .enter("every value marked", || {
+            let environment = marking();
+            let compiled = environment.template_from_str(black_box(&marked)).expect("it is Jinja");
+            compiled.render(&context).expect("it renders")
+        })
         .run_short(options);
-    let environment = minijinja::Environment::new();
+    let environment = marking();
     let template = environment.template_from_str(&texts.jinja).expect("it is Jinja");
+    let with_marks = environment.template_from_str(&marked).expect("it is Jinja");
+    assert_eq!(with_marks.render(&context).ok(), template.render(&context).ok(), "marks change nothing");
     Race::new("P4", &compiled)
         .enter("floor", || template.render(&context).expect("it renders"))
+        .enter("every value marked", || with_marks.render(&context).expect("it renders"))
         .run_short(options);
     let build = |request: &Request| proem::build(request, Caller::User).expect("it builds");
     let anew = |request: &Request| warm::without(|| build(request));

@@ -35,11 +35,14 @@ const TWINS: [(&str, char); 26] = [
 ];
 
 /// What a reader sees in a name: lower case, Latin letters for their twins, nothing invisible.
-fn seen(name: &str) -> String {
-    name.chars().filter(|character| !is_invisible(*character)).map(plain).collect()
+fn seen(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|character| !is_invisible(*character)).map(plain)
 }
 
 fn plain(character: char) -> char {
+    if character.is_ascii() {
+        return character.to_ascii_lowercase();
+    }
     let twin = TWINS.iter().find(|(twins, _)| twins.contains(character)).map(|(_, letter)| *letter);
     let wide = u32::from(character).checked_sub(0xFEE0).filter(|code| (0x21..0x7F).contains(code));
     twin.or_else(|| wide.and_then(char::from_u32)).unwrap_or(character).to_ascii_lowercase()
@@ -65,7 +68,8 @@ const fn is_invisible(character: char) -> bool {
 /// ```
 #[must_use]
 pub fn is_variant(name: &str, wanted: &str) -> bool {
-    name != wanted && seen(name) == seen(wanted)
+    // Names are compared as far as they are alike: most differ in the first letter.
+    seen(name).eq(seen(wanted)) && name != wanted
 }
 
 /// Finds the first word that mixes Latin letters with letters of another script that look like them, and returns it with
@@ -91,7 +95,7 @@ pub fn disguised_word(text: &str) -> Option<(&str, String)> {
             let stem = word.trim_end_matches(|letter: char| !letter.is_ascii());
             let is_ending = stem.len() > 1 && stem.chars().all(|letter| letter.is_ascii_uppercase());
             if !is_ending && others().all(|letter| plain(letter).is_ascii_alphabetic()) {
-                return Some((word, seen(word)));
+                return Some((word, seen(word).collect()));
             }
         }
     }

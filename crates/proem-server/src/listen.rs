@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
@@ -21,6 +21,10 @@ use crate::log;
 
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 4096;
+
+/// Most connections that wait to be accepted; the system may allow fewer. The usual 128 are not enough for a thousand clients
+/// that come at once: the others would try again a second later.
+const UNACCEPTED_MAX: u32 = 4096;
 
 /// Descriptors that connections leave to the store, to files and to programs.
 const DESCRIPTORS_KEPT: u64 = 256;
@@ -42,11 +46,8 @@ pub struct Listening {
 
 impl Listening {
     /// Takes the addresses.
-    pub async fn bind(addresses: &[SocketAddr]) -> std::io::Result<Self> {
-        let mut listeners = Vec::new();
-        for address in addresses {
-            listeners.push(TcpListener::bind(address).await?);
-        }
+    pub fn bind(addresses: &[SocketAddr]) -> std::io::Result<Self> {
+        let listeners = addresses.iter().map(|address| listen(*address)).collect::<Result<_, _>>()?;
         Ok(Self { listeners })
     }
 
@@ -54,6 +55,15 @@ impl Listening {
     pub fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
+}
+
+/// Takes one address.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A server that is started again need not wait for connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(UNACCEPTED_MAX)
 }
 
 /// How many connections there may be: as many as are wanted, if the system gives so many descriptors. The usual limit is a

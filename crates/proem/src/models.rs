@@ -1,5 +1,7 @@
 //! Models: what they cost, what they cache, and how their tokens are counted. Data, with a date.
 
+use std::sync::OnceLock;
+
 use proem_core::limit::SETTINGS_BYTES_MAX;
 use serde::Deserialize;
 
@@ -149,11 +151,15 @@ struct Table {
 }
 
 impl Models {
-    /// The built-in table.
+    /// The built-in table, which is read once: it is the same for as long as the process lives.
     pub fn built_in() -> Result<Self, Error> {
+        static READ: OnceLock<Models> = OnceLock::new();
+        if let Some(models) = READ.get() {
+            return Ok(models.clone());
+        }
         let mut models = Self { as_of: String::new(), list: Vec::new(), caches: Vec::new() };
         models.lay(BUILT_IN, "built-in models.toml")?;
-        Ok(models)
+        Ok(READ.get_or_init(|| models).clone())
     }
 
     /// The built-in table with the user's over it, for whoever makes a request.

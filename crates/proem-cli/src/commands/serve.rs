@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
     let done = runtime.block_on(async {
-        let listening = Listening::bind(&addresses).await.map_err(|error| failed("cannot listen", &error))?;
+        let listening = Listening::bind(&addresses).map_err(|error| failed("cannot listen", &error))?;
         for address in listening.addresses().map_err(|error| failed("cannot listen", &error))? {
             print_status(&format!("listening on http://{address}, store {described}"));
         }

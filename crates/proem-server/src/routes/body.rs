@@ -87,9 +87,9 @@ impl Text {
         Ok(Request::from_json(&self.0)?)
     }
 
-    /// The body as a request, if there is one.
+    /// The body as a request, if it says anything: an object without a field is none, as in a turn.
     pub(super) fn optional_request(&self) -> Result<Option<Request>, ApiError> {
-        if self.0.trim().is_empty() { Ok(None) } else { self.request().map(Some) }
+        if self.is_empty() { Ok(None) } else { self.request().map(Some) }
     }
 
     /// Tells whether the body says nothing.

@@ -41,7 +41,7 @@ impl Server {
         let (tell, told) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
-                let listening = Listening::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+                let listening = Listening::bind(&["127.0.0.1:0".parse().unwrap()]).unwrap();
                 tell.send(listening.addresses().unwrap().remove(0)).unwrap();
                 let app = App::new(store, Engine::new(), options);
                 serve(listening, app, async { ended.await.unwrap_or_default() }).await;

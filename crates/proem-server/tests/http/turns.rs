@@ -94,6 +94,20 @@ fn a_reload_reads_the_files_as_they_are_now() {
 }
 
 #[test]
+fn an_object_without_a_field_says_nothing() {
+    let site = Site::new();
+    site.write("work/AGENTS.md", "old");
+    let server = site.serve();
+    done(&server, &turn("c", "<[file:AGENTS.md]>"));
+    for (path, text) in [("reload", "new"), ("compaction?commit=true", "newer")] {
+        site.write("work/AGENTS.md", text);
+        done(&server, &Call::json("POST", &format!("/conversations/c/{path}"), &json!({})));
+        let shown = server.ask(&Call::get("/conversations/c"));
+        assert_eq!(shown.system(), format!("<{text}>"), "{path}: profile and template stay");
+    }
+}
+
+#[test]
 fn a_miss_is_judged_by_what_is_known() {
     let site = Site::new();
     site.write("work/AGENTS.md", "old rules");

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
 use proem_core::limit::PATH_BYTES_MAX;
+use rustix::buffer::spare_capacity;
+use rustix::io::retry_on_intr;
 
 pub(crate) use below::open_below;
 pub(crate) use open::{Identity, canonical, check_regular, real_path, reason};
@@ -55,7 +57,7 @@ fn text_of(file: std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence>
     if bytes > cap.bytes_max as u64 {
         return Err(Absence::OverLimit(cap.words));
     }
-    let bytes = take(file, bytes, cap)?;
+    let bytes = take(&file, bytes, cap)?;
     if let Some(offset) = memchr::memchr(0, &bytes) {
         return Err(Absence::HasNul(offset));
     }
@@ -124,7 +126,7 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
     if opened.bytes > cap.bytes_max as u64 {
         return Err(Absence::OverLimit(cap.words));
     }
-    let bytes = take(opened.file, opened.bytes, cap)?;
+    let bytes = take(&opened.file, opened.bytes, cap)?;
     let size = bytes.len() as u64;
     Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
 }
@@ -158,12 +160,26 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
     Ok(opened)
 }
 
+/// How much more is read at a time of a file that has more than it said.
+const STEP: usize = 8 * 1024;
+
 /// Reads to the end, but never more than one byte over the cap: a file may grow while it is read.
-fn take(file: std::fs::File, size: u64, cap: Cap) -> Result<Vec<u8>, Absence> {
-    // Room for all of it and the end, so that two reads do.
-    let room = usize::try_from(size).unwrap_or(usize::MAX).min(cap.bytes_max);
-    let mut bytes = Vec::with_capacity(room + 1);
-    let read = file.take(cap.bytes_max as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Absence::Unreadable(reason(&error)))?;
-    if bytes.len() > cap.bytes_max { Err(Absence::OverLimit(cap.words)) } else { Ok(bytes) }
+fn take(file: &std::fs::File, size: u64, cap: Cap) -> Result<Vec<u8>, Absence> {
+    // Room for one byte more than there should be: when that stays free, the file has ended, and one read does.
+    let size = usize::try_from(size).unwrap_or(usize::MAX).min(cap.bytes_max);
+    let mut bytes = Vec::with_capacity(size + 1);
+    loop {
+        let read = retry_on_intr(|| rustix::io::read(file, spare_capacity(&mut bytes)));
+        let read = read.map_err(|error| Absence::Unreadable(reason(&error.into())))?;
+        if bytes.len() > cap.bytes_max {
+            return Err(Absence::OverLimit(cap.words));
+        }
+        if read == 0 || bytes.len() == size {
+            return Ok(bytes);
+        }
+        // Files of the kernel say that they are empty, and others may grow.
+        if bytes.len() == bytes.capacity() {
+            bytes.reserve(STEP.min(cap.bytes_max + 1 - bytes.len()));
+        }
+    }
 }

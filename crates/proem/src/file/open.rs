@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{File, FileType, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -51,12 +51,44 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
     check_regular(path)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| absence(&error.into()))?;
-    let file = File::from(descriptor);
+    let (file, real) = open_and_find(path, flags).map_err(|error| absence(&error))?;
     let metadata = file.metadata().map_err(|error| absence(&error))?;
     regular(metadata.file_type())?;
-    let path = real_path(&file, path).map_err(|error| absence(&error))?;
+    let path = real.map_or_else(|| real_path(&file, path), Ok).map_err(|error| absence(&error))?;
     Ok(Opened { file, bytes: metadata.len(), path, identity: Identity::of(&metadata) })
+}
+
+/// Opens a path, and says which one it really has if there is no link on the way.
+fn open_and_find(path: &Path, flags: OFlags) -> io::Result<(File, Option<PathBuf>)> {
+    if let Some((descriptor, real)) = open_linkless(path, flags)? {
+        return Ok((File::from(descriptor), Some(real)));
+    }
+    Ok((File::from(rustix::fs::open(path, flags, Mode::empty())?), None))
+}
+
+/// Opens a path on which there is no link, which says what its real path is: the one that is written. `None` where there is
+/// one, and where the system cannot tell.
+#[cfg(target_os = "linux")]
+fn open_linkless(path: &Path, flags: OFlags) -> io::Result<Option<(OwnedFd, PathBuf)>> {
+    use std::path::Component;
+
+    use rustix::fs::{CWD, ResolveFlags, openat2};
+    use rustix::io::Errno;
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    if !path.is_absolute() || !path.components().all(is_plain) {
+        return Ok(None);
+    }
+    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(opened) => Ok(Some((opened, path.components().collect()))),
+        // A link; or an old kernel, or a sandbox that does not know the call.
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_linkless(_path: &Path, _flags: OFlags) -> io::Result<Option<(OwnedFd, PathBuf)>> {
+    Ok(None)
 }
 
 /// Opens `path` if it is a regular file, and says how large it is; `None` if it is a link.
@@ -85,11 +117,14 @@ pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf
     Ok(OsString::from_vec(name.strip_suffix(DELETED).unwrap_or(name).to_vec()).into())
 }
 
-/// The path with every link resolved, as the kernel finds it: three calls, where asking link by link takes one for
-/// each folder on the way.
+/// The path with every link resolved, as the kernel finds it: two calls where there is no link and five where there is,
+/// where asking link by link takes one for each folder on the way.
 #[cfg(target_os = "linux")]
 pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
+    if let Some((_, real)) = open_linkless(path, flags)? {
+        return Ok(real);
+    }
     let opened = rustix::fs::open(path, flags, Mode::empty())?;
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
     match real {

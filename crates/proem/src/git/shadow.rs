@@ -114,7 +114,8 @@ impl Shadow {
             return Ok(String::new());
         }
         let paths = paths.iter().map(String::as_str);
-        let all: Vec<&str> = ["--literal-pathspecs"]
+        // Threads that look at every file ahead of time cost more than a few files do.
+        let all: Vec<&str> = ["-c", "core.preloadIndex=false", "--literal-pathspecs"]
             .into_iter()
             .chain(arguments.iter().copied())
             .chain(["--"])
