@@ -50,14 +50,14 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
 /// Reads a text file that is itself no link; `None` if it is one. Where the file lies is the caller's to judge.
 pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Absence> {
     let Some((file, bytes)) = open::open_unlinked(path)? else { return Ok(None) };
-    text_of(file, bytes, cap).map(Some)
+    text_of(&file, bytes, cap).map(Some)
 }
 
-fn text_of(file: std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence> {
+fn text_of(file: &std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence> {
     if bytes > cap.bytes_max as u64 {
         return Err(Absence::OverLimit(cap.words));
     }
-    let bytes = take(&file, bytes, cap)?;
+    let bytes = take(file, bytes, cap)?;
     if let Some(offset) = memchr::memchr(0, &bytes) {
         return Err(Absence::HasNul(offset));
     }
@@ -74,7 +74,7 @@ pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<Stri
     })?;
     let (file, bytes) = opened.ok_or(Absence::NotRegular("link"))?;
     let real = real_path(&file, path).map_err(|error| Absence::Unreadable(reason(&error)))?;
-    if is_within(&real, roots) { text_of(file, bytes, cap) } else { Err(Absence::OutsideRoots) }
+    if is_within(&real, roots) { text_of(&file, bytes, cap) } else { Err(Absence::OutsideRoots) }
 }
 
 fn is_within(real: &Path, roots: &[&Path]) -> bool {
