@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use proem::{Error, Excerpt, Kind};
+use proem_core::shown::spelt;
 
 use crate::input::reason;
 use crate::notes::{print_error, print_hint};
@@ -99,16 +100,17 @@ fn excerpt_lines(excerpt: &Excerpt) -> Vec<String> {
     let number = excerpt.place.line.to_string();
     let margin = " ".repeat(number.len());
     let first = excerpt.place.column.saturating_sub(CHARACTERS_MAX / 2).saturating_sub(1);
-    let shown: String = excerpt.line.chars().skip(first).take(CHARACTERS_MAX).map(as_one_column).collect();
+    let line = spelt(&excerpt.line, |_| char::REPLACEMENT_CHARACTER.to_string());
+    let shown: String = line.chars().skip(first).take(CHARACTERS_MAX).map(as_one_column).collect();
     let caret = " ".repeat(excerpt.place.column.saturating_sub(1).saturating_sub(first));
     vec![format!("{margin} |"), format!("{number} | {shown}"), format!("{margin} | {caret}^")]
 }
 
-/// Keeps the caret under its character, and control characters away from the terminal.
+/// Keeps the caret under its character, and what is left of line breaks away from the terminal.
 fn as_one_column(character: char) -> char {
     match character {
         '\t' => ' ',
-        control if control.is_control() => '\u{FFFD}',
+        control if control.is_control() => char::REPLACEMENT_CHARACTER,
         other => other,
     }
 }

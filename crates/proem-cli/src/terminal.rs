@@ -3,37 +3,20 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use proem_core::shown::spelt;
 
 use crate::failure::Failure;
 
-/// Replaces control characters by visible escapes; line breaks and tabs stay.
+/// Spells what is hidden or acts; line breaks and tabs stay.
 ///
 /// A file must not be able to move the cursor, change the title or hide what it says.
 pub(crate) fn visible(text: &str) -> String {
-    spelt(text, |code| format!("<U+{code:04X}>"))
-}
-
-/// Spells every character that acts on a terminal, by its code.
-fn spelt(text: &str, spell: impl Fn(u32) -> String) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
-        if is_dangerous(character) {
-            shown.push_str(&spell(u32::from(character)));
-        } else {
-            shown.push(character);
-        }
-        shown
-    })
+    spelt(text, |character| format!("<U+{:04X}>", u32::from(character))).into_owned()
 }
 
 /// The same for what must stay on its line, such as a path: line breaks and tabs become visible too.
 pub(crate) fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "<U+000A>").replace('\t', "<U+0009>")
-}
-
-fn is_dangerous(character: char) -> bool {
-    let is_control = character.is_control() && !matches!(character, '\n' | '\t');
-    is_control
-        || matches!(character, '\u{200E}' | '\u{200F}' | '\u{061C}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Who reads standard output.
@@ -80,7 +63,16 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// The same JSON without a character that acts: they stand in strings only.
 fn harmless_json(text: &str) -> String {
-    spelt(text, |code| format!("\\u{code:04x}"))
+    spelt(text, escaped).into_owned()
+}
+
+/// A character as JSON spells it: in two halves where it takes more than four digits.
+fn escaped(character: char) -> String {
+    let mut text = String::new();
+    for half in character.encode_utf16(&mut [0; 2]) {
+        text.push_str(&format!("\\u{half:04x}"));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -93,15 +85,16 @@ mod tests {
             visible("a\tb\n\u{1b}[2J\u{9b}x\r\u{202e}é"),
             "a\tb\n<U+001B>[2J<U+009B>x<U+000D><U+202E>é"
         );
+        assert_eq!(visible("a\u{200b}b\u{e0041}👩‍🚀"), "a<U+200B>b<U+E0041>👩‍🚀");
         assert_eq!(visible_line("a\tb\n\u{1b}"), "a<U+0009>b<U+000A><U+001B>");
     }
 
     #[test]
     fn json_for_a_terminal_says_the_same_and_does_nothing() {
-        let value = serde_json::json!({"a\u{9b}": "b\u{7f}\u{202e}\u{1b}[2J\n\té"});
+        let value = serde_json::json!({"a\u{9b}": "b\u{7f}\u{202e}\u{e0041}\u{200b}\u{1b}[2J\n\té"});
         let text = serde_json::to_string_pretty(&value).expect("it is JSON");
         let shown = harmless_json(&text);
-        assert!(text.contains('\u{9b}') && !shown.chars().any(is_dangerous), "{shown}");
+        assert!(visible(&text) != text && visible(&shown) == shown, "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("it is JSON"), value);
     }
 }

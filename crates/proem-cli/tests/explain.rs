@@ -277,7 +277,7 @@ outcome  file                                                                why
 used     /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md
 missing  /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/b<U+0009>.md  no such file
 
-note: `[file:b<U+0009>.md]` is absent: no such file (t.md:1:12)
+note: `[file:b\u{9}.md]` is absent: no such file (t.md:1:12)
 ";
     says(&desk, &[&["explain"], &flags[..]].concat(), expected);
     let expected = r"

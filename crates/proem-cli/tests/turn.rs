@@ -143,7 +143,7 @@ fn a_failing_hook_costs_a_warning_and_not_the_turn() {
     let output = desk.run(&["turn", "--prompt-text", "Hello"]);
     assert_eq!(
         desk.said(&output.stderr),
-        "warning: the hook `clean<U+001B>[2J` is skipped at `context`: exit status: 1: \\u{1b}[2J \
+        "warning: the hook `clean\\u{1b}[2J` is skipped at `context`: exit status: 1: \\u{1b}[2J \
          (hook clean<U+001B>[2J)\n"
     );
     assert_eq!(output.status.code(), Some(0));

@@ -43,6 +43,7 @@ pub mod note;
 pub mod profile;
 pub mod rendered;
 pub mod secret;
+pub mod shown;
 pub mod slots;
 pub mod source;
 pub mod stability;

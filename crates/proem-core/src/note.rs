@@ -1,11 +1,13 @@
 //! Notes: what a reader of a prompt should know. Nothing is cut, skipped or defaulted without one.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt;
 use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shown::shown_line;
 use crate::source::Source;
 
 /// How much a note matters.
@@ -317,6 +319,14 @@ impl fmt::Display for Code {
     }
 }
 
+/// A text that says what it seems to say; the same one, nearly always.
+fn legible(text: String) -> String {
+    match shown_line(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(spelt) => spelt,
+    }
+}
+
 /// One note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
@@ -345,15 +355,18 @@ pub struct Fix {
 
 impl Note {
     /// Makes a note without hint and source.
+    ///
+    /// Whatever it quotes was named by somebody else, so characters that a reader would not see are spelt out here, and
+    /// not in each place that makes one.
     #[must_use]
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
-        Self { code, severity, message: message.into(), hint: None, source: None, fix: None }
+        Self { code, severity, message: legible(message.into()), hint: None, source: None, fix: None }
     }
 
     /// Adds what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(legible(hint.into()));
         self
     }
 

@@ -10,6 +10,7 @@ use proem_core::draft::TooLarge;
 use proem_core::fact::Absence;
 use proem_core::limit::EXTENDS_DEPTH_MAX;
 use proem_core::profile::ProfileError;
+use proem_core::shown::{shown, shown_line};
 use proem_core::source::Source;
 use proem_core::text::Place;
 
@@ -288,17 +289,26 @@ fn unknown_profile_hint(name: &str, known: &[String]) -> String {
 }
 
 impl fmt::Display for Error {
+    /// Whatever is quoted was perhaps named by a stranger: nothing of it is hidden, or acts on a terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = String::new();
+        self.say(&mut said)?;
+        formatter.write_str(&shown(&said))
+    }
+}
+
+impl Error {
+    fn say(&self, formatter: &mut impl fmt::Write) -> fmt::Result {
         match self {
             Self::Request { message, .. } => write!(formatter, "cannot use the request: {message}"),
             Self::Cwd { path, why } => {
-                write!(formatter, "cannot use `{path}` as the working directory: {why}")
+                write!(formatter, "cannot use `{}` as the working directory: {why}", shown_line(path))
             }
             Self::UnknownProfile { name, named_by, .. } => {
                 write!(formatter, "there is no profile `{name}`")?;
                 named_by.as_ref().map_or(Ok(()), |by| write!(formatter, ", which {by} extends"))
             }
-            Self::Profile(error) => error.fmt(formatter),
+            Self::Profile(error) => write!(formatter, "{error}"),
             Self::ProfileChain { chain } => {
                 write!(
                     formatter,
@@ -313,23 +323,29 @@ impl fmt::Display for Error {
                 write!(formatter, "{why}: {}", chain.join(" → "))
             }
             Self::Config { role, path, message, .. } => {
-                write!(formatter, "cannot use the {role} {path}: {message}")
+                write!(formatter, "cannot use the {role} {}: {message}", shown_line(path))
             }
-            Self::File { role, path, why } => write!(formatter, "cannot read the {role} {path}: {why}"),
+            Self::File { role, path, why } => {
+                write!(formatter, "cannot read the {role} {}: {why}", shown_line(path))
+            }
             Self::Usage { message, .. } => formatter.write_str(message),
             Self::Message { index, provider, why } => {
                 write!(formatter, "cannot send `messages[{index}]` to {provider}: {why}")
             }
             Self::Instructions { path, why } => {
-                write!(formatter, "cannot build the prompt without the instructions of {path}: {why}")
+                write!(
+                    formatter,
+                    "cannot build the prompt without the instructions of {}: {why}",
+                    shown_line(path)
+                )
             }
             Self::Resident { path, message } => {
-                write!(formatter, "cannot use the workflow {path}: {message}")
+                write!(formatter, "cannot use the workflow {}: {message}", shown_line(path))
             }
             Self::NoAsset { message, named_by, .. } => {
                 write!(formatter, "cannot load the template that {named_by} names: {message}")
             }
-            Self::Template(error) => error.fmt(formatter),
+            Self::Template(error) => write!(formatter, "{error}"),
             Self::NoWording { key, section, .. } => {
                 write!(
                     formatter,
@@ -340,13 +356,15 @@ impl fmt::Display for Error {
             Self::Refused { source, message, more, key } => {
                 formatter.write_str("cannot build the prompt")?;
                 if let Some(source) = source {
-                    write!(formatter, " from {source}")?;
+                    write!(formatter, " from {}", shown_line(&source.to_string()))?;
                 }
                 write!(formatter, ": `{key}` refuses it: {message}")?;
                 if *more > 0 { write!(formatter, "; and {more} more") } else { Ok(()) }
             }
             Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
-            Self::Write { path, why } => write!(formatter, "cannot write {path}: {}", reason(why)),
+            Self::Write { path, why } => {
+                write!(formatter, "cannot write {}: {}", shown_line(path), reason(why))
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Observes the facts that a template asks for, each once, at one moment.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use proem_core::variable;
 use crate::config::Config;
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
-use crate::git::Git;
+use crate::git::{Git, Reach};
 use crate::host::Host;
 use crate::long_date::{local_date, long_date};
 use crate::request::Request;
@@ -46,6 +47,8 @@ pub(crate) struct Resolver<'b> {
     config: &'b Config,
     profile: Option<&'b Profile>,
     git: Git,
+    /// The same for templates of others, once one of them asks.
+    guarded_git: OnceCell<Git>,
     considered: BTreeMap<(String, Author), Considered>,
     notes: Vec<Note>,
     /// What a build cannot go on with.
@@ -59,7 +62,7 @@ impl<'b> Resolver<'b> {
         workspace: &'b Workspace,
         config: &'b Config,
     ) -> Self {
-        let git = Git::new(workspace.path(), config.git_time_max.value);
+        let git = Git::new(workspace.path(), config.git_time_max.value, Reach::User);
         Self {
             request,
             host,
@@ -67,6 +70,7 @@ impl<'b> Resolver<'b> {
             config,
             profile: None,
             git,
+            guarded_git: OnceCell::new(),
             considered: BTreeMap::new(),
             notes: Vec::new(),
             refusal: None,
@@ -221,13 +225,17 @@ impl<'b> Resolver<'b> {
     }
 
     fn git(&self, name: &str, author: Author) -> Result<String, Absence> {
-        if author == Author::Other {
-            self.git.check_own()?;
-        }
+        let time_max = self.config.git_time_max.value;
+        let git = match author {
+            Author::User => &self.git,
+            Author::Other => {
+                self.guarded_git.get_or_init(|| Git::new(self.workspace.path(), time_max, Reach::Tree))
+            }
+        };
         match name {
-            "branch" => self.git.branch(),
-            "status" => self.git.status(),
-            "diff" => self.git.diff(),
+            "branch" => git.branch(),
+            "status" => git.status(),
+            "diff" => git.diff(),
             _ => Err(Absence::UnknownName),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! `docs/schema/build.json` is generated from these types; a test keeps it and every output equal.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use proem_core::carrier::Carrier;
@@ -9,6 +10,7 @@ use proem_core::considered::Considered;
 use proem_core::frozen::{Body, Placed};
 use proem_core::note::Note;
 use proem_core::rendered::Span;
+use proem_core::shown::shown_line;
 use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -162,7 +164,7 @@ pub enum SourceShape<'b> {
     /// A file.
     File {
         /// The path.
-        path: &'b str,
+        path: Cow<'b, str>,
         /// The line, from 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
@@ -176,7 +178,7 @@ pub enum SourceShape<'b> {
         key: &'b str,
         /// The file that the value was read from, whole.
         #[serde(skip_serializing_if = "Option::is_none")]
-        path: Option<&'b str>,
+        path: Option<Cow<'b, str>>,
         /// The file's line that the value begins with.
         #[serde(skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
@@ -195,7 +197,7 @@ pub enum SourceShape<'b> {
     /// Wording of a pack.
     Pack {
         /// The pack's file.
-        path: &'b str,
+        path: Cow<'b, str>,
         /// The key of the catalog.
         key: &'b str,
         /// The line in the wording, from 1.
@@ -239,13 +241,13 @@ pub struct NoteShape<'b> {
 /// A file that was looked at.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConsideredShape<'b> {
-    /// The path as it was looked for.
-    pub path: &'b str,
+    /// The path as it was looked for, with what a reader would not see spelt out.
+    pub path: Cow<'b, str>,
     /// What became of it.
     pub outcome: &'static str,
     /// Why it was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<&'b str>,
+    pub why: Option<Cow<'b, str>>,
 }
 
 /// Everything that the model sees in one turn.
@@ -396,14 +398,15 @@ impl<'b> NoteShape<'b> {
             severity: note.severity.word(),
             message: &note.message,
             hint: note.hint.as_deref(),
-            source: note.source.as_ref().map(SourceShape::of),
+            source: note.source.as_ref().map(|source| SourceShape::of(source).shown()),
         }
     }
 }
 
 impl<'b> ConsideredShape<'b> {
     fn of(considered: &'b Considered) -> Self {
-        Self { path: &considered.path, outcome: considered.outcome.word(), why: considered.why.as_deref() }
+        let (path, why) = (shown_line(&considered.path), considered.why.as_deref().map(shown_line));
+        Self { path, outcome: considered.outcome.word(), why }
     }
 }
 
@@ -415,15 +418,27 @@ impl<'b> SourceShape<'b> {
             source.place().map_or((None, None), |place| (Some(place.line), Some(place.column)));
         match source {
             Source::BuiltIn { name, .. } => Self::BuiltIn { name, line, column },
-            Source::File { path, .. } => Self::File { path, line, column },
+            Source::File { path, .. } => Self::File { path: path.as_ref().into(), line, column },
             Source::Variable { key, path } => {
-                Self::Variable { key, path: path.as_deref(), line: path.as_ref().map(|_| 1) }
+                let line = path.as_ref().map(|_| 1);
+                Self::Variable { key, path: path.as_deref().map(Into::into), line }
             }
             Source::Request { field, .. } => Self::Request { field, line, column },
-            Source::Pack { path, key, .. } => Self::Pack { path, key, line, column },
+            Source::Pack { path, key, .. } => Self::Pack { path: path.as_ref().into(), key, line, column },
             Source::Profile { profile, key } => Self::Profile { profile, key },
             Source::Hook { name } => Self::Hook { name },
         }
+    }
+
+    /// The same for people, who must see what a file is called. A span keeps the name that the file has.
+    fn shown(mut self) -> Self {
+        if let Self::File { path, .. } | Self::Pack { path, .. } | Self::Variable { path: Some(path), .. } =
+            &mut self
+            && let Cow::Owned(spelt) = shown_line(path)
+        {
+            *path = Cow::Owned(spelt);
+        }
+        self
     }
 }
 

@@ -1,605 +1,92 @@
 //! Repositories that want to run programs, to hang or to garble the prompt, and get none of it.
 //!
-//! Every trap has a control: plain git, in the very same repository, must walk into it before the
-//! build and again after it. A trap that plain git does not spring proves nothing, so it fails too.
-//! Only a FIFO has none but that it is one: plain git would wait there for ever.
+//! Those that name a program, or another repository, are in `proem-testkit`: the command and the server meet them, too.
+//! Each has a control. Only a FIFO has none but that it is one: plain git would wait there for ever.
 
 #![expect(clippy::unwrap_used, reason = "a site that cannot be laid out must stop the test")]
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, SystemTime};
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use proem::{Caller, Request};
 use proem_core::note::Code;
-use rustix::fs::{CWD, FileType, mknodat};
+use proem_testkit::hostile::{
+    ATTRIBUTES, CONFIGURATION, Control, DIFF, ELSEWHERE, HOOKS, LEADS, Lead, NESTED, NO_REPOSITORY, REMOTES,
+    Site, TEMPLATE, Trap, UNSTAGED, WHOLE, add_side, add_submodule, embed_repository, for_each, link_away,
+};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
-use tempfile::TempDir;
-
-/// Branch, status and diff.
-type Facts = [&'static str; 3];
-
-const TEMPLATE: &str = "[git:branch]|[git:status]|[git:diff]";
-const STATUS: &str = " M a\nA  b\n?? new";
-const UNSTAGED: &str = "a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)";
-const DIFF: &str =
-    "a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\nb | 1 +\n 1 file changed, 1 insertion(+)";
-/// What is true about the tree of every site.
-const WHOLE: Facts = ["main", STATUS, DIFF];
-
-const NO_REPOSITORY: &str = "\nabsent: `[git:branch]` is absent: not a git repository\
-                             \nabsent: `[git:status]` is absent: not a git repository\
-                             \nabsent: `[git:diff]` is absent: not a git repository";
 
 /// Long enough for git on any machine, so that only a build that waits for ever is late.
 const PATIENT: Duration = Duration::from_mins(1);
 /// For what never ends: waiting longer would not change the answer.
 const IMPATIENT: Duration = Duration::from_millis(100);
 
-/// A folder with a repository in `tree` and, beside it, everything that the repository must not touch.
-struct Site {
-    root: TempDir,
-    disturbances: Cell<u64>,
+/// Builds as the user in `cwd`: the prompt, then a line for each fact that is absent.
+fn build(site: &Site, cwd: &str, template: &str, time_max: Duration) -> String {
+    site.write("config/proem.toml", &format!("[git]\ntimeout_ms = {}\n", time_max.as_millis()));
+    let host = json!({
+        "now": "2026-03-07T14:55:05.123Z", "timezone": "America/Chicago", "os": "linux",
+        "os_name": "Debian GNU/Linux 12 (bookworm)", "os_version": "6.1.0", "hostname": "workbench",
+        "shell": "/bin/bash", "env": {}, "home": site.path("home"), "config_dir": site.path("config"),
+    });
+    let request = json!({"profile": "template", "cwd": site.path(cwd), "template": template, "host": host});
+    let request = Request::from_json(&request.to_string()).unwrap();
+    let build = proem::build(&request, Caller::User).unwrap();
+    let notes = build.frozen.notes().iter().filter(|note| note.code != Code::VolatileInPrefix);
+    let lines = notes.map(|note| format!("\n{}: {}", note.code, in_general(site, &note.message)));
+    let report = build.system().unwrap_or_default().to_owned() + &lines.collect::<String>();
+    let is_clean = |character: char| character == '\n' || !character.is_control();
+    assert!(report.chars().all(is_clean), "control characters in {report:?}");
+    report
 }
 
-impl Site {
-    /// Lays out one committed file that is changed, one that is kept, one staged and one unknown.
-    fn new() -> Self {
-        let root = tempfile::Builder::new().prefix("proem-hostile-").tempdir().unwrap();
-        let site = Self { root, disturbances: Cell::new(0) };
-        site.write("home/.keep", "");
-        site.script("program", "exit 1");
-        site.write("tree/a", "a\n");
-        site.write("tree/kept", "kept\n");
-        site.git("tree", "init -q -b main");
-        site.git("tree", "add .");
-        site.git("tree", "commit -q -m first");
-        site.write("tree/a", "changed\n");
-        site.write("tree/b", "b\n");
-        site.git("tree", "add b");
-        site.write("tree/new", "new\n");
-        site
-    }
-
-    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.root.path().join(path)
-    }
-
-    /// Puts the site's own paths into `text`.
-    fn placed(&self, text: &str) -> String {
-        let root = self.root.path().to_str().unwrap();
-        text.replace("{program}", "{root}/program").replace("{root}", root)
-    }
-
-    /// Makes the parent of `path`, whose name may be any bytes.
-    fn place(&self, path: impl AsRef<Path>) -> PathBuf {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        path
-    }
-
-    fn write(&self, path: impl AsRef<Path>, text: &str) {
-        fs::write(self.place(path), self.placed(text)).unwrap();
-    }
-
-    /// Writes a program that leaves the canary and then does what `then` says.
-    fn script(&self, path: &str, then: &str) {
-        self.write(path, &format!("#!/bin/sh\n: >'{{root}}/canary'\n{then}\n"));
-        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    /// Puts a FIFO in the place of whatever is there.
-    fn fifo(&self, path: &str) {
-        let place = self.place(path);
-        drop(fs::remove_file(&place));
-        mknodat(CWD, place, FileType::Fifo, 0o644.into(), 0).unwrap();
-    }
-
-    /// Runs plain git and returns what it printed.
-    fn git(&self, folder: &str, words: &str) -> String {
-        let output = self.plain(folder, "git", words.split_whitespace());
-        assert!(output.status.success(), "git {words}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    }
-
-    /// Runs a program with nothing of this process's environment but `PATH`.
-    fn plain<'w>(&self, folder: &str, program: &str, words: impl Iterator<Item = &'w str>) -> Output {
-        let mut command = Command::new(program);
-        command.args(words.map(|word| self.placed(word))).current_dir(self.path(folder)).stdin(Stdio::null());
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path("home"));
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@example.org");
-            command.env(format!("GIT_{who}_DATE"), "2026-01-01T00:00:00Z");
-        }
-        command.output().unwrap()
-    }
-
-    /// Gives the kept files another time: git must look at their content again, and finds it the same.
-    fn disturb(&self) {
-        self.disturbances.set(self.disturbances.get() + 1);
-        let moment = SystemTime::UNIX_EPOCH + Duration::from_hours(self.disturbances.get());
-        for folder in ["tree", "tree/sub", "side", "clone"] {
-            if let Ok(file) = fs::File::options().write(true).open(self.path(folder).join("kept")) {
-                file.set_modified(moment).unwrap();
-            }
-        }
-    }
-
-    /// Builds as the user in `cwd`: the prompt, then a line for each fact that is absent.
-    fn build(&self, cwd: &str, template: &str, time_max: Duration) -> String {
-        self.write("config/proem.toml", &format!("[git]\ntimeout_ms = {}\n", time_max.as_millis()));
-        let host = json!({
-            "now": "2026-03-07T14:55:05.123Z", "timezone": "America/Chicago", "os": "linux",
-            "os_name": "Debian GNU/Linux 12 (bookworm)", "os_version": "6.1.0", "hostname": "workbench",
-            "shell": "/bin/bash", "env": {}, "home": self.path("home"), "config_dir": self.path("config"),
-        });
-        let request =
-            json!({"profile": "template", "cwd": self.path(cwd), "template": template, "host": host});
-        let request = Request::from_json(&request.to_string()).unwrap();
-        let build = proem::build(&request, Caller::User).unwrap();
-        let notes = build.frozen.notes().iter().filter(|note| note.code != Code::VolatileInPrefix);
-        let lines = notes.map(|note| format!("\n{}: {}", note.code, self.in_general(&note.message)));
-        let report = build.system().unwrap_or_default().to_owned() + &lines.collect::<String>();
-        let is_clean = |character: char| character == '\n' || !character.is_control();
-        assert!(report.chars().all(is_clean), "control characters in {report:?}");
-        report
-    }
-
-    /// A message without what differs between sites and between versions of git.
-    fn in_general(&self, message: &str) -> String {
-        let ours = ["fatal:", "error:"].iter().find_map(|word| Some(message.split_once(word)?.0));
-        ours.unwrap_or(message).replace(self.root.path().to_str().unwrap(), "{root}")
-    }
+/// A message without what differs between sites and between versions of git.
+fn in_general(site: &Site, message: &str) -> String {
+    let ours = ["fatal:", "error:"].iter().find_map(|word| Some(message.split_once(word)?.0));
+    ours.unwrap_or(message).replace(site.path("").to_str().unwrap().trim_end_matches('/'), "{root}")
 }
-
-/// Runs `check` on every case and names all those that failed.
-fn for_each<C>(cases: &[C], name: impl Fn(&C) -> &'static str, check: impl Fn(&C)) {
-    let has_failed = |case: &&C| catch_unwind(AssertUnwindSafe(|| check(case))).is_err();
-    let failed: Vec<&str> = cases.iter().filter(has_failed).map(name).collect();
-    assert!(failed.is_empty(), "{} of {} failed: {}", failed.len(), cases.len(), failed.join(", "));
-}
-
-/// How plain git is made to walk into a trap: a folder and git's arguments.
-enum Control {
-    Git(&'static str, &'static str),
-    /// With a terminal for its output: git starts a pager for nothing less.
-    GitOnTerminal(&'static str, &'static str),
-}
-
-impl Control {
-    fn run(&self, site: &Site) -> Output {
-        match self {
-            Self::Git(folder, words) => site.plain(folder, "git", words.split_whitespace()),
-            Self::GitOnTerminal(folder, words) => {
-                let command = format!("git {words}");
-                site.plain(folder, "script", ["-qec", &command, "/dev/null"].into_iter())
-            }
-        }
-    }
-}
-
-/// A repository that names a program.
-struct Trap {
-    name: &'static str,
-    set: fn(&Site),
-    control: Control,
-    cwd: &'static str,
-    expected: Facts,
-    /// Lines for the facts that are rightly absent.
-    absent: &'static str,
-}
-
-/// What most traps have in common.
-const IN_TREE: Trap = Trap {
-    name: "",
-    set: |_| {},
-    control: Control::Git("tree", "status --short"),
-    cwd: "tree",
-    expected: WHOLE,
-    absent: "",
-};
 
 fn check_traps(traps: &[Trap]) {
-    for_each(traps, |trap| trap.name, check_trap);
-}
-
-fn check_trap(trap: &Trap) {
-    let site = Site::new();
-    (trap.set)(&site);
-    spring(trap, &site, "before the build");
-    site.disturb();
-    let report = site.build(trap.cwd, TEMPLATE, PATIENT);
-    assert!(!site.path("canary").exists(), "{}: the build ran the program", trap.name);
-    assert_eq!(report, trap.expected.join("|") + trap.absent, "{}", trap.name);
-    spring(trap, &site, "after the build");
-}
-
-/// Checks that plain git runs the program, and takes the canary away.
-fn spring(trap: &Trap, site: &Site, when: &str) {
-    site.disturb();
-    let output = trap.control.run(site);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(site.path("canary").exists(), "{}: control did not fire {when}: {errors}", trap.name);
-    fs::remove_file(site.path("canary")).unwrap();
-}
-
-const CONFIGURATION: [Trap; 7] = [
-    Trap {
-        name: "fsmonitor",
-        set: |site| drop(site.git("tree", "config core.fsmonitor {program}")),
-        ..IN_TREE
-    },
-    Trap {
-        name: "fsmonitor in an included file",
-        set: |site| {
-            site.write("included", "[core]\n\tfsmonitor = {program}\n");
-            site.git("tree", "config include.path {root}/included");
+    for_each(
+        traps,
+        |trap| trap.name,
+        |trap| {
+            let report = trap.check(|site| build(site, trap.cwd, TEMPLATE, PATIENT));
+            assert_eq!(report, trap.expected.join("|") + trap.absent, "{}", trap.name);
         },
-        ..IN_TREE
-    },
-    Trap {
-        name: "fsmonitor in a file included on a branch",
-        set: |site| {
-            site.write("included", "[core]\n\tfsmonitor = {program}\n");
-            site.git("tree", "config includeIf.onbranch:main.path {root}/included");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "fsmonitor beside a harmless setting on the line of the section",
-        set: |site| site.write("tree/.git/config", "[core] fsmonitor = {program}\n\tfilemode = true\n"),
-        ..IN_TREE
-    },
-    Trap {
-        name: "fsmonitor in config.worktree",
-        set: |site| {
-            site.git("tree", "config extensions.worktreeConfig true");
-            site.git("tree", "config --worktree core.fsmonitor {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "core.pager",
-        set: |site| drop(site.git("tree", "config core.pager {program}")),
-        control: Control::GitOnTerminal("tree", "diff"),
-        ..IN_TREE
-    },
-    Trap {
-        name: "pager.status",
-        set: |site| drop(site.git("tree", "config pager.status {program}")),
-        control: Control::GitOnTerminal("tree", "status --short"),
-        ..IN_TREE
-    },
-];
+    );
+}
 
 #[test]
 fn a_program_in_the_configuration_does_not_run() {
     check_traps(&CONFIGURATION);
 }
 
-const ATTRIBUTES: [Trap; 7] = [
-    Trap {
-        name: "clean filter by .gitattributes",
-        set: |site| {
-            site.script("program", "cat");
-            site.write("tree/.gitattributes", "* filter=x\n");
-            site.git("tree", "config filter.x.clean {program}");
-        },
-        expected: ["main", " M a\nA  b\n?? .gitattributes\n?? new", DIFF],
-        ..IN_TREE
-    },
-    Trap {
-        name: "clean filter by info/attributes",
-        set: |site| {
-            site.script("program", "cat");
-            site.write("tree/.git/info/attributes", "* filter=x\n");
-            site.git("tree", "config filter.x.clean {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "clean filter by core.attributesFile",
-        set: |site| {
-            site.script("program", "cat");
-            site.write("attributes", "* filter=x\n");
-            site.git("tree", "config core.attributesFile {root}/attributes");
-            site.git("tree", "config filter.x.clean {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "filter process",
-        set: |site| {
-            site.write("tree/.git/info/attributes", "* filter=x\n");
-            site.git("tree", "config filter.x.process {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "external diff",
-        set: |site| drop(site.git("tree", "config diff.external {program}")),
-        control: Control::Git("tree", "diff"),
-        ..IN_TREE
-    },
-    Trap {
-        name: "external diff by attributes",
-        set: |site| {
-            site.write("tree/.git/info/attributes", "* diff=x\n");
-            site.git("tree", "config diff.x.command {program}");
-        },
-        control: Control::Git("tree", "diff"),
-        ..IN_TREE
-    },
-    Trap {
-        name: "textconv",
-        set: |site| {
-            site.write("tree/.git/info/attributes", "* diff=x\n");
-            site.git("tree", "config diff.x.textconv {program}");
-        },
-        control: Control::Git("tree", "diff"),
-        ..IN_TREE
-    },
-];
-
 #[test]
 fn a_program_for_the_content_of_files_does_not_run() {
     check_traps(&ATTRIBUTES);
 }
-
-const HOOKS: [Trap; 2] = [
-    Trap {
-        name: "hooks/post-index-change",
-        set: |site| site.script("tree/.git/hooks/post-index-change", ""),
-        ..IN_TREE
-    },
-    Trap {
-        name: "core.hooksPath",
-        set: |site| {
-            site.script("hooks/post-index-change", "");
-            site.git("tree", "config core.hooksPath {root}/hooks");
-        },
-        ..IN_TREE
-    },
-];
 
 #[test]
 fn a_hook_does_not_run() {
     check_traps(&HOOKS);
 }
 
-/// Makes a partial clone of the tree that has none of its blobs.
-fn clone_without_blobs(site: &Site) {
-    site.git("tree", "config uploadpack.allowFilter true");
-    site.git("", "clone -q --no-checkout --filter=blob:none file://{root}/tree clone");
-    site.git("clone", "read-tree HEAD");
-    site.write("clone/a", "changed\n");
-    site.write("clone/kept", "kept\n");
-}
-
-const IN_CLONE: Trap = Trap {
-    control: Control::Git("clone", "diff --stat"),
-    cwd: "clone",
-    expected: ["main", " M a", ""],
-    absent: "\ngit_failed: `[git:diff]` is absent: git failed: ",
-    ..IN_TREE
-};
-
-const REMOTES: [Trap; 3] = [
-    Trap {
-        name: "lazy fetch with uploadpack",
-        set: |site| {
-            clone_without_blobs(site);
-            site.git("clone", "config remote.origin.uploadpack {program}");
-        },
-        ..IN_CLONE
-    },
-    Trap {
-        name: "lazy fetch with core.sshCommand",
-        set: |site| {
-            clone_without_blobs(site);
-            site.git("clone", "config remote.origin.url ssh://host.invalid/path");
-            site.git("clone", "config core.sshCommand {program}");
-        },
-        ..IN_CLONE
-    },
-    Trap {
-        name: "lazy fetch with the ext transport",
-        set: |site| {
-            clone_without_blobs(site);
-            site.git("clone", "config remote.origin.url ext::{program}");
-            site.git("clone", "config protocol.ext.allow always");
-        },
-        ..IN_CLONE
-    },
-];
-
 #[test]
 fn a_missing_object_is_not_fetched() {
     check_traps(&REMOTES);
 }
 
-/// Adds a submodule `sub`, committed, whose own file is changed.
-fn add_submodule(site: &Site) {
-    site.git("", "clone -q tree library");
-    site.git("tree", "-c protocol.file.allow=always submodule --quiet add {root}/library sub");
-    site.git("tree", "commit -q -m sub .gitmodules sub");
-    site.write("tree/sub/a", "changed\n");
-}
-
-/// Commits a repository `sub` as a submodule would be, without saying so in `.gitmodules`.
-fn embed_repository(site: &Site) {
-    site.git("", "clone -q tree tree/sub");
-    site.git("tree", "add sub");
-    site.git("tree", "commit -q -m sub sub");
-}
-
-/// Puts a commit with a signature on top of the submodule.
-fn sign_submodule(site: &Site) {
-    let who = "A <a@example.org> 1767225600 +0000";
-    let signature = "-----BEGIN PGP SIGNATURE-----\n \n eA==\n -----END PGP SIGNATURE-----";
-    let tree = site.git("tree/sub", "write-tree");
-    let commit = format!("tree {tree}\nauthor {who}\ncommitter {who}\ngpgsig {signature}\n\nsigned\n");
-    site.write("signed", &commit);
-    let id = site.git("tree/sub", "hash-object -t commit -w {root}/signed");
-    site.git("tree/sub", &format!("reset -q --soft {id}"));
-}
-
-/// The configuration of a bare repository that takes itself for a working tree.
-const POSSESSED: &str =
-    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = {program}\n";
-
-const NESTED: [Trap; 6] = [
-    Trap {
-        name: "bare repository inside the tree",
-        set: |site| {
-            site.git("tree", "init -q --bare bare");
-            site.write("tree/bare/config", POSSESSED);
-        },
-        control: Control::Git("tree/bare", "status --short"),
-        cwd: "tree/bare",
-        expected: ["main", " M ../a\nA  ../b\n?? ./\n?? ../new", DIFF],
-        ..IN_TREE
-    },
-    Trap {
-        name: "bare repository outside of any tree",
-        set: |site| {
-            site.git("", "init -q --bare bare");
-            site.write("bare/config", POSSESSED);
-        },
-        control: Control::Git("bare", "status --short"),
-        cwd: "bare",
-        expected: ["", "", ""],
-        absent: NO_REPOSITORY,
-    },
-    Trap {
-        name: "fsmonitor of a submodule",
-        set: |site| {
-            add_submodule(site);
-            site.git("tree/sub", "config core.fsmonitor {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "fsmonitor of an embedded repository",
-        set: |site| {
-            embed_repository(site);
-            site.git("tree/sub", "config core.fsmonitor {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "clean filter of a submodule",
-        set: |site| {
-            site.script("program", "cat");
-            add_submodule(site);
-            site.write("attributes", "* filter=x\n");
-            site.git("tree/sub", "config core.attributesFile {root}/attributes");
-            site.git("tree/sub", "config filter.x.clean {program}");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "gpg.program by the summary of a submodule",
-        set: |site| {
-            add_submodule(site);
-            sign_submodule(site);
-            site.git("tree", "config status.submoduleSummary true");
-            site.git("tree/sub", "config log.showSignature true");
-            site.git("tree/sub", "config gpg.program {program}");
-        },
-        control: Control::Git("tree", "status"),
-        ..IN_TREE
-    },
-];
-
 #[test]
 fn a_nested_repository_runs_nothing() {
     check_traps(&NESTED);
 }
-
-/// Moves the repository's own files out of the tree and leaves a `.git` file.
-fn move_git_folder(site: &Site) {
-    site.git("tree", "init -q --separate-git-dir={root}/elsewhere");
-    site.git("tree", "config core.fsmonitor {program}");
-}
-
-/// Moves a part of the repository out of the tree and leaves a link.
-fn link_away(site: &Site, name: &str) {
-    let (inside, outside) = (site.path("tree/.git").join(name), site.place(format!("away/{name}")));
-    fs::rename(&inside, &outside).unwrap();
-    symlink(outside, inside).unwrap();
-}
-
-/// Makes a linked working tree `side` with a changed file.
-fn add_side(site: &Site) {
-    site.git("tree", "worktree add -q -b side {root}/side");
-    site.write("side/a", "changed\n");
-}
-
-const IN_SIDE: Trap = Trap {
-    control: Control::Git("side", "status --short"),
-    cwd: "side",
-    expected: ["side", " M a", UNSTAGED],
-    ..IN_TREE
-};
-
-const ELSEWHERE: [Trap; 6] = [
-    Trap { name: ".git file", set: move_git_folder, ..IN_TREE },
-    Trap {
-        name: ".git file that is relative",
-        set: |site| {
-            move_git_folder(site);
-            site.write("tree/.git", "gitdir: ../elsewhere\n");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: ".git link",
-        set: |site| {
-            move_git_folder(site);
-            fs::remove_file(site.path("tree/.git")).unwrap();
-            symlink(site.path("elsewhere"), site.path("tree/.git")).unwrap();
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "commondir",
-        set: |site| {
-            move_git_folder(site);
-            for name in ["HEAD", "index"] {
-                fs::copy(site.path("elsewhere").join(name), site.place("own/x").with_file_name(name))
-                    .unwrap();
-            }
-            site.write("own/commondir", "{root}/elsewhere\n");
-            site.write("tree/.git", "gitdir: {root}/own\n");
-        },
-        ..IN_TREE
-    },
-    Trap {
-        name: "linked working tree",
-        set: |site| {
-            add_side(site);
-            site.git("tree", "config core.fsmonitor {program}");
-        },
-        ..IN_SIDE
-    },
-    Trap {
-        name: "config.worktree of a linked working tree",
-        set: |site| {
-            add_side(site);
-            site.git("tree", "config extensions.worktreeConfig true");
-            site.git("side", "config --worktree core.fsmonitor {program}");
-        },
-        ..IN_SIDE
-    },
-];
 
 #[test]
 fn a_repository_kept_elsewhere_runs_nothing() {
@@ -705,9 +192,9 @@ fn enrich(site: &Site) {
 fn check_setting(setting: &Setting) {
     let site = Site::new();
     enrich(&site);
-    let before = (site.build(setting.cwd, TEMPLATE, PATIENT), setting.control.run(&site).stdout);
+    let before = (build(&site, setting.cwd, TEMPLATE, PATIENT), setting.control.run(&site).stdout);
     site.git("tree", &format!("config {}", setting.words));
-    let after = (site.build(setting.cwd, TEMPLATE, PATIENT), setting.control.run(&site).stdout);
+    let after = (build(&site, setting.cwd, TEMPLATE, PATIENT), setting.control.run(&site).stdout);
     assert_ne!(after.1, before.1, "{}: control did not change", setting.words);
     assert_eq!(after.0, before.0, "{}", setting.words);
 }
@@ -727,8 +214,8 @@ fn the_answer_is_plain_text_with_quoted_names() {
         ["main", " M a\nA  b\nR  folder/old -> renamed\n?? folder/\n?? new\n?? \"\\303\\274\"", diff];
     let in_folder =
         ["main", " M ../a\nA  ../b\nR  old -> ../renamed\n?? ./\n?? ../new\n?? \"../\\303\\274\"", diff];
-    assert_eq!(site.build("tree", TEMPLATE, PATIENT), in_tree.join("|"));
-    assert_eq!(site.build("tree/folder", TEMPLATE, PATIENT), in_folder.join("|"));
+    assert_eq!(build(&site, "tree", TEMPLATE, PATIENT), in_tree.join("|"));
+    assert_eq!(build(&site, "tree/folder", TEMPLATE, PATIENT), in_folder.join("|"));
 }
 
 /// Something that is no regular file where git expects one: whoever opens it may wait for ever.
@@ -844,7 +331,7 @@ fn check_special(special: &Special) {
     let is_special = if special.kind == "FIFO" { found.is_fifo() } else { found.is_char_device() };
     assert!(is_special, "{} is not a {}", special.path, special.kind);
     let absent = special.absent.replace("{path}", special.path).replace("{kind}", special.kind);
-    let report = site.build("tree", special.template, special.time_max);
+    let report = build(&site, "tree", special.template, special.time_max);
     assert_eq!(report, special.expected.join("|") + &absent, "{}", special.path);
 }
 
@@ -885,7 +372,7 @@ fn check_name((name, shown): &(&'static [u8], &'static str)) {
         "b",
         width = renamed.len()
     );
-    assert_eq!(site.build("tree", TEMPLATE, PATIENT), format!("main|{status}|{UNSTAGED}\n{staged}"));
+    assert_eq!(build(&site, "tree", TEMPLATE, PATIENT), format!("main|{status}|{UNSTAGED}\n{staged}"));
 }
 
 #[test]
@@ -899,7 +386,7 @@ fn the_name_of_the_directory_brings_no_control_characters() {
     let cwd = "tree/\u{1b}[2J\n?? forged";
     site.write(Path::new(cwd).join("x"), "x\n");
     let expected = ["main", " M ../a\nA  ../b\n?? ./\n?? ../new", DIFF];
-    assert_eq!(site.build(cwd, TEMPLATE, PATIENT), expected.join("|"));
+    assert_eq!(build(&site, cwd, TEMPLATE, PATIENT), expected.join("|"));
 }
 
 /// A path that the repository chose is shown in notes: escaped.
@@ -908,9 +395,9 @@ fn the_path_in_a_git_file_brings_no_control_characters() {
     let site = Site::new();
     fs::rename(site.path("tree/.git"), site.path("else\u{1b}[2Jwhere")).unwrap();
     site.write("tree/.git", "gitdir: ../else\u{1b}[2Jwhere\n");
-    assert_eq!(site.build("tree", TEMPLATE, PATIENT), WHOLE.join("|"));
+    assert_eq!(build(&site, "tree", TEMPLATE, PATIENT), WHOLE.join("|"));
     site.fifo("else\u{1b}[2Jwhere/index");
-    let report = site.build("tree", TEMPLATE, PATIENT);
+    let report = build(&site, "tree", TEMPLATE, PATIENT);
     assert_eq!(report.lines().next(), Some("main||"));
 }
 
@@ -941,7 +428,7 @@ fn the_name_of_a_branch_brings_no_control_characters() {
         let site = Site::new();
         point_head(&site, name);
         let expected = format!("<>\ngit_failed: `[git:branch]` is absent: git failed: {why}");
-        assert_eq!(site.build("tree", "<[git:branch]>", PATIENT), expected, "{}", name.escape_ascii());
+        assert_eq!(build(&site, "tree", "<[git:branch]>", PATIENT), expected, "{}", name.escape_ascii());
     }
 }
 
@@ -984,7 +471,7 @@ fn check_head(head: &Head) {
     (head.set)(&site);
     let plain = Control::Git("tree", "rev-parse --abbrev-ref HEAD").run(&site);
     assert!(!plain.status.success(), "{}: git takes it for a branch", head.name);
-    let report = site.build("tree", "<[git:branch]>", PATIENT);
+    let report = build(&site, "tree", "<[git:branch]>", PATIENT);
     assert_eq!(report.lines().next(), Some("<>"), "{}", head.name);
 }
 
@@ -1006,7 +493,7 @@ fn a_linked_working_tree_with_reftable_has_its_own_branch() {
     site.git("side", "commit -q -m second");
     let plain = ["rev-parse --abbrev-ref HEAD", "status --short"].map(|words| site.git("side", words));
     assert_eq!(plain, ["side", ""]);
-    assert_eq!(site.build("side", TEMPLATE, PATIENT), "side||");
+    assert_eq!(build(&site, "side", TEMPLATE, PATIENT), "side||");
 }
 
 /// Git walks up from where the directory really is, not from how it is spelt.
@@ -1019,5 +506,82 @@ fn a_link_leads_to_the_repository_that_it_points_into() {
     symlink(site.path("other/folder"), site.path("tree/link")).unwrap();
     let plain = ["rev-parse --abbrev-ref HEAD", "status --short"].map(|words| site.git("tree/link", words));
     assert_eq!(plain, ["other", "?? ./"]);
-    assert_eq!(site.build("tree/link", TEMPLATE, PATIENT), "other|?? ./|");
+    assert_eq!(build(&site, "tree/link", TEMPLATE, PATIENT), "other|?? ./|");
+}
+
+/// Everything that comes back to somebody far away.
+fn answer(site: &Site, cwd: &str) -> String {
+    let request = json!({"profile": "template", "cwd": site.path(cwd), "template": TEMPLATE});
+    let request = Request::from_json(&request.to_string()).unwrap();
+    format!("{:?}", proem::build(&request, Caller::Remote))
+}
+
+#[test]
+fn no_byte_of_another_repository_is_shown_to_strangers() {
+    for_each(
+        &LEADS,
+        |lead| lead.name,
+        |lead| {
+            let site = lead.lay_out();
+            let answer = answer(&site, "tree");
+            assert!(!answer.contains(Lead::SECRET), "{}: {answer}", lead.name);
+        },
+    );
+}
+
+/// Otherwise a link among the refs is a question, and the answer tells what branches there are elsewhere.
+#[test]
+fn what_strangers_are_told_does_not_depend_on_the_refs_of_others() {
+    let said = |branch: &str| {
+        let site = LEADS.iter().find(|lead| lead.name == "a link for all branches").unwrap().lay_out();
+        site.write("tree/.git/HEAD", &format!("ref: refs/heads/{branch}\n"));
+        let root = site.path("");
+        answer(&site, "tree").replace(root.to_str().unwrap(), "").replace(branch, "")
+    };
+    let notes = |answer: String| {
+        answer.split_once("notes: ").unwrap().1.split_once("considered").unwrap().0.to_owned()
+    };
+    assert_eq!(notes(said("secret-branch")), notes(said("secret-nothing")));
+}
+
+/// What strangers are told of a repository with nothing wrong is what the user is told.
+#[test]
+fn strangers_see_what_the_tree_is_like() {
+    let site = Site::new();
+    let request = json!({"profile": "template", "cwd": site.path("tree"), "template": TEMPLATE});
+    let request = Request::from_json(&request.to_string()).unwrap();
+    let built = proem::build(&request, Caller::Remote).unwrap();
+    assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.frozen.notes());
+}
+
+/// The time between a look and a read: `.git` is the tree's own at one moment, and a link elsewhere at the next.
+#[test]
+fn no_flip_lets_a_stranger_see_another_repository() {
+    let builds = if std::env::var_os("PROEM_LONG").is_some() { 10_000 } else { 100 };
+    let site = LEADS.iter().find(|lead| lead.name == "a link for the whole").unwrap().lay_out();
+    let (here, there) = (site.path("tree/.git"), site.path("link"));
+    fs::rename(&here, &there).unwrap();
+    site.git("tree", "init -q -b main");
+    site.git("tree", "commit -q --allow-empty -m first");
+    let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
+    exchange();
+    assert!(build(&site, "tree", TEMPLATE, PATIENT).contains(Lead::SECRET), "control: the user sees it");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                exchange();
+            }
+        });
+        let leak = (0..builds).map(|_| answer(&site, "tree")).find(|answer| answer.contains("secret"));
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(leak, None);
+    });
+}
+
+/// There are more ways than anybody can think of; these were thought of.
+#[test]
+fn there_are_many_hostile_repositories() {
+    let others = SETTINGS.len() + SPECIAL.len() + NAMES.len() + BRANCHES.len() + HEADS.len();
+    assert_eq!((Trap::all().count(), LEADS.len(), others), (31, 11, 64));
 }

@@ -20,24 +20,32 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 struct File {
     name: &'static str,
     kind: &'static str,
+    cache: &'static str,
     content: &'static [u8],
 }
+
+/// For program and looks, which are the same for everybody and hold nothing of anybody: a browser may keep them, and asks
+/// by their digest whether they still are what this server has. Everything else is kept by nobody.
+const ASKED_EACH_TIME: &str = "no-cache";
 
 const INDEX: File = File {
     name: "index.html",
     kind: "text/html; charset=utf-8",
+    cache: "no-store",
     content: include_bytes!("../../dist/index.html"),
 };
 
 const SCRIPT: File = File {
     name: "assets/app.js",
     kind: "text/javascript; charset=utf-8",
+    cache: ASKED_EACH_TIME,
     content: include_bytes!("../../dist/assets/app.js"),
 };
 
 const STYLE: File = File {
     name: "assets/app.css",
     kind: "text/css; charset=utf-8",
+    cache: ASKED_EACH_TIME,
     content: include_bytes!("../../dist/assets/app.css"),
 };
 
@@ -57,7 +65,7 @@ pub(super) async fn style(State(app): Shared, headers: HeaderMap) -> Result<Resp
 }
 
 impl App {
-    /// A file, which a browser may keep as long as it asks whether it is still the same.
+    /// A file of the editor.
     fn file(&self, file: &File, headers: &HeaderMap) -> Result<Response, ApiError> {
         let content = match &self.options.web {
             None => Bytes::from_static(file.content),
@@ -72,7 +80,7 @@ impl App {
             (header::CONTENT_TYPE, file.kind),
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::X_FRAME_OPTIONS, "DENY"),
-            (header::CACHE_CONTROL, "no-cache"),
+            (header::CACHE_CONTROL, file.cache),
             (header::ETAG, &tag),
         ];
         if is_known {

@@ -1,6 +1,17 @@
-//! What a stranger's workspace may do to whoever asks over HTTP: nothing but say something. Rows C1 to C6, T1 and T2.
+//! What a stranger's workspace may do to whoever asks over HTTP: nothing but say something. Rows C1 to C6, T1, T2, F5 to F7.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proem_server::Options;
+use proem_store::MemoryStore;
+use proem_testkit::hostile::{self, ELSEWHERE, LEADS, Lead, TEMPLATE, Trap, WHOLE, for_each};
+use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
+use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
 use crate::server::{Server, Site};
@@ -67,4 +78,161 @@ fn a_profile_of_the_workspace_reads_no_variable() {
     let answer = turn(&server, &site, "p");
     assert!(!answer.body.contains(&path), "{answer:?}");
     assert!(answer.body.contains("env_not_allowed"), "{answer:?}");
+}
+
+/// A server that may look at all of a hostile site.
+fn serve(site: &hostile::Site) -> Server {
+    let root = site.path("").canonicalize().unwrap();
+    Server::start(Arc::new(MemoryStore::new()), Options { workspaces: vec![root], ..Options::default() })
+}
+
+fn git_facts(site: &hostile::Site, cwd: &str) -> Answer {
+    let cwd = site.path(cwd).canonicalize().unwrap();
+    let body = json!({"profile": "template", "cwd": cwd, "template": TEMPLATE});
+    let answer = serve(site).ask(&Call::json("POST", "/preview", &body));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer
+}
+
+#[test]
+fn a_hostile_repository_runs_nothing() {
+    let traps: Vec<&Trap> = Trap::all().collect();
+    // Those that say themselves that the tree is theirs are shown; the others are not.
+    let is_refused = |trap: &Trap| ELSEWHERE.iter().take(4).any(|refused| refused.name == trap.name);
+    for_each(
+        &traps,
+        |trap| trap.name,
+        |trap| {
+            let said = trap.check(|site| git_facts(site, trap.cwd).system());
+            let expected = if is_refused(trap) { "||".to_owned() } else { trap.expected.join("|") };
+            assert_eq!(said, expected, "{}", trap.name);
+        },
+    );
+}
+
+#[test]
+fn no_byte_of_another_repository_is_shown() {
+    for_each(
+        &LEADS,
+        |lead| lead.name,
+        |lead| {
+            let answer = git_facts(&lead.lay_out(), "tree");
+            assert!(!answer.body.contains(Lead::SECRET), "{}: {answer:?}", lead.name);
+        },
+    );
+    assert_eq!(git_facts(&hostile::Site::new(), "tree").system(), WHOLE.join("|"), "control");
+}
+
+/// What a file is called is shown to people: nothing of it is hidden, and nothing turns the rest round.
+#[test]
+fn names_of_files_hide_nothing_in_notes() {
+    for (name, hidden, spelt) in [
+        ("bidi", '\u{202E}', "\\u{202e}"),
+        ("zero width", '\u{200B}', "\\u{200b}"),
+        ("tag", '\u{E0041}', "\\u{e0041}"),
+        ("separator", '\u{2028}', "\\u{2028}"),
+        ("escape", '\u{1B}', "\\u{1b}"),
+        ("line break", '\n', "\\u{a}"),
+    ] {
+        let site = Site::new();
+        let folder = site.path(&format!("work/.sf/skills/x{hidden}y"));
+        std::fs::create_dir_all(&folder).unwrap();
+        mknodat(CWD, folder.join("SKILL.md"), FileType::Fifo, 0o644.into(), 0).unwrap();
+        let answer = turn(&site.serve(), &site, "layers");
+        let notes = answer.json()["notes"].clone();
+        let texts = strings(&notes);
+        let about: Vec<&String> = texts.iter().filter(|text| text.contains(&format!("x{spelt}y"))).collect();
+        assert_eq!(about.len(), 2, "{name}: message and source say it: {notes}");
+        assert!(!texts.iter().any(|text| text.contains(hidden)), "{name}: {notes}");
+        let control = std::fs::read_dir(site.path("work/.sf/skills")).unwrap().next().unwrap().unwrap();
+        assert!(control.file_name().to_str().unwrap().contains(hidden), "{name}: control");
+    }
+}
+
+/// All strings of a value.
+fn strings(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(fields) => fields.values().flat_map(strings).collect(),
+        _ => Vec::new(),
+    }
+}
+
+type Put = fn(&Path);
+
+/// Rows F5 and F6: what is no file, or too much of one.
+const ODD: [(&str, Put, &str); 6] = [
+    ("FIFO", |path| mknodat(CWD, path, FileType::Fifo, 0o644.into(), 0).unwrap(), "not_regular"),
+    ("socket", |path| drop(UnixListener::bind(path).unwrap()), "not_regular"),
+    ("device", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "root_not_allowed"),
+    ("directory", |path| std::fs::create_dir(path).unwrap(), "absent"),
+    ("10 GiB", |path| File::create(path).unwrap().set_len(10 << 30).unwrap(), "over_limit"),
+    ("kernel's", |path| std::os::unix::fs::symlink("/proc/self/status", path).unwrap(), "root_not_allowed"),
+];
+
+#[test]
+fn what_is_no_file_is_absent_and_told() {
+    for (name, put, code) in ODD {
+        let site = Site::new();
+        put(&site.path("work/odd"));
+        let server = site.serve();
+        let body = json!({"profile": "template", "cwd": site.text("work"), "template": "<[file:odd]>"});
+        let answer = server.ask(&Call::json("POST", "/preview", &body));
+        assert_eq!((answer.status, answer.system().as_str()), (200, "<>"), "{name}: {answer:?}");
+        assert!(answer.body.contains(&format!("\"{code}\"")), "{name}: {answer:?}");
+        std::fs::remove_file(site.path("work/odd"))
+            .or_else(|_| std::fs::remove_dir(site.path("work/odd")))
+            .unwrap();
+        site.write("work/odd", "plain");
+        assert_eq!(server.ask(&Call::json("POST", "/preview", &body)).system(), "<plain>", "{name}: control");
+    }
+}
+
+/// Rows F3 and F4: a file that is the workspace's own at one moment, and a link to the outside at the next.
+#[test]
+fn no_flip_lets_a_byte_from_outside_in() {
+    let site = Site::new();
+    site.write("work/flip", "own");
+    site.write("outside/secret", "CANARY");
+    site.link("outside/link", &site.path("outside/secret"));
+    let (here, there) = (site.path("work/flip"), site.path("outside/link"));
+    let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
+    exchange();
+    assert_eq!(std::fs::read_to_string(&here).unwrap(), "CANARY", "control: whoever reads by name gets it");
+    let server = site.serve();
+    let body = json!({"profile": "template", "cwd": site.text("work"), "template": "<[file:flip]>"});
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                exchange();
+            }
+        });
+        let prompts: BTreeSet<String> = (0..300)
+            .map(|_| server.ask(&Call::json("POST", "/preview", &body)))
+            .map(|answer| if answer.body.contains("CANARY") { answer.body } else { answer.system() })
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(prompts.iter().all(|prompt| ["<>", "<own>"].contains(&prompt.as_str())), "{prompts:?}");
+    });
+}
+
+/// Row F7: names enough to drown in.
+#[test]
+fn a_hundred_thousand_candidates_change_nothing() {
+    let site = Site::new();
+    site.write("work/.sf/skills/own/SKILL.md", "---\nname: own\ndescription: Own.\n---\n");
+    let server = site.serve();
+    let prompt = || turn(&server, &site, "layers").system().split_once("Current date").unwrap().0.to_owned();
+    let without = prompt();
+    assert!(without.contains("<name>own</name>"), "control");
+    for number in 0..100_000 {
+        // Names for a few files: a file system makes those sooner than as many files.
+        let file = site.path(&format!("outside/{}", number / 30_000));
+        let name = site.path(&format!("work/.sf/skills/{number}.txt"));
+        let link = || std::fs::hard_link(&file, &name);
+        link().or_else(|_| std::fs::write(&file, "").and_then(|()| link())).unwrap();
+    }
+    assert_eq!(prompt(), without);
 }

@@ -96,14 +96,16 @@ fn a_reload_reads_the_files_as_they_are_now() {
 #[test]
 fn an_object_without_a_field_says_nothing() {
     let site = Site::new();
-    site.write("work/AGENTS.md", "old");
+    site.write("work/AGENTS.md", "the old rules");
     let server = site.serve();
-    done(&server, &turn("c", "<[file:AGENTS.md]>"));
-    for (path, text) in [("reload", "new"), ("compaction?commit=true", "newer")] {
-        site.write("work/AGENTS.md", text);
+    let first = Call::json("POST", "/conversations/c/turn", &json!({ "profile": "layers" }));
+    let first = server.ask(&first).system();
+    assert!(first.contains("the old rules"), "{first}");
+    for (path, rules) in [("reload", "the new rules"), ("compaction?commit=true", "the newest rules")] {
+        site.write("work/AGENTS.md", rules);
         done(&server, &Call::json("POST", &format!("/conversations/c/{path}"), &json!({})));
-        let shown = server.ask(&Call::get("/conversations/c"));
-        assert_eq!(shown.system(), format!("<{text}>"), "{path}: profile and template stay");
+        let shown = server.ask(&Call::get("/conversations/c")).system();
+        assert_eq!(shown, first.replace("the old rules", rules), "{path}: the profile stays");
     }
 }
 

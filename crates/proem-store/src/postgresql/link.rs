@@ -21,9 +21,11 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(9);
 /// How long it may take to ask a server to end what it does.
 const CANCEL_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Settings of one transaction: it must be durable when it is acknowledged, and must not hang.
-const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = '8s'; \
-    SET LOCAL lock_timeout = '7s'; SET LOCAL idle_in_transaction_session_timeout = '20s'";
+/// Settings of one transaction, whatever the database's own are: it must be durable when it is acknowledged, must see in
+/// its second statement what somebody else has written since the first, and must not hang.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on; \
+    SET LOCAL statement_timeout = '8s'; SET LOCAL lock_timeout = '7s'; \
+    SET LOCAL idle_in_transaction_session_timeout = '20s'";
 
 /// What moves the bytes of a connection.
 type Moving = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;

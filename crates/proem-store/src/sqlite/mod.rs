@@ -402,3 +402,6 @@ impl Drop for SqliteStore {
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod compaction;
 mod damage;
 mod files;
 mod full;
+mod lax;
 mod race;
 mod reload;
 mod site;

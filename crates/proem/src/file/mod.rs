@@ -50,15 +50,35 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
 /// Reads a text file that is itself no link; `None` if it is one. Where the file lies is the caller's to judge.
 pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Absence> {
     let Some((file, bytes)) = open::open_unlinked(path)? else { return Ok(None) };
+    text_of(&file, bytes, cap).map(Some)
+}
+
+fn text_of(file: &std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence> {
     if bytes > cap.bytes_max as u64 {
         return Err(Absence::OverLimit(cap.words));
     }
-    let bytes = take(&file, bytes, cap)?;
+    let bytes = take(file, bytes, cap)?;
     if let Some(offset) = memchr::memchr(0, &bytes) {
         return Err(Absence::HasNul(offset));
     }
-    let text = String::from_utf8(bytes);
-    text.map(Some).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+    String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+}
+
+/// Reads a text file that is itself no link and that really lies below one of `roots`, which are real paths: the
+/// descriptor is asked, so nobody can swap a folder on the way.
+pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<String, Absence> {
+    let opened = open::open_unlinked(path).map_err(|why| match why {
+        // Whether something exists outside is nobody's business either.
+        Absence::NoSuchFile if !is_within(&policy::nearest_existing(path, 0), roots) => Absence::OutsideRoots,
+        why => why,
+    })?;
+    let (file, bytes) = opened.ok_or(Absence::NotRegular("link"))?;
+    let real = real_path(&file, path).map_err(|error| Absence::Unreadable(reason(&error)))?;
+    if is_within(&real, roots) { text_of(&file, bytes, cap) } else { Err(Absence::OutsideRoots) }
+}
+
+fn is_within(real: &Path, roots: &[&Path]) -> bool {
+    roots.iter().any(|root| real.starts_with(root))
 }
 
 /// Reads a UTF-8 file as it is, a NUL included: for instruction files, which are taken byte for byte.

@@ -146,10 +146,10 @@ fn is_marked_deleted(path: &Path) -> bool {
 
 /// The path of what was opened, links resolved, checked against the descriptor's identity.
 #[cfg(not(target_os = "linux"))]
-fn real_path(file: &File, path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real_path(file: &impl std::os::fd::AsFd, path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
-    let (found, opened) = (std::fs::symlink_metadata(&real)?, file.metadata()?);
-    let is_same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    let (found, opened) = (std::fs::symlink_metadata(&real)?, rustix::fs::fstat(file)?);
+    let is_same = Identity::of(&found) == Identity::of_status(&opened);
     if is_same { Ok(real) } else { Err(io::Error::other("the path changed while it was read")) }
 }
 

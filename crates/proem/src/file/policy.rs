@@ -83,7 +83,7 @@ impl ReadPolicy {
 }
 
 /// The deepest real directory on the way to a path that does not exist, links that dangle followed.
-fn nearest_existing(path: &Path, links: usize) -> PathBuf {
+pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
     const LINKS_MAX: usize = 40;
     for ancestor in path.ancestors() {
         let real = if ancestor == path { super::open::canonical(path).ok() } else { known(ancestor) };

@@ -4,12 +4,6 @@
 //! not run it. Only keys of the list below pass, and only with values of a known form.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-
-use proem_core::limit::SETTINGS_BYTES_MAX;
-
-use super::repository::read_own;
-use crate::file::Cap;
 
 /// Keys that say what the files and objects are like, with the values that they may have.
 const HARMLESS: [(&str, &[&str]); 9] = [
@@ -46,9 +40,8 @@ impl Settings {
 }
 
 /// Reads the settings; a file that cannot be read has none.
-pub(super) fn read(path: &Path) -> Settings {
-    let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
-    read_own(path, cap).map(|text| parse(&text)).unwrap_or_default()
+pub(super) fn read(text: Option<&str>) -> Settings {
+    text.map(parse).unwrap_or_default()
 }
 
 /// The working tree that a configuration names, as it is written there.

@@ -3,7 +3,7 @@
 use proem_core::fact::Absence;
 
 use super::refs::{Refs, is_object_id, is_ref_name};
-use super::repository::{POINTER, Repository, read_own};
+use super::repository::{POINTER, Repository};
 
 /// The branch as `git rev-parse --abbrev-ref HEAD` prints it: `HEAD` when detached.
 pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
@@ -20,13 +20,15 @@ pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
 }
 
 /// The ref that `HEAD` points to; `None` when it holds a commit instead.
-fn target(repository: &Repository) -> Result<Option<String>, Absence> {
+pub(super) fn target(repository: &Repository) -> Result<Option<String>, Absence> {
     let path = repository.own.join("HEAD");
-    // The oldest repositories have a symbolic link here.
-    if let Ok(link) = std::fs::read_link(&path) {
+    // The oldest repositories have a symbolic link here. Where it lies cannot be asked of it, so it is for the user only.
+    if repository.bounds.is_none()
+        && let Ok(link) = std::fs::read_link(&path)
+    {
         return Ok(Some(link.to_str().unwrap_or_default().to_owned()));
     }
-    let text = read_own(&path, POINTER).map_err(|why| Absence::GitFailed(format!("HEAD: {why}")))?;
+    let text = repository.read(&path, POINTER).map_err(|why| Absence::GitFailed(format!("HEAD: {why}")))?;
     let text = text.trim_end();
     match text.strip_prefix("ref:") {
         Some(name) => Ok(Some(name.trim_start().to_owned())),

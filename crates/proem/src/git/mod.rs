@@ -4,6 +4,7 @@
 //! in a shadow of the repository ([`shadow`]): a hostile configuration is not there.
 
 mod config;
+mod fence;
 mod head;
 mod listed;
 mod program;
@@ -31,10 +32,20 @@ pub(crate) fn is_repository_root(folder: &Path) -> bool {
         && repository::find(folder).is_ok_and(|found| found.worktree == folder)
 }
 
+/// On whose behalf git is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The user's, who may see every repository.
+    User,
+    /// Somebody's who may see the working tree alone: no byte of a repository elsewhere.
+    Tree,
+}
+
 /// Git facts about one directory. Each thing is looked at once, when it is first asked for.
 pub(crate) struct Git {
     cwd: PathBuf,
     time_max: Duration,
+    reach: Reach,
     repository: OnceCell<Result<Repository, Absence>>,
     shadow: OnceCell<Result<Shadow, Absence>>,
     /// What `git status` printed, once it was asked for.
@@ -42,21 +53,16 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    pub(crate) fn new(cwd: &Path, time_max: Duration) -> Self {
+    pub(crate) fn new(cwd: &Path, time_max: Duration, reach: Reach) -> Self {
         // Git goes by the real path: behind a link, another repository may be the right one.
         let cwd = crate::file::canonical(cwd).unwrap_or_else(|_| cwd.to_owned());
         let (repository, shadow, status) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { cwd, time_max, repository, shadow, status }
+        Self { cwd, time_max, reach, repository, shadow, status }
     }
 
     /// The top of the working tree.
     pub(crate) fn root(&self) -> Option<&Path> {
         self.repository().ok().map(|repository| repository.worktree.as_path())
-    }
-
-    /// Whether the repository may be shown to somebody who may see the working tree alone.
-    pub(crate) fn check_own(&self) -> Result<(), Absence> {
-        if vouched::is_vouched(self.repository()?) { Ok(()) } else { Err(Absence::OutsideRoots) }
     }
 
     /// The branch as `git rev-parse --abbrev-ref HEAD` prints it.
@@ -105,7 +111,17 @@ impl Git {
     }
 
     fn repository(&self) -> Result<&Repository, Absence> {
-        self.repository.get_or_init(|| repository::find(&self.cwd)).as_ref().map_err(Clone::clone)
+        let find = || {
+            let found = repository::find(&self.cwd)?;
+            match self.reach {
+                Reach::User => Ok(found),
+                Reach::Tree => match vouched::bounds(&found) {
+                    Some(bounds) => Ok(Repository::bounded(bounds)),
+                    None => Err(Absence::OutsideRoots),
+                },
+            }
+        };
+        self.repository.get_or_init(find).as_ref().map_err(Clone::clone)
     }
 
     fn shadow(&self) -> Result<&Shadow, Absence> {

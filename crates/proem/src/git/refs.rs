@@ -6,7 +6,7 @@ use std::path::Path;
 use proem_core::fact::Absence;
 use proem_core::limit::GIT_PACKED_REFS_BYTES_MAX;
 
-use super::repository::{POINTER, Repository, read_own};
+use super::repository::{POINTER, Repository};
 use crate::file::Cap;
 
 /// How many symbolic refs in a row git follows.
@@ -23,23 +23,27 @@ impl<'r> Refs<'r> {
         Self { repository, packed: OnceCell::new() }
     }
 
-    /// Tells whether a ref, such as `refs/heads/main`, has a value: an object, at the end of any
-    /// symbolic refs in between.
+    /// Tells whether a ref, such as `refs/heads/main`, has a value.
     pub(super) fn exists(&self, name: &str) -> Result<bool, Absence> {
+        self.object(name).map(|id| id.is_some())
+    }
+
+    /// The object that a ref means, at the end of any symbolic refs in between.
+    pub(super) fn object(&self, name: &str) -> Result<Option<String>, Absence> {
         let mut name = name.to_owned();
         for _ in 0..SYMBOLIC_DEPTH_MAX {
             if !is_ref_name(&name) {
-                return Ok(false);
+                return Ok(None);
             }
             match self.loose(&name)? {
                 Some(text) => match text.strip_prefix("ref:") {
                     Some(target) => target.trim().clone_into(&mut name),
-                    None => return Ok(is_object_id(text.trim_end())),
+                    None => return Ok(Some(text.trim_end().to_owned()).filter(|id| is_object_id(id))),
                 },
-                None => return self.is_packed(&name),
+                None => return self.packed_object(&name),
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// The content of a loose ref, which in a linked working tree may be the tree's own.
@@ -47,7 +51,7 @@ impl<'r> Refs<'r> {
         let Repository { own, common, .. } = self.repository;
         let folders = if own == common { 1 } else { 2 };
         for folder in [own, common].into_iter().take(folders) {
-            match read_own(&folder.join(name), POINTER) {
+            match self.repository.read(&folder.join(name), POINTER) {
                 Ok(text) => return Ok(Some(text)),
                 Err(Absence::NoSuchFile | Absence::IsADirectory) => {}
                 Err(why) => return Err(Absence::GitFailed(format!("{}: {why}", name.escape_debug()))),
@@ -56,15 +60,17 @@ impl<'r> Refs<'r> {
         Ok(None)
     }
 
-    fn is_packed(&self, name: &str) -> Result<bool, Absence> {
-        let is_this =
-            |line: &str| line.split_once(' ').is_some_and(|(id, packed)| packed == name && is_object_id(id));
-        Ok(self.packed()?.lines().any(is_this))
+    fn packed_object(&self, name: &str) -> Result<Option<String>, Absence> {
+        let object = |line: &str| {
+            let (id, packed) = line.split_once(' ')?;
+            (packed == name && is_object_id(id)).then(|| id.to_owned())
+        };
+        Ok(self.packed()?.lines().find_map(object))
     }
 
     fn packed(&self) -> Result<&str, Absence> {
         let cap = Cap { bytes_max: GIT_PACKED_REFS_BYTES_MAX, words: "64 MiB" };
-        let read = || match read_own(&self.repository.common.join("packed-refs"), cap) {
+        let read = || match self.repository.read(&self.repository.common.join("packed-refs"), cap) {
             Err(Absence::NoSuchFile) => Ok(String::new()),
             Err(why) => Err(Absence::GitFailed(format!("packed-refs: {why}"))),
             Ok(text) => Ok(text),

@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
-use proem_core::limit::{ANCESTORS_MAX, GIT_HEAD_BYTES_MAX};
+use proem_core::limit::{ANCESTORS_MAX, GIT_HEAD_BYTES_MAX, SETTINGS_BYTES_MAX};
 
 use super::config::{self, Settings};
-use crate::file::{Cap, ReadPolicy, read_text, read_unlinked, shown};
+use crate::file::{Cap, ReadPolicy, read_text, read_unlinked, read_within, shown};
 
 /// A repository: its working tree and where git keeps its own files.
 #[derive(Debug)]
@@ -18,13 +18,40 @@ pub(super) struct Repository {
     pub(super) own: PathBuf,
     /// The folder with `objects` and `refs`; another one only in a linked working tree.
     pub(super) common: PathBuf,
+    /// What may be read on behalf of somebody who may see the working tree alone; everything, for the user.
+    pub(super) bounds: Option<Bounds>,
     /// The harmless part of its configuration, once it was asked for.
     settings: OnceCell<Settings>,
 }
 
+/// The real paths of a repository that was vouched for.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    pub(super) tree: PathBuf,
+    pub(super) own: PathBuf,
+    pub(super) common: PathBuf,
+}
+
 impl Repository {
     pub(super) fn settings(&self) -> &Settings {
-        self.settings.get_or_init(|| config::read(&self.common.join("config")))
+        let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+        self.settings
+            .get_or_init(|| config::read(self.read(&self.common.join("config"), cap).ok().as_deref()))
+    }
+
+    /// Reads one of git's own files: for the user wherever it is, for others only where it was vouched for.
+    pub(super) fn read(&self, path: &Path, cap: Cap) -> Result<String, Absence> {
+        match &self.bounds {
+            None => read_own(path, cap),
+            Some(Bounds { own, common, .. }) => read_within(path, &[own, common], cap),
+        }
+    }
+
+    /// The same repository for those who may see its working tree alone.
+    pub(super) fn bounded(bounds: Bounds) -> Self {
+        let Bounds { tree, own, common } = &bounds;
+        let (worktree, own, common) = (tree.clone(), own.clone(), common.clone());
+        Self { worktree, own, common, bounds: Some(bounds), settings: OnceCell::new() }
     }
 
     pub(super) fn uses_reftable(&self) -> bool {
@@ -77,7 +104,7 @@ fn linked(directory: &Path, entry: &Path) -> Result<Repository, Absence> {
 }
 
 fn open(directory: &Path, own: PathBuf, common: PathBuf) -> Repository {
-    Repository { worktree: directory.to_owned(), own, common, settings: OnceCell::new() }
+    Repository { worktree: directory.to_owned(), own, common, bounds: None, settings: OnceCell::new() }
 }
 
 /// What git itself asks for before it believes that a folder is a repository.

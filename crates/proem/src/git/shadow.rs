@@ -5,6 +5,9 @@
 //! misses the next one. So git is pointed at a folder of our own: our configuration, links to the
 //! objects, refs and index, copies of `HEAD` and the ignore file; no hooks, no attributes, no
 //! remotes. Its environment is cleared as well.
+//!
+//! For those who may see the working tree alone, no ref is linked but the one that is needed is written, and git runs
+//! behind a [`Fence`]: a repository could otherwise name the objects of another one.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,8 +19,10 @@ use proem_core::fact::Absence;
 use proem_core::limit::{GIT_OUTPUT_BYTES_MAX, SETTINGS_BYTES_MAX};
 use tempfile::TempDir;
 
-use super::program;
+use super::fence::Fence;
+use super::refs::{Refs, is_ref_name};
 use super::repository::{POINTER, Repository};
+use super::{head, program};
 use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, reason, shown};
 use crate::process::{self, Allowance, Stopped};
 
@@ -65,6 +70,7 @@ pub(super) struct Shadow {
     worktree: PathBuf,
     cwd: PathBuf,
     time_max: Duration,
+    fence: Option<Fence>,
 }
 
 impl Shadow {
@@ -75,7 +81,11 @@ impl Shadow {
             tempfile::Builder::new().prefix("proem-git-").tempdir().map_err(|error| failed(&error))?;
         fill(folder.path(), repository)?;
         let (worktree, cwd) = (repository.worktree.clone(), cwd.to_owned());
-        Ok(Self { folder, program, worktree, cwd, time_max })
+        let fence = match &repository.bounds {
+            None => None,
+            Some(bounds) => Some(Fence::around(bounds, folder.path(), &program)?),
+        };
+        Ok(Self { folder, program, worktree, cwd, time_max, fence })
     }
 
     /// The commit that a name means. The name must not be taken for an option.
@@ -89,15 +99,13 @@ impl Shadow {
     pub(super) fn check_out(&self, commit: &str, worktree: &Path, index: &Path) -> Result<(), Absence> {
         let mut command = self.command(&["read-tree", "-u", "--reset", commit], worktree, worktree);
         command.env("GIT_INDEX_FILE", index);
-        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
-        self.read_answer(process::run(command, allowance)).map(drop)
+        self.ask(command).map(drop)
     }
 
     /// Runs git with `arguments` and returns what it printed.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<String, Absence> {
         let command = self.command(arguments, &self.cwd, &self.worktree);
-        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
-        self.read_answer(process::run(command, allowance))
+        self.ask(command)
     }
 
     /// Runs git with `arguments` on some paths from the top of the tree, as they are spelt; on none there is nothing to say.
@@ -114,8 +122,15 @@ impl Shadow {
             .chain(paths)
             .collect();
         let command = self.command(&all, &self.worktree, &self.worktree);
+        self.ask(command)
+    }
+
+    fn ask(&self, command: Command) -> Result<String, Absence> {
         let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
-        self.read_answer(process::run(command, allowance))
+        match &self.fence {
+            None => self.read_answer(process::run(command, allowance)),
+            Some(fence) => self.read_answer(fence.run(command, allowance)?),
+        }
     }
 
     /// Git with its environment: nothing of ours but the path.
@@ -169,16 +184,32 @@ fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     let settings = repository.settings().lines() + SETTINGS;
     fs::write(common.join("config"), settings).map_err(|error| failed(&error))?;
     fs::create_dir(common.join("info")).map_err(|error| failed(&error))?;
-    for name in ["objects", "refs"] {
-        link(&repository.common.join(name), &common.join(name))?;
+    link(&repository.common.join("objects"), &common.join("objects"))?;
+    copy(repository, &repository.common.join("info/exclude"), &common.join("info/exclude"), IGNORE_FILE)?;
+    copy(repository, &repository.own.join("HEAD"), &folder.join("HEAD"), POINTER)?;
+    if repository.bounds.is_none() || repository.uses_reftable() {
+        link(&repository.common.join("refs"), &common.join("refs"))?;
+        link_if_regular(&repository.common.join("packed-refs"), &common.join("packed-refs"))?;
+    } else {
+        write_head_ref(folder, repository)?;
     }
-    link_if_regular(&repository.common.join("packed-refs"), &common.join("packed-refs"))?;
-    copy(&repository.common.join("info/exclude"), &common.join("info/exclude"), IGNORE_FILE)?;
-    copy(&repository.own.join("HEAD"), &folder.join("HEAD"), POINTER)?;
     for name in indexes(&repository.own) {
         link_if_regular(&repository.own.join(&name), &folder.join(&name))?;
     }
     Ok(())
+}
+
+/// Writes the ref that `HEAD` names, and no other: a link among the refs could lead to those of another repository.
+fn write_head_ref(folder: &Path, repository: &Repository) -> Result<(), Absence> {
+    fs::create_dir(folder.join("refs")).map_err(|error| failed(&error))?;
+    // A name that git would not accept is git's to complain about.
+    let name = head::target(repository)?.filter(|name| name.starts_with("refs/") && is_ref_name(name));
+    let Some(name) = name else { return Ok(()) };
+    let Some(object) = Refs::new(repository).object(&name)? else { return Ok(()) };
+    let path = folder.join(&name);
+    let written =
+        fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(path, object + "\n"));
+    written.map_err(|error| failed(&error))
 }
 
 /// Where the common part goes. A linked working tree keeps refs of its own only in the reftable
@@ -218,8 +249,12 @@ fn link_if_regular(from: &Path, to: &Path) -> Result<(), Absence> {
 }
 
 /// Copies a file that need not exist.
-fn copy(from: &Path, to: &Path, cap: Cap) -> Result<(), Absence> {
-    match read_bytes(from, &ReadPolicy::user(None, &[]), cap) {
+fn copy(repository: &Repository, from: &Path, to: &Path, cap: Cap) -> Result<(), Absence> {
+    let read = match repository.bounds {
+        None => read_bytes(from, &ReadPolicy::user(None, &[]), cap),
+        Some(_) => repository.read(from, cap).map(String::into_bytes),
+    };
+    match read {
         Ok(bytes) => fs::write(to, bytes).map_err(|error| failed(&error)),
         Err(Absence::NoSuchFile) => Ok(()),
         Err(why) => Err(Absence::GitFailed(format!("{}: {why}", shown(from)))),

@@ -9,30 +9,34 @@ use std::path::Path;
 use proem_core::limit::SETTINGS_BYTES_MAX;
 
 use super::config::worktree;
-use super::repository::{POINTER, Repository, read_own};
-use crate::file::{Cap, canonical};
+use super::repository::{Bounds, POINTER, Repository};
+use crate::file::{Cap, canonical, read_within};
 
-/// Tells whether a repository lies in its working tree, or names it; and whether all that git looks at lies there, too.
-pub(super) fn is_vouched(repository: &Repository) -> bool {
+/// The real paths of a repository that lies in its working tree, or names it, and whose files lie there, too.
+///
+/// Whoever reads it from then on reads below these paths, and asks each descriptor whether it does: what is swapped after
+/// this look is not read.
+pub(super) fn bounds(repository: &Repository) -> Option<Bounds> {
     let Repository { worktree, own, common, .. } = repository;
-    let (Ok(tree), Ok(own), Ok(common)) = (canonical(worktree), canonical(own), canonical(common)) else {
-        return false;
-    };
+    let (tree, own, common) = (canonical(worktree).ok()?, canonical(own).ok()?, canonical(common).ok()?);
     let is_inside = own.starts_with(&tree) && common.starts_with(&tree);
     let is_part = own == common || own.parent() == Some(common.join("worktrees").as_path());
-    (is_inside || (is_part && names(&own, &tree))) && stays(&own, &common) && stays(&common, &common)
+    let is_own = is_inside || (is_part && names(&own, &tree));
+    let is_vouched = is_own && stays(&own, &common) && stays(&common, &common);
+    is_vouched.then_some(Bounds { tree, own, common })
 }
 
 /// Tells whether git's own folder names the working tree: linked ones in a file, submodules in their settings.
 fn names(own: &Path, tree: &Path) -> bool {
     let is_tree = |path: &Path| canonical(path).is_ok_and(|real| real == tree);
-    let linked = read_own(&own.join("gitdir"), POINTER);
+    let read = |name: &str, cap: Cap| read_within(&own.join(name), &[own], cap);
+    let linked = read("gitdir", POINTER);
     if linked.is_ok_and(|entry| own.join(entry.trim()).parent().is_some_and(is_tree)) {
         return true;
     }
     let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
     let said = ["config.worktree", "config"].iter().find_map(|name| {
-        let settings = read_own(&own.join(name), cap).ok()?;
+        let settings = read(name, cap).ok()?;
         worktree(&settings)
     });
     said.is_some_and(|path| is_tree(&own.join(path)))

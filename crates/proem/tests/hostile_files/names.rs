@@ -78,14 +78,31 @@ fn paths_stay_where_they_are_put() {
 /// Whatever a name is, what is said about it is fit for a terminal and for one line.
 fn check_notes(site: &Site) {
     for note in site.build().frozen.notes() {
-        assert!(!note.message.contains(char::is_control), "{:?}", note.message);
+        let said = note.message.clone() + note.hint.as_deref().unwrap_or_default();
+        assert!(
+            !said.contains(|character: char| character.is_control() || HIDDEN.contains(&character)),
+            "{said:?}"
+        );
     }
 }
 
+/// One of each kind that a reader does not see.
+const HIDDEN: [char; 9] = [
+    '\u{202E}',
+    '\u{2066}',
+    '\u{200F}',
+    '\u{200B}',
+    '\u{2060}',
+    '\u{FEFF}',
+    '\u{E0041}',
+    '\u{2028}',
+    '\u{3164}',
+];
+
 #[test]
 fn what_is_said_about_nasty_names_stays_on_its_line() {
-    let nasty = "a\u{1b}[2J\nerror: b";
-    let text = serde_json::to_string(nasty).unwrap();
+    let nasty = format!("a\u{1b}[2J\nerror: b{}", HIDDEN.iter().collect::<String>());
+    let text = serde_json::to_string(&nasty).unwrap();
     let puts: [(&str, Put); 6] = [
         ("FIFO", |site, folder| fifo(&site.place(folder.join("SKILL.md")))),
         ("broken", |site, folder| site.write(folder.join("SKILL.md"), "---\n[\n---\n")),
@@ -111,7 +128,7 @@ fn what_is_said_about_nasty_names_stays_on_its_line() {
         |(name, _)| (*name).to_owned(),
         |(_, put)| {
             let site = Site::bare();
-            put(&site, &Path::new("work/sub/.sf/skills").join(nasty));
+            put(&site, &Path::new("work/sub/.sf/skills").join(&nasty));
             check_notes(&site);
         },
     );
@@ -139,4 +156,34 @@ fn a_path_that_is_not_utf8_is_named_and_left_out() {
     assert_eq!(build.system(), without.system());
     assert_eq!(count(&build, Code::Unreadable), 4, "{:#?}", build.frozen.notes());
     check_notes(&site);
+}
+
+/// D7: in what a library hands on, messages and hints of notes spell what is hidden; a prompt keeps the bytes.
+#[test]
+fn a_path_is_spelt_in_notes_and_kept_in_prompts() {
+    for hidden in HIDDEN {
+        let site = Site::bare();
+        let folder = format!("work/sub/.sf/skills/x{hidden}y");
+        fifo(&site.place(format!("{folder}/SKILL.md")));
+        let build = site.build();
+        let spelt = format!("x\\u{{{:x}}}y", u32::from(hidden));
+        let about = build.frozen.notes().iter().filter(|note| note.message.contains(&spelt)).count();
+        assert_eq!(about, 1, "U+{:04X}: {:#?}", u32::from(hidden), build.frozen.notes());
+        let location = format!("{}/SKILL.md</location>", site.path(&folder).to_str().unwrap());
+        std::fs::remove_file(site.path(format!("{folder}/SKILL.md"))).unwrap();
+        site.skill(&folder, "x");
+        assert!(site.build().system().unwrap().contains(&location), "U+{:04X}: control", u32::from(hidden));
+    }
+}
+
+#[test]
+fn an_error_spells_what_is_hidden() {
+    for hidden in HIDDEN {
+        let site = Site::bare();
+        let request =
+            site.request(proem::Caller::User, serde_json::json!({"cwd": format!("/x{hidden}y\nerror: z")}));
+        let error = proem::build(&request, proem::Caller::User).unwrap_err().to_string();
+        assert!(!error.contains([hidden, '\n']), "{error:?}");
+        assert!(error.contains("/x\\u{"), "{error:?}");
+    }
 }

@@ -1,0 +1,247 @@
+//! What a stranger's workspace may do to whoever runs the command in it: nothing but say something. Rows C, F and T.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod desk;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use desk::Desk;
+use proem_testkit::hostile::{LEADS, Lead, Site, TEMPLATE, Trap, for_each};
+use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
+
+/// The command in a hostile site, with nothing of this process's environment but `PATH`.
+fn command(site: &Site, cwd: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proem"));
+    command.args(arguments).current_dir(site.path(cwd)).env_clear().env("HOME", site.path("home"));
+    command.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
+    command
+}
+
+/// The same command, with every program that it starts in a log.
+fn traced(plain: &Command, log: &Path) -> Command {
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-qq", "-e", "trace=execve", "-e", "signal=none", "-o"]).arg(log);
+    traced.arg(plain.get_program()).args(plain.get_args()).current_dir(plain.get_current_dir().unwrap());
+    traced.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    traced.stdin(Stdio::null());
+    traced
+}
+
+/// The programs that were started; none where they cannot be counted.
+fn started(plain: &Command, log: &Path) -> Option<Vec<String>> {
+    traced(plain, log).output().ok()?;
+    let text = fs::read_to_string(log).ok()?;
+    let calls = text.lines().filter(|line| line.contains("execve(") && line.contains(" = 0"));
+    Some(calls.map(|line| line.split('"').nth(1).unwrap_or_default().to_owned()).collect())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_hostile_repository_runs_nothing() {
+    let traps: Vec<&Trap> = Trap::all().collect();
+    for_each(
+        &traps,
+        |trap| trap.name,
+        |trap| {
+            let said = trap.check(|site| {
+                site.write("template.md", TEMPLATE);
+                let template = site.path("template.md");
+                let arguments = ["build", "-p", "template", "--template", template.to_str().unwrap()];
+                let output = command(site, trap.cwd, &arguments).output().unwrap();
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                site.disturb();
+                check_started(site, &command(site, trap.cwd, &arguments), trap.name);
+                text(&output.stdout)
+            });
+            assert_eq!(said, trap.expected.join("|"), "{}", trap.name);
+        },
+    );
+}
+
+/// The command itself and git, and nothing else.
+fn check_started(site: &Site, plain: &Command, name: &str) {
+    let Some(programs) = started(plain, &site.path("trace")) else {
+        assert!(std::env::var_os("PROEM_REQUIRE_STRACE").is_none(), "strace cannot be run");
+        return;
+    };
+    let own = env!("CARGO_BIN_EXE_proem");
+    let is_git = |program: &str| program.rsplit('/').next() == Some("git") && !program.starts_with("/tmp");
+    let foreign: Vec<&String> =
+        programs.iter().filter(|program| *program != own && !is_git(program)).collect();
+    assert!(foreign.is_empty(), "{name}: starts {foreign:?}");
+    assert!(programs.iter().any(|program| program == own), "{name}: control: programs are counted");
+}
+
+/// A profile that the workspace brings, with one template.
+fn bring(path: &Path, template: &str) {
+    let profile =
+        format!("[[section]]\nid = \"base\"\ntemplate = {{ text = {template:?}, syntax = \"bracket\" }}\n");
+    fs::create_dir_all(path.join(".proem/profiles")).unwrap();
+    fs::write(path.join(".proem/profiles/theirs.toml"), profile).unwrap();
+}
+
+#[test]
+fn a_profile_of_the_workspace_sees_no_other_repository() {
+    for_each(
+        &LEADS,
+        |lead| lead.name,
+        |lead| {
+            let site = lead.lay_out();
+            bring(&site.path("tree"), TEMPLATE);
+            let output = command(&site, "tree", &["build", "-p", "theirs"]).output().unwrap();
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert!(output.status.success(), "{}: {said}", lead.name);
+            assert!(!said.contains(Lead::SECRET), "{}: {said}", lead.name);
+        },
+    );
+}
+
+/// Runs a template of the workspace: what it gives, and the notes about it.
+fn theirs(desk: &Desk, template: &str) -> (String, String) {
+    bring(&desk.work(), template);
+    let output = desk.run(&["build", "-p", "theirs", "--verbose"]);
+    let Output { status, stdout, stderr } = output;
+    assert!(status.success(), "{}", desk.said(&stderr));
+    (desk.said(&stdout), desk.said(&stderr))
+}
+
+/// Rows F1 to F4: what lies outside, however it is named.
+#[test]
+fn a_template_of_the_workspace_reads_nothing_outside() {
+    let desk = Desk::new();
+    let outside = desk.root.path().join("outside");
+    fs::write(&outside, "CANARY").unwrap();
+    for (name, target) in [
+        ("link", outside.as_path()),
+        ("relative", Path::new("../outside")),
+        ("chain", Path::new("link")),
+        ("loop", Path::new("loop")),
+        ("root", Path::new("/proc/self/root")),
+        ("environ", Path::new("/proc/self/environ")),
+    ] {
+        symlink(target, desk.work().join(name)).unwrap();
+    }
+    let long = "x/".repeat(2500);
+    let through = format!("root{}", outside.display());
+    for (row, path) in [
+        ("F1", "../outside"),
+        ("F1", "sub/../../outside"),
+        ("F1", "../../../../../../etc/passwd"),
+        ("F1", "//etc/passwd"),
+        ("F1", long.as_str()),
+        ("F2", "/etc/passwd"),
+        ("F2", "/etc/shadow"),
+        ("F2", outside.to_str().unwrap()),
+        ("F3", "link"),
+        ("F3", "relative"),
+        ("F3", "chain"),
+        ("F3", "loop"),
+        ("F3", "environ"),
+        ("F3", "root/etc/passwd"),
+        ("F3", through.as_str()),
+        ("F3", "/proc/self/root/etc/passwd"),
+    ] {
+        let (prompt, notes) = theirs(&desk, &format!("<[file:{path}]>"));
+        assert_eq!(prompt, "<>", "{row} {path}");
+        assert!(!notes.contains("CANARY") && !notes.contains("root:x:0"), "{row} {path}: {notes}");
+    }
+    desk.write("mine.md", format!("<[file:{}]>", outside.display()).as_bytes());
+    let own = desk.run(&["build", "-p", "template", "--template", "mine.md"]);
+    assert_eq!(desk.said(&own.stdout), "<CANARY>", "control: the user's own template reads it");
+}
+
+/// Row F4: the same, for a file that is the workspace's own at one moment and a link to the outside at the next.
+#[test]
+fn no_flip_lets_a_byte_from_outside_in() {
+    let desk = Desk::new();
+    bring(&desk.work(), "<[file:flip]>");
+    desk.write("flip", b"own");
+    let (here, there) = (desk.work().join("flip"), desk.root.path().join("link"));
+    fs::write(desk.root.path().join("outside"), "CANARY").unwrap();
+    symlink(desk.root.path().join("outside"), &there).unwrap();
+    let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
+    exchange();
+    assert_eq!(fs::read_to_string(&here).unwrap(), "CANARY", "control: whoever reads by name gets it");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                exchange();
+            }
+        });
+        let said = |_| {
+            let Output { stdout, stderr, .. } = desk.run(&["build", "-p", "theirs", "--verbose"]);
+            (desk.said(&stdout), desk.said(&stderr).contains("CANARY"))
+        };
+        let prompts: BTreeSet<(String, bool)> = (0..50).map(said).collect();
+        is_over.store(true, Ordering::Relaxed);
+        let is_good = |(prompt, leaks): &(String, bool)| !leaks && ["<>", "<own>"].contains(&prompt.as_str());
+        assert!(prompts.iter().all(is_good), "{prompts:?}");
+    });
+}
+
+type Put = fn(&Path);
+
+/// Rows F5 and F6: what is no file, or too much of one, and the words of the note.
+const ODD: [(&str, Put, &str); 6] = [
+    ("FIFO", |path| mknodat(CWD, path, FileType::Fifo, 0o644.into(), 0).unwrap(), "is a FIFO"),
+    ("socket", |path| drop(UnixListener::bind(path).unwrap()), "is a socket"),
+    ("device", |path| symlink("/dev/zero", path).unwrap(), "is a character device"),
+    ("directory", |path| fs::create_dir(path).unwrap(), "is a directory"),
+    ("10 GiB", |path| File::create(path).unwrap().set_len(10 << 30).unwrap(), "over 1 MiB"),
+    ("kernel's", |path| symlink("/proc/self/status", path).unwrap(), "file of the kernel"),
+];
+
+#[test]
+fn what_is_no_file_is_absent_and_told() {
+    for (name, put, why) in ODD {
+        let desk = Desk::of("template");
+        desk.write("t.md", b"<[file:odd]>");
+        put(&desk.work().join("odd"));
+        let output = desk.run(&["build", "--template", "t.md", "--verbose"]);
+        let notes = desk.said(&output.stderr);
+        assert_eq!(desk.said(&output.stdout), "<>", "{name}: {notes}");
+        assert!(notes.contains(why), "{name}: {notes}");
+    }
+}
+
+/// What a file is called is shown to people: nothing of it is hidden, and nothing turns the rest round.
+#[test]
+fn names_of_files_hide_nothing() {
+    for (name, hidden) in [
+        ("bidi", '\u{202E}'),
+        ("mark", '\u{200F}'),
+        ("zero width", '\u{200B}'),
+        ("tag", '\u{E0041}'),
+        ("selector", '\u{FE00}'),
+        ("separator", '\u{2028}'),
+        ("escape", '\u{1B}'),
+    ] {
+        let desk = Desk::of("layers");
+        let folder = desk.work().join(format!(".sf/skills/x{hidden}y"));
+        fs::create_dir_all(&folder).unwrap();
+        mknodat(CWD, folder.join("SKILL.md"), FileType::Fifo, 0o644.into(), 0).unwrap();
+        for arguments in
+            [&["build", "--verbose"][..], &["explain"], &["check"], &["skills", "list"], &["skills", "check"]]
+        {
+            let output = desk.run(arguments);
+            let said = desk.said(&output.stderr) + &desk.said(&output.stdout);
+            assert!(!said.contains(hidden), "{name}, {arguments:?}: {said:?}");
+        }
+        let output = desk.run(&["build", "--verbose"]);
+        let spelt = format!("x\\u{{{:x}}}y", u32::from(hidden));
+        assert!(desk.said(&output.stderr).contains(&spelt), "{name}: {}", desk.said(&output.stderr));
+        let control = fs::read_dir(desk.work().join(".sf/skills")).unwrap().next().unwrap().unwrap();
+        assert!(control.file_name().to_str().unwrap().contains(hidden), "{name}: control");
+    }
+}
