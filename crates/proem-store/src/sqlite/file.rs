@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::{reason, reason_of, schema, unusable};
+use super::{reason, reason_of, schema, unusable, write_ahead};
 use crate::StoreError;
 
 /// Which file a path leads to.
@@ -49,5 +49,7 @@ fn make(unnamed: &Path, path: &Path) -> Result<(), StoreError> {
     file.map_err(|error| unusable(path, reason(&error), "name a place that can be written to"))?;
     let connection = Connection::open(unnamed).map_err(|error| reason_of(path, &error))?;
     schema::migrate(&connection, path)?;
+    // Whoever opens it has nothing to switch then.
+    write_ahead(&connection).map_err(|error| reason_of(path, &error))?;
     connection.close().map_err(|(_, error)| reason_of(path, &error))
 }

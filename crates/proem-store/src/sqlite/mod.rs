@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rows::{HEAD, Rows, current, head, insert, number};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
@@ -99,12 +100,10 @@ impl SqliteStore {
         connection.busy_timeout(BUSY_TIME_MAX).map_err(|error| self.fail(&error))?;
         // Before anything is written: setting the journal's mode already alters the file.
         schema::check_owner(&connection, &self.path)?;
-        connection
-            .execute_batch(
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-                 PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;",
-            )
-            .map_err(|error| self.fail(&error))?;
+        let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
+            PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;";
+        let set = write_ahead(&connection).and_then(|()| connection.execute_batch(settings));
+        set.map_err(|error| self.fail(&error))?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     }
@@ -181,6 +180,21 @@ impl SqliteStore {
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
         let why = "its file was removed, emptied or replaced".to_owned();
         Err(unusable(&self.path, why, "put the file back, or start again with another one"))
+    }
+}
+
+/// Switches a file to a write-ahead log, unless it has one. Of two processes that do so at once SQLite refuses one without
+/// waiting, since both have the file open for reading; so this waits.
+pub(super) fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    const STEP: Duration = Duration::from_millis(5);
+    let begun = Instant::now();
+    loop {
+        let switched = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+        let is_busy = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if begun.elapsed() >= BUSY_TIME_MAX || !switched.as_ref().is_err_and(is_busy) {
+            return switched;
+        }
+        thread::sleep(STEP);
     }
 }
 

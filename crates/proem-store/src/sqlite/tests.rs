@@ -23,7 +23,7 @@ fn every_connection_of_a_store_is_durable_and_trusts_nothing() {
     let store = SqliteStore::open(&path).expect("it can be made");
     assert_eq!(settings(&store.connection().expect("it is open")), SOUND);
     let of_thread = |store: &SqliteStore| settings(&store.connection().expect("it is open"));
-    let other = std::thread::scope(|scope| scope.spawn(|| of_thread(&store)).join().expect("it ends"));
+    let other = thread::scope(|scope| scope.spawn(|| of_thread(&store)).join().expect("it ends"));
     assert_eq!(other, SOUND, "on another thread");
     let again = SqliteStore::open(&path).expect("it can be opened");
     assert_eq!(of_thread(&again), SOUND, "opened again");

@@ -168,6 +168,21 @@ fn of_many_processes_one_wins_in_sqlite() {
     processes(&site, site.database().to_str().unwrap(), &|| site.sqlite());
 }
 
+/// As a restored backup is: without a log. SQLite lets one process switch it, and refuses others without waiting.
+#[test]
+fn of_many_processes_that_start_on_a_backup_none_is_refused() {
+    const ROUNDS: usize = 8;
+    for _ in 0..ROUNDS {
+        let site = Site::new();
+        drop(site.sqlite());
+        let plain = rusqlite::Connection::open(site.database()).unwrap();
+        let switched = plain.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
+        assert_eq!(switched.unwrap(), "delete", "control: there is something to switch");
+        drop(plain);
+        processes(&site, site.database().to_str().unwrap(), &|| site.sqlite());
+    }
+}
+
 #[test]
 fn of_many_at_once_one_wins_in_postgresql() {
     let Some(server) = PostgresServer::start() else { return };
