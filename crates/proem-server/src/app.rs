@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proem::{Caller, Engine, Request};
 use proem_store::{Conversations, Store};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 use crate::guard::Token;
@@ -96,6 +96,19 @@ impl App {
         let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
             return Err(ApiError::busy());
         };
+        // Whoever waits has sent all that was to be sent: that it takes too long is ours to say, before the time of the
+        // whole request is over, which says that theirs took too long.
+        let limit = self.options.time_max * 4 / 5;
+        let done = tokio::time::timeout(limit, self.work_in_turn(place, work)).await;
+        done.unwrap_or_else(|_| Err(ApiError::busy()))
+    }
+
+    /// Does work once there is room for it.
+    async fn work_in_turn<T: Send + 'static>(
+        self: &Arc<Self>,
+        place: OwnedSemaphorePermit,
+        work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let Ok(permit) = Arc::clone(&self.work).acquire_owned().await else { return Err(ApiError::busy()) };
         drop(place);
         let app = Arc::clone(self);

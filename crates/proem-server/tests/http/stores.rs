@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
+use std::time::Duration;
 
 use proem_core::builtin;
 use proem_server::Options;
@@ -172,6 +173,33 @@ fn what_is_too_much_is_sent_away_and_the_rest_answered() {
     for answer in busy {
         check_decent(&answer, false);
         assert_eq!((answer.status, answer.code()), (503, "busy".into()));
+    }
+}
+
+#[test]
+fn what_takes_too_long_here_is_not_the_callers_doing() {
+    let (gate, bar, came) = barred();
+    let options = Options { work_max: 1, time_max: Duration::from_millis(500), ..Options::default() };
+    let server = Server::start(gate, options);
+    let mut lines: Vec<Line> = Vec::new();
+    for number in 0..3 {
+        let mut line = Line::open(server.address);
+        line.send(&Call::get("/system-prompt").bytes(server.address, "close"));
+        lines.push(line);
+        if number == 0 {
+            came.recv().unwrap();
+        }
+    }
+    // One works, and two wait for it.
+    for line in &mut lines {
+        let answer = line.answer(false).unwrap();
+        check_decent(&answer, false);
+        assert_eq!((answer.status, answer.code()), (503, "busy".into()));
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
+    bar.open();
+    while server.ask(&Call::get("/system-prompt")).status != 200 {
+        std::thread::yield_now();
     }
 }
 
