@@ -52,7 +52,7 @@ class Proxy:
                 data = end.recv(1 << 16)
                 if not data:
                     return
-                if end is near and self.drops and b"COMMIT" in data:
+                if end is near and self.drops and b"COMMIT\0" in data:
                     self.drops, is_doomed = self.drops - 1, True
                 if end is far and is_doomed:
                     # It is done over there, and nobody here will know.
