@@ -24,6 +24,9 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn shown_line(text: &str) -> Cow<'_, str> {
     const BREAKS: [char; 3] = ['\t', '\n', '\r'];
+    if is_printable(text) {
+        return Cow::Borrowed(text);
+    }
     let whole = shown(text);
     if !whole.contains(BREAKS) {
         return whole;
@@ -35,12 +38,17 @@ pub fn shown_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(whole.chars().map(spell).collect())
 }
 
+/// Tells whether a text is what nearly all are: visible ASCII. Looks at all of it, which takes less than stopping early.
+fn is_printable(text: &str) -> bool {
+    text.bytes().fold(true, |is_so_far, byte| is_so_far & matches!(byte, b' '..=b'~'))
+}
+
 /// Replaces every character that is hidden, or that acts on a terminal, by what `spell` makes of it.
 ///
 /// What scripts and emoji need stays, as with [`hygiene::scan`]; so do line breaks and tabs.
 pub fn spelt(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    if text.bytes().all(is_plain) {
+    if is_printable(text) || text.bytes().all(is_plain) {
         return Cow::Borrowed(text);
     }
     let odd = hygiene::scan(text);
