@@ -3,10 +3,22 @@ import contextlib, os, pathlib, pwd, re, resource, signal, socket, subprocess, t
 
 from .report import skipped
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 IS_ROOT = os.geteuid() == 0
 settings = types.SimpleNamespace(proem=None, old=None, count=None)  # Set by the command.
 started = []  # Every process, each in a group of its own.
 mounts = []
+
+
+def program(given):
+    """The path of the proem that is tried; without one the debug build, which is made."""
+    if not given:
+        subprocess.run(["cargo", "build", "--locked", "--quiet"], cwd=ROOT, check=True)
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    found = pathlib.Path(given or target / "debug" / "proem").resolve()
+    if not (found.is_file() and os.access(found, os.X_OK)):
+        raise SystemExit(f"error: cannot run {found}: there is no such program\nhint: name one that was built with --proem or --old")
+    return str(found)
 
 
 def end_everything():

@@ -48,7 +48,7 @@ fn is_printable(text: &str) -> bool {
 /// What scripts and emoji need stays, as with [`hygiene::scan`]; so do line breaks and tabs.
 pub fn spelt(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    if is_printable(text) || text.bytes().all(is_plain) {
+    if text.bytes().all(is_plain) {
         return Cow::Borrowed(text);
     }
     let odd = hygiene::scan(text);
