@@ -74,16 +74,27 @@ def growths(book, name, cases):
         entry = {"curve": curve, "who": who, "points": points, "goals": []}
         for goal in book.growths:
             if goal["row"] == name and goal.get("who", "proem") == who and fnmatch.fnmatch(curve, goal.get("curve", "*")):
-                entry["goals"] += grown(goal, points)
+                stop = goal.get("stopped_by")
+                entry["goals"] += grown(goal, points, stop and (stop, sorted(curves.get((curve, stop), []))))
         yield entry
 
 
-def grown(goal, points):
-    points = [point for point in points if goal.get("from", 0) <= point[0] <= goal.get("to", float("inf"))]
+def grown(goal, points, stop):
+    """What became of a goal of growth; `stop` is the name and the points of what stops it, if anything does."""
+
+    def within(points):
+        return [point for point in points if goal.get("from", 0) <= point[0] <= goal.get("to", float("inf"))]
+
+    def ratio(points):
+        (size, value), (larger_size, larger) = points[0], points[-1]
+        times = larger / value
+        return times if goal["kind"] == "times" else times / (larger_size / size)
+
+    points = within(points)
     if len(points) < 2:
         return []
-    (size, value), (larger_size, larger) = points[0], points[-1]
-    times = larger / value
-    ratio = times if goal["kind"] == "times" else times / (larger_size / size)
-    verdict = {"words": goal["words"], "ratio": ratio, "is_met": ratio <= goal["at_most"], "from": size, "to": larger_size}
+    is_met = ratio(points) <= goal["at_most"]
+    verdict = {"words": goal["words"], "ratio": ratio(points), "is_met": is_met, "from": points[0][0], "to": points[-1][0]}
+    if stop and not is_met and len(within(stop[1])) > 1:
+        verdict["stopped_by"] = {"who": stop[0], "ratio": ratio(within(stop[1]))}
     return [verdict]

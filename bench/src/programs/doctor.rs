@@ -43,6 +43,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     Race::new("P17", format!("diff two prompts of {size}"))
         .grows("diff", new.len())
         .enter("floor", hash)
+        .enter("looks at every source", || same_sources(&before, &after))
         .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
         .run_short(options);
     Race::new("P17", format!("why: find a text among {size}"))
@@ -50,14 +51,26 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("floor", hash)
         .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
         .run_short(options);
-    let explain = || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON").len();
+    let json = || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON");
+    let explain = || json().len();
     let as_long = "x".repeat(explain());
+    let read: serde_json::Value = serde_json::from_str(&json()).expect("it is JSON");
     Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)
         .enter("a JSON string as long", || serde_json::to_string(&as_long).expect("it is JSON").len())
+        .enter("the same from memory", || serde_json::to_string(&read).expect("it is JSON").len())
         .enter("proem", explain)
         .run_short(options);
+}
+
+/// How many sources of two prompts are the same: the least that tells whose bytes differ.
+fn same_sources(before: &Build, after: &Build) -> usize {
+    let spans = |build: &'_ Build| -> Vec<_> {
+        build.frozen.carriers().map(|(carrier, _)| build.frozen.spans(carrier)).collect()
+    };
+    let pairs = spans(before).into_iter().flatten().zip(spans(after).into_iter().flatten());
+    pairs.filter(|(old, new)| old.source.is_same(&new.source)).count()
 }
 
 fn lay_out(root: &Path, skills: usize, first: &str) {

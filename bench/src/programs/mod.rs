@@ -7,6 +7,7 @@ pub(crate) mod fixtures;
 pub(crate) mod git;
 pub(crate) mod guard;
 pub(crate) mod hashed;
+pub(crate) mod noted;
 pub(crate) mod store;
 pub(crate) mod templates;
 pub(crate) mod tokens;

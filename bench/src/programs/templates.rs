@@ -12,6 +12,8 @@ use proem_core::fact::{Absence, Fact, Facts};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
+use super::noted::{Sources, marked, marking};
+
 pub(crate) fn run(options: &Options) {
     for bytes in options.sizes(&SIZES, 200 << 10) {
         let texts = Texts::of(bytes);
@@ -171,30 +173,12 @@ fn hostile(options: &Options) {
     }
 }
 
-/// The least that tells where a value was printed: each passes a filter that is told which one it is.
-fn marked(jinja: &str) -> String {
-    let mut parts = jinja.split(" }}");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts
-        .zip(0..)
-        .fold(first, |text, (part, number): (&str, usize)| format!("{text}|mark({number}) }}}}{part}"))
-}
-
-fn marking() -> minijinja::Environment<'static> {
-    let mut environment = minijinja::Environment::new();
-    environment.add_filter("mark", |value: minijinja::Value, number: usize| {
-        black_box(number);
-        value
-    });
-    environment
-}
-
 /// P4. A whole build with the template less one with an empty template: Jinja cannot be called by itself.
 fn jinja(options: &Options, texts: &Texts, root: &Path) {
     let cold = format!("parse and render Jinja, {}", label(texts.bytes));
     let compiled = format!("render compiled Jinja, {}", label(texts.bytes));
     let context = minijinja::Value::from(texts.values.clone());
-    let marked = marked(&texts.jinja);
+    let (marked, sources) = (marked(&texts.jinja), Sources::new(&texts.values));
     Race::new("P4", &cold)
         .enter("floor", || {
             let environment = minijinja::Environment::new();
@@ -206,14 +190,17 @@ fn jinja(options: &Options, texts: &Texts, root: &Path) {
             let compiled = environment.template_from_str(black_box(&marked)).expect("it is Jinja");
             compiled.render(&context).expect("it renders")
         })
+        .enter("marked, noted and hashed", || sources.read_and_render(&texts.jinja, &marked))
         .run_short(options);
     let environment = marking();
     let template = environment.template_from_str(&texts.jinja).expect("it is Jinja");
     let with_marks = environment.template_from_str(&marked).expect("it is Jinja");
     assert_eq!(with_marks.render(&context).ok(), template.render(&context).ok(), "marks change nothing");
+    assert_eq!(Some(sources.render(&with_marks).0.text()), template.render(&context).ok().as_deref());
     Race::new("P4", &compiled)
         .enter("floor", || template.render(&context).expect("it renders"))
         .enter("every value marked", || with_marks.render(&context).expect("it renders"))
+        .enter("marked, noted and hashed", || sources.render(&with_marks))
         .run_short(options);
     let build = |request: &Request| proem::build(request, Caller::User).expect("it builds");
     let anew = |request: &Request| warm::without(|| build(request));

@@ -10,7 +10,8 @@ use crate::text::slice;
 const INSIDE_BYTES_MAX: usize = 64;
 
 /// The tag that opens at `open`, if it has the usual form.
-#[inline]
+#[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
+#[inline(always)]
 pub(super) fn tag(source: &str, open: usize) -> Option<Found<'_>> {
     let inside = source.as_bytes().get(open + 1..)?;
     match inside {
@@ -26,7 +27,8 @@ pub(super) fn tag(source: &str, open: usize) -> Option<Found<'_>> {
 }
 
 /// `if`, one space, perhaps `!`, and a key.
-#[inline]
+#[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
+#[inline(always)]
 fn condition<'s>(source: &'s str, open: usize, inside: &[u8], negated: bool) -> Option<Found<'s>> {
     let start = "if ".len() + usize::from(negated);
     let end = key_end(inside, start)?;

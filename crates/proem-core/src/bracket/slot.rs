@@ -19,6 +19,7 @@ pub(super) struct Slots<'s> {
 #[derive(Debug, Clone)]
 struct Mark {
     ends: Ends,
+    bytes: usize,
     insertions: u32,
 }
 
@@ -56,12 +57,12 @@ impl<'s> Slots<'s> {
 
     #[inline]
     fn is_at(&self, slot: u32, key: &str, ends: Ends) -> bool {
-        match (self.marks.get(slot as usize), self.keys.get(slot as usize)) {
-            (Some(mark), Some(known)) => {
-                mark.ends == ends && known.len() == key.len() && (key.len() <= 16 || *known == key)
-            }
-            _ => false,
-        }
+        // What is longer than its ends is compared as a whole.
+        self.marks.get(slot as usize).is_some_and(|mark| {
+            mark.ends == ends
+                && mark.bytes == key.len()
+                && (key.len() <= 16 || self.keys.get(slot as usize) == Some(&key))
+        })
     }
 
     fn find(&mut self, key: &'s str, ends: Ends) -> u32 {
@@ -98,7 +99,7 @@ impl<'s> Slots<'s> {
         let slot =
             u32::try_from(self.keys.len()).expect("a template has fewer keys than bytes, and at most 4 GiB");
         self.keys.push(key);
-        self.marks.push(Mark { ends, insertions: 0 });
+        self.marks.push(Mark { ends, bytes: key.len(), insertions: 0 });
         slot
     }
 

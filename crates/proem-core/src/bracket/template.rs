@@ -132,8 +132,8 @@ struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     fn new(source: &'s str, standalone_tags: StandaloneTags) -> Self {
-        // Room for a tag in 32 bytes, which is dense: hardly a template needs more, and counting costs more.
-        let steps = Vec::with_capacity(source.len() / 32 + 4);
+        // Room for a tag in 64 bytes, which is dense: hardly a template needs more, and counting costs more.
+        let steps = Vec::with_capacity(source.len() / 64 + 4);
         let template = Template { source, steps, problems: Vec::new(), slots: Slots::new() };
         Self { template, open: Vec::new(), copied: 0, standalone_tags }
     }

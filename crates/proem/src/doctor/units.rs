@@ -34,7 +34,11 @@ pub(super) struct Key<'t> {
 impl Key<'_> {
     /// Tells whether two units come from one source.
     pub(super) fn is_of_same_source(&self, other: &Self) -> bool {
-        identity(self.source) == identity(other.source)
+        // Neighbours mostly have one path, and it is the very same: nobody need read it.
+        let is_same = |own: &str, other: &str| std::ptr::eq(own, other) || own == other;
+        let ((kind, name, part), (other_kind, other_name, other_part)) =
+            (identity(self.source), identity(other.source));
+        kind == other_kind && is_same(name, other_name) && part == other_part
     }
 }
 

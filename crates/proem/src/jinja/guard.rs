@@ -5,7 +5,8 @@
 //! at their size and hand them on unchanged; filters that make new texts are
 //! replaced by ones that look first; and fuel shrinks where a template's own text is long.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
@@ -27,13 +28,13 @@ pub(super) const TOO_LARGE: &str = "a value is too large";
 
 /// What a render has used up.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Budget(Arc<Mutex<Used>>);
+pub(super) struct Budget(Arc<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
     /// Chains whose next operands are still to come: their bytes so far, and their value as a number.
-    chains: Vec<(usize, usize)>,
-    bytes: usize,
+    chains: Mutex<Vec<(usize, usize)>>,
+    bytes: AtomicUsize,
 }
 
 /// Where in a chain an operand stands.
@@ -46,9 +47,10 @@ enum Position {
 impl Budget {
     /// Takes `bytes` for a value that is about to be made.
     pub(super) fn spend(&self, bytes: usize) -> Result<(), Error> {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        used.bytes = used.bytes.saturating_add(bytes);
-        if bytes > JINJA_VALUE_BYTES_MAX || used.bytes > JINJA_BYTES_MAX {
+        // One thread at a time has it, and is told when it has taken too much.
+        let used = self.0.bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        self.0.bytes.store(used, Ordering::Relaxed);
+        if bytes > JINJA_VALUE_BYTES_MAX || used > JINJA_BYTES_MAX {
             return Err(Error::new(ErrorKind::InvalidOperation, TOO_LARGE));
         }
         Ok(())
@@ -56,7 +58,12 @@ impl Budget {
 
     /// Begins anew, for another render.
     pub(super) fn refill(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Used::default();
+        self.0.bytes.store(0, Ordering::Relaxed);
+        self.chains().clear();
+    }
+
+    fn chains(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
+        self.0.chains.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, value: &Value) {
@@ -64,11 +71,11 @@ impl Budget {
     }
 
     fn push(&self, bytes: usize, number: usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).chains.push((bytes, number));
+        self.chains().push((bytes, number));
     }
 
     fn pop(&self) -> (usize, usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).chains.pop().unwrap_or_default()
+        self.chains().pop().unwrap_or_default()
     }
 
     /// Takes what the chain up to this operand of `+` or `~` needs.

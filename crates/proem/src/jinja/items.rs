@@ -10,7 +10,7 @@ use minijinja::value::{Enumerator, Object, Value};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-use super::trace::Mark;
+use super::mark;
 
 /// One thing: its fields in a fixed order.
 #[derive(Debug, Clone)]
@@ -37,20 +37,19 @@ pub(super) struct Touch {
 }
 
 /// A list as a template's value.
-pub(super) fn list(items: &Arc<Vec<Item>>, list: usize, mark: &Mark) -> Value {
-    (0..items.len()).map(|item| one(items, list, item, mark)).collect()
+pub(super) fn list(items: &Arc<Vec<Item>>, list: usize) -> Value {
+    (0..items.len()).map(|item| one(items, list, item)).collect()
 }
 
 /// One item as a template's value.
-pub(super) fn one(items: &Arc<Vec<Item>>, list: usize, item: usize, mark: &Mark) -> Value {
-    Value::from_object(ItemValue { items: Arc::clone(items), list, item, mark: mark.clone() })
+pub(super) fn one(items: &Arc<Vec<Item>>, list: usize, item: usize) -> Value {
+    Value::from_object(ItemValue { items: Arc::clone(items), list, item })
 }
 
 pub(super) struct ItemValue {
     items: Arc<Vec<Item>>,
     list: usize,
     item: usize,
-    mark: Mark,
 }
 
 impl ItemValue {
@@ -71,7 +70,7 @@ impl Object for ItemValue {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let (name, item) = (key.as_str()?, self.items.get(self.item)?);
         let field = item.fields.iter().position(|field| *field.name == *name)?;
-        self.mark.touch(Touch { list: self.list, item: self.item, field });
+        mark::touch(Touch { list: self.list, item: self.item, field });
         Some(Value::from(Arc::clone(&item.fields.get(field)?.text)))
     }
 

@@ -12,6 +12,7 @@ mod expression;
 mod guard;
 mod items;
 mod known;
+mod mark;
 pub(crate) mod reference;
 mod session;
 mod spans;
@@ -37,7 +38,7 @@ pub(crate) use values::{Binding, Context};
 
 use guard::Budget;
 use reference::Reference;
-use trace::{BEGIN, MARK, Mark};
+use trace::{BEGIN, MARK};
 
 /// What a render lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,51 +108,59 @@ pub(crate) fn resolve(
 
 /// Lets wrapped expressions announce their values, and the formatter say when one is written. Every
 /// value counts against the budget, also one that is captured and never printed.
-fn announce(environment: &mut Environment<'_>, mark: &Mark, budget: &Budget) {
-    let started = mark.clone();
-    environment.add_filter(BEGIN, move |site: usize| {
-        started.start();
+fn announce(environment: &mut Environment<'_>, budget: &Budget) {
+    environment.add_filter(BEGIN, |site: usize| {
+        mark::start();
         site
     });
-    let called = mark.clone();
-    environment.add_filter(MARK, move |site: usize, value: Value| {
-        called.call(site);
+    environment.add_filter(MARK, |site: usize, value: Value| {
+        mark::call(site);
         value
     });
-    let (writing, budget) = (mark.clone(), budget.clone());
+    let budget = budget.clone();
     environment.set_formatter(move |output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
         budget.spend(guard::size(value))?;
         values::check_text(value)?;
-        writing.begin();
-        let written = escape_formatter(output, state, value);
-        // An empty value leaves its trace as well.
-        let written = written.and_then(|()| output.write_str("").map_err(Into::into));
-        writing.end();
+        mark::begin();
+        let written = write(output, state, value);
+        mark::end();
         written
     });
 }
 
+/// Writes a value as Jinja does. An empty one is written as well, and so leaves its trace.
+fn write(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    match value.as_str() {
+        // Nearly every value is a text that stays as it is.
+        Some(text) if *state.auto_escape() == AutoEscape::None => Ok(output.write_str(text)?),
+        _ => {
+            escape_formatter(output, state, value)?;
+            Ok(output.write_str("")?)
+        }
+    }
+}
+
 /// An environment that knows the assets and nothing else. Everything that changes bytes is said here.
-fn environment(assets: &Arc<Assets>, options: &Options) -> (Environment<'static>, Mark, Budget) {
-    let (mut environment, mark, budget) = BASE.with(Clone::clone);
+fn environment(assets: &Arc<Assets>, options: &Options) -> (Environment<'static>, Budget) {
+    let (mut environment, budget) = BASE.with(Clone::clone);
     environment.set_syntax(options.syntax());
     let (known, aliases) = (Arc::clone(assets), options.aliases.clone());
     environment.set_path_join_callback(move |name, parent| join(name, parent, &known, &aliases));
     let known = Arc::clone(assets);
     environment.set_loader(move |name| load(name, &known));
-    (environment, mark, budget)
+    (environment, budget)
 }
 
 thread_local! {
     /// What every environment of a thread begins with: making a hundred functions takes longer than most renders. Renders
-    /// of a thread come one after the other, so they share the mark and the budget, and each begins with fresh ones.
-    static BASE: (Environment<'static>, Mark, Budget) = base();
+    /// of a thread come one after the other, so they share the budget, and each begins with a fresh one.
+    static BASE: (Environment<'static>, Budget) = base();
 }
 
-fn base() -> (Environment<'static>, Mark, Budget) {
-    let (mut environment, mark, budget) = (Environment::new(), Mark::default(), Budget::default());
+fn base() -> (Environment<'static>, Budget) {
+    let (mut environment, budget) = (Environment::new(), Budget::default());
     guard::install(&mut environment, &budget);
-    announce(&mut environment, &mark, &budget);
+    announce(&mut environment, &budget);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_recursion_limit(JINJA_DEPTH_MAX);
@@ -162,7 +171,7 @@ fn base() -> (Environment<'static>, Mark, Budget) {
     environment.add_filter("xml", move |text: &str| xml_budget.spend(text.len()).map(|()| items::xml(text)));
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
-    (environment, mark, budget)
+    (environment, budget)
 }
 
 /// The qualified name of an include. A name that is none travels on, to be refused with its reason.

@@ -12,10 +12,11 @@ use proem_core::rendered::Rendered;
 use super::edit::Edited;
 use super::error;
 use super::guard::{self, Budget};
+use super::mark;
 use super::reference;
 use super::spans::{self, Scene};
 use super::syntax::Outline;
-use super::trace::{self, Mark, Sink};
+use super::trace::{self, Sink};
 use super::values::{self, Context};
 use super::{Asset, Assets, Options, Stop, TemplateError, WANTED_ASSET, Wish, environment, known};
 
@@ -142,8 +143,9 @@ struct Prepared {
     placed: Vec<Placed>,
     fuel: u64,
     environment: Environment<'static>,
-    mark: Mark,
     budget: Budget,
+    /// The bytes and pieces of the last output: the next one is as long, or nearly.
+    last: (usize, usize),
 }
 
 /// A text, and what wrote which part of it.
@@ -169,29 +171,31 @@ impl Prepared {
             first_site += outline.sites.len();
         }
         let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
-        let (environment, mark, budget) = environment(&Arc::new(edited_assets), options);
+        let (environment, budget) = environment(&Arc::new(edited_assets), options);
         for placed in &mut placed {
             let template = environment.get_template(&placed.name);
             placed.start = template.map_or(0, |template| template.source().as_ptr().addr());
         }
-        Self { placed, fuel: guard::fuel(longest), environment, mark, budget }
+        Self { placed, fuel: guard::fuel(longest), environment, budget, last: (0, 0) }
     }
 
     fn render(&mut self, root: &str, context: &Arc<Context>) -> Result<Output, minijinja::Error> {
-        self.mark.reset();
+        mark::reset();
         self.budget.refill();
         self.environment.set_fuel(Some(self.fuel + FUEL_PER_ITEM * context.items() as u64));
         if let Some(file) = values::file(context) {
             self.environment.add_function("file", move |path: &str| file(path));
         }
         let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
-        let mut sink = Sink::new(sources, self.mark.clone());
-        let rendered = self.environment.get_template(root).and_then(|template| {
-            template.render_captured_to(values::root(context, &self.mark), &mut sink).map(drop)
-        });
+        let mut sink = Sink::new(sources, self.last);
+        let rendered = self
+            .environment
+            .get_template(root)
+            .and_then(|template| template.render_captured_to(values::root(context), &mut sink).map(drop));
         // It holds the context, which is not to be kept with the template.
         self.environment.remove_global("file");
         rendered?;
+        self.last = (sink.text.len(), sink.pieces.len());
         let text = String::from_utf8(sink.text)
             .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))?;
         Ok(Output { text, pieces: sink.pieces })

@@ -1,7 +1,6 @@
 //! Turns the pieces of a traced render into spans.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use proem_core::rendered::{Origin, Rendered, Span};
 use proem_core::source::Source;
@@ -11,10 +10,11 @@ use proem_core::variable;
 
 use super::asset::{Asset, Assets};
 use super::items::Touch;
+use super::mark::Evaluated;
 use super::reference;
 use super::session::{Outlines, Placed};
-use super::syntax::Site;
-use super::trace::{Evaluated, From, Piece};
+use super::syntax::{Outline, Site};
+use super::trace::{From, Piece};
 use super::values::{Binding, Context};
 
 /// What is known about a finished render.
@@ -69,23 +69,23 @@ fn least_stable(assets: &Assets, context: &Context) -> Stability {
 /// Knows where the render stands: in which template, included from where.
 struct Scribe<'s> {
     templates: &'s [Placed],
+    /// What is known of each of the templates.
+    known: Vec<Known<'s>>,
     assets: &'s Assets,
-    outlines: &'s Outlines,
     context: &'s Context,
     /// What each name that templates set is made of, over all templates.
     assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,
     /// The templates that are being rendered: their index, and where the one above included it.
     stack: Vec<(usize, Option<Source>)>,
-    places: BTreeMap<usize, Places<'s>>,
-    /// What an expression is, by its number: one in a loop is met again and again.
-    sites: Vec<Option<Rc<SiteOrigin>>>,
+    /// What the expressions that are made of the same names come from unless a field was looked up, by the number of the
+    /// first of them.
+    untouched: Vec<Option<Made>>,
 }
 
-/// Where an expression stands, and what it is made of unless a field was looked up.
-struct SiteOrigin {
-    index: usize,
-    written: Source,
-    untouched: Made,
+struct Known<'s> {
+    asset: &'s Asset,
+    outline: &'s Outline,
+    places: Places<'s>,
 }
 
 /// What a value is made of: one source for all of it, and its stability.
@@ -104,8 +104,14 @@ impl<'s> Scribe<'s> {
         }
         let first = templates.iter().position(|placed| placed.name == root).unwrap_or(0);
         let stack = vec![(first, None)];
-        let places = BTreeMap::new();
-        Self { templates, assets, outlines, context, assigned, stack, places, sites: Vec::new() }
+        let known = |placed: &Placed| {
+            let asset = assets.find(&placed.name).and_then(Result::ok);
+            let asset = asset.expect("only assets that exist are traced");
+            Known { asset, outline: &outlines[&placed.name], places: Places::new(&asset.text) }
+        };
+        let known: Vec<Known<'_>> = templates.iter().map(known).collect();
+        let sites = known.iter().map(|known| known.outline.sites.len()).sum();
+        Self { templates, known, assets, context, assigned, stack, untouched: vec![None; sites] }
     }
 
     fn origin(&mut self, piece: &Piece) -> Origin {
@@ -118,7 +124,8 @@ impl<'s> Scribe<'s> {
 
     fn elsewhere(&self) -> Origin {
         let (index, _) = *self.stack.last().unwrap_or(&(0, None));
-        let (source, stability) = (self.asset(index).origin.clone(), least_stable(self.assets, self.context));
+        let source = self.known[index].asset.origin.clone();
+        let stability = least_stable(self.assets, self.context);
         Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
@@ -128,50 +135,42 @@ impl<'s> Scribe<'s> {
         self.enter(index);
         let placed = &self.templates[index];
         let source = self.place(index, placed.edited.original(address - placed.start));
-        let stability = self.asset(index).stability;
+        let stability = self.known[index].asset.stability;
         Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
     /// `None` for a number that no expression has.
     fn site(&mut self, evaluated: Evaluated) -> Option<Origin> {
         let Evaluated { number, touch } = evaluated;
-        let known = self.known_site(number)?;
-        self.enter(known.index);
+        let index = self.templates.partition_point(|placed| placed.first_site <= number).checked_sub(1)?;
+        let first = self.templates[index].first_site;
+        let site = self.known[index].outline.sites.get(number - first)?;
+        self.enter(index);
         let made = match touch {
-            Some(touch) => self.made(known.index, self.site_of(known.index, number)?, Some(touch)),
-            None => known.untouched.clone(),
+            Some(_) => self.made(index, site, touch),
+            None => self.untouched(index, site, first + site.alike),
         };
-        let (included_from, stability, written) =
-            (self.included_from(), made.stability, known.written.clone());
+        let written = self.place(index, site.offset);
+        let (included_from, stability) = (self.included_from(), made.stability);
         Some(match made.source {
             Some(source) => Origin { source, template: Some(written), included_from, stability },
             None => Origin { source: written, template: None, included_from, stability },
         })
     }
 
-    fn site_of(&self, index: usize, number: usize) -> Option<&'s Site> {
-        let placed = self.templates.get(index)?;
-        self.outlines.get(&placed.name)?.sites.get(number.checked_sub(placed.first_site)?)
-    }
-
-    fn known_site(&mut self, number: usize) -> Option<Rc<SiteOrigin>> {
-        if let Some(Some(known)) = self.sites.get(number) {
-            return Some(Rc::clone(known));
+    /// What an expression is made of that looked up no field. Those of the same names are worked out once.
+    fn untouched(&mut self, index: usize, site: &Site, alike: usize) -> Made {
+        if let Some(made) = &self.untouched[alike] {
+            return made.clone();
         }
-        let index = self.templates.partition_point(|placed| placed.first_site <= number).saturating_sub(1);
-        let site = self.site_of(index, number)?;
-        let written = self.place(index, site.offset);
-        let known = Rc::new(SiteOrigin { index, written, untouched: self.made(index, site, None) });
-        if self.sites.len() <= number {
-            self.sites.resize_with(number + 1, || None);
-        }
-        self.sites[number] = Some(Rc::clone(&known));
-        Some(known)
+        let made = self.made(index, site, None);
+        self.untouched[alike] = Some(made.clone());
+        made
     }
 
     fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
         let made_of = self.made_of(&site.names, touch);
-        let own = self.asset(index).stability;
+        let own = self.known[index].asset.stability;
         let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
         Made { source: merge(made_of), stability }
     }
@@ -233,14 +232,8 @@ impl<'s> Scribe<'s> {
         Some((Source::Variable { key: key.into(), path }, stability))
     }
 
-    fn asset(&self, index: usize) -> &'s Asset {
-        let name = &self.templates[index].name;
-        self.assets.find(name).and_then(Result::ok).expect("only assets that exist are traced")
-    }
-
     fn place(&mut self, index: usize, offset: usize) -> Source {
-        let asset = self.asset(index);
-        let places = self.places.entry(index).or_insert_with(|| Places::new(&asset.text));
+        let Known { asset, places, .. } = &mut self.known[index];
         asset.origin.at(places.at(offset))
     }
 
@@ -265,9 +258,8 @@ impl<'s> Scribe<'s> {
     }
 
     fn include_of(&self, parent: usize, wanted: &str) -> Option<usize> {
-        let asset = self.asset(parent);
-        let includes = &self.outlines[&self.templates[parent].name].includes;
-        let found = includes.iter().find(|include| {
+        let Known { asset, outline, .. } = &self.known[parent];
+        let found = outline.includes.iter().find(|include| {
             let resolved = reference::parse(&include.name, asset.reference.as_ref(), &self.context.aliases);
             resolved.is_ok_and(|reference| reference.to_string() == wanted)
         });

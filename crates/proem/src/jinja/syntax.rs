@@ -28,6 +28,10 @@ pub(crate) struct Site {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) names: BTreeSet<String>,
+    /// The first expression of the template that is made of the same names.
+    pub(crate) alike: usize,
+    /// Whether it is a name and nothing else.
+    pub(crate) is_bare: bool,
 }
 
 /// A chain of `~` and `+`, or of `*`: where it begins and ends, and its operators.
@@ -177,9 +181,10 @@ fn cuts(tokens: &[Mark], sliced: &[(usize, usize)]) -> Vec<(usize, usize)> {
 }
 
 /// Pairs the expressions of the tree with their places, both in the order of the text.
-fn sites(tokens: &[Mark], mut emitted: Vec<(usize, BTreeSet<String>)>) -> Vec<Site> {
-    emitted.sort_by_key(|(offset, _)| *offset);
-    let mut names = emitted.into_iter().map(|(_, names)| names);
+fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
+    emitted.sort_by_key(|emitted| emitted.offset);
+    let mut emitted = emitted.into_iter();
+    let mut first_alike: BTreeMap<BTreeSet<String>, usize> = BTreeMap::new();
     let mut sites = Vec::new();
     let mut open = None;
     for token in tokens {
@@ -187,8 +192,9 @@ fn sites(tokens: &[Mark], mut emitted: Vec<(usize, BTreeSet<String>)>) -> Vec<Si
             MarkKind::VariableStart => open = Some((token.start, token.end)),
             MarkKind::VariableEnd => {
                 if let Some((offset, start)) = open.take() {
-                    let names = names.next().unwrap_or_default();
-                    sites.push(Site { offset, start, end: token.start, names });
+                    let Emitted { names, is_bare, .. } = emitted.next().unwrap_or_default();
+                    let alike = *first_alike.entry(names.clone()).or_insert(sites.len());
+                    sites.push(Site { offset, start, end: token.start, names, alike, is_bare });
                 }
             }
             _ => {}
@@ -197,11 +203,19 @@ fn sites(tokens: &[Mark], mut emitted: Vec<(usize, BTreeSet<String>)>) -> Vec<Si
     sites
 }
 
+/// The expression of a `{{ … }}`.
+#[derive(Default)]
+struct Emitted {
+    offset: usize,
+    names: BTreeSet<String>,
+    is_bare: bool,
+}
+
 #[derive(Default)]
 struct Walk<'t> {
     text: &'t str,
     outline: Outline,
-    emitted: Vec<(usize, BTreeSet<String>)>,
+    emitted: Vec<Emitted>,
     operands: Vec<Operands>,
     /// For each `x[a:b]`: where it begins, and where `x` ends, brackets around it aside.
     sliced: Vec<(usize, usize)>,
@@ -222,8 +236,9 @@ impl Walk<'_> {
         match statement {
             Stmt::Template(template) => self.statements(&template.children),
             Stmt::EmitExpr(emit) => {
-                let names = names(&emit.expr);
-                self.emitted.push((emit.expr.span().start_offset as usize, names));
+                let (offset, is_bare) =
+                    (emit.expr.span().start_offset as usize, matches!(emit.expr, Expr::Var(_)));
+                self.emitted.push(Emitted { offset, names: names(&emit.expr), is_bare });
             }
             Stmt::ForLoop(each) => {
                 self.assign(&each.target, &names(&each.iter));
@@ -244,7 +259,8 @@ impl Walk<'_> {
             Stmt::SetBlock(set) => {
                 let before = self.emitted.len();
                 self.statements(&set.body);
-                let inside = self.emitted[before..].iter().flat_map(|(_, names)| names.clone()).collect();
+                let inside =
+                    self.emitted[before..].iter().flat_map(|emitted| emitted.names.clone()).collect();
                 self.assign(&set.target, &inside);
             }
             Stmt::AutoEscape(block) => self.statements(&block.body),

@@ -6,12 +6,11 @@
 //! byte: builds with debug assertions render a second time without, and compare.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proem_core::limit::OUTPUT_BYTES_MAX;
 
 use super::edit::Insertion;
-use super::items::Touch;
+use super::mark::{self, Evaluated};
 use super::syntax::Site;
 
 /// The filter that every expression is put into: filters are found without asking for names.
@@ -23,99 +22,16 @@ pub(super) const BEGIN: &str = "__proem_from";
 /// The insertions that wrap the expressions of a template; numbers count on from `first`.
 pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     let wrap = |(index, site): (usize, &Site)| {
-        let open = format!("({}|{BEGIN})|{MARK}((", first + index);
+        let number = first + index;
+        // A bare name looks up no field, so it need not be told apart what was looked up before it.
+        let open =
+            if site.is_bare { format!("{number}|{MARK}((") } else { format!("({number}|{BEGIN})|{MARK}((") };
         [
             Insertion { offset: site.start, rank: isize::MIN, text: open },
             Insertion { offset: site.end, rank: isize::MAX, text: "))".to_owned() },
         ]
     };
     sites.iter().enumerate().flat_map(wrap).collect()
-}
-
-/// The number of the expression whose value comes next, shared by the filter that is called, the
-/// formatter that writes and the sink that receives.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Mark {
-    seen: Arc<Mutex<Seen>>,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    called: Option<Evaluated>,
-    writing: Option<Evaluated>,
-    /// The field that was looked up since the last expression, if all were of one item.
-    touched: Touched,
-    /// What was looked up before the expression that is evaluated now, by conditions and by `set`.
-    earlier: Touched,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-enum Touched {
-    #[default]
-    Nothing,
-    One(Touch),
-    Several,
-}
-
-/// An expression, and the field of an item that it looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Evaluated {
-    pub(super) number: usize,
-    pub(super) touch: Option<Touch>,
-}
-
-impl Mark {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins anew, for another render.
-    pub(super) fn reset(&self) {
-        *self.seen() = Seen::default();
-    }
-
-    /// A field of an item is looked up.
-    pub(super) fn touch(&self, touch: Touch) {
-        let mut seen = self.seen();
-        seen.touched = match seen.touched {
-            Touched::Nothing => Touched::One(touch),
-            Touched::One(last) if (last.list, last.item) == (touch.list, touch.item) => Touched::One(touch),
-            Touched::One(_) | Touched::Several => Touched::Several,
-        };
-    }
-
-    /// A wrapped expression is about to be evaluated.
-    pub(super) fn start(&self) {
-        let mut seen = self.seen();
-        seen.earlier = std::mem::take(&mut seen.touched);
-    }
-
-    /// The wrapped expression has been evaluated. One that looked nothing up itself has what was looked up before.
-    pub(super) fn call(&self, number: usize) {
-        let mut seen = self.seen();
-        let (own, earlier) = (std::mem::take(&mut seen.touched), std::mem::take(&mut seen.earlier));
-        let touched = if matches!(own, Touched::Nothing) { earlier } else { own };
-        let touch = match touched {
-            Touched::One(touch) => Some(touch),
-            Touched::Nothing | Touched::Several => None,
-        };
-        seen.called = Some(Evaluated { number, touch });
-    }
-
-    /// A value is about to be written. One that no expression announced belongs to none.
-    pub(super) fn begin(&self) {
-        let mut seen = self.seen();
-        seen.writing = seen.called.take();
-    }
-
-    /// The value is written.
-    pub(super) fn end(&self) {
-        self.seen().writing = None;
-    }
-
-    fn evaluated(&self) -> Option<Evaluated> {
-        self.seen().writing
-    }
 }
 
 /// A piece of output and what wrote it.
@@ -140,17 +56,17 @@ pub(super) struct Sink {
     pub(super) text: Vec<u8>,
     pub(super) pieces: Vec<Piece>,
     sources: Vec<(usize, usize)>,
-    mark: Mark,
 }
 
 impl Sink {
-    /// `sources` are the addresses of the templates' texts: first byte and byte behind the last.
-    pub(super) const fn new(sources: Vec<(usize, usize)>, mark: Mark) -> Self {
-        Self { text: Vec::new(), pieces: Vec::new(), sources, mark }
+    /// `sources` are the addresses of the templates' texts: first byte and byte behind the last. There is room for so many
+    /// bytes and pieces to begin with.
+    pub(super) fn new(sources: Vec<(usize, usize)>, (bytes, pieces): (usize, usize)) -> Self {
+        Self { text: Vec::with_capacity(bytes), pieces: Vec::with_capacity(pieces), sources }
     }
 
     fn origin(&self, bytes: &[u8]) -> From {
-        if let Some(site) = self.mark.evaluated() {
+        if let Some(site) = mark::evaluated() {
             return From::Site(site);
         }
         let address = bytes.as_ptr().addr();

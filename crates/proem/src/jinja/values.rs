@@ -16,7 +16,6 @@ use proem_core::stability::Stability;
 use proem_core::variable;
 
 use super::items::{self, Field, Item, ItemValue, Touch};
-use super::trace::Mark;
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
@@ -93,8 +92,8 @@ impl Context {
 }
 
 /// The value of a whole context.
-pub(super) fn root(context: &Arc<Context>, mark: &Mark) -> Value {
-    Value::from_object(Root { context: Arc::clone(context), mark: mark.clone() })
+pub(super) fn root(context: &Arc<Context>) -> Value {
+    Value::from_object(Root { context: Arc::clone(context) })
 }
 
 /// The function `file("PATH")`, where facts are visible.
@@ -174,7 +173,6 @@ fn is_item(value: &Value) -> bool {
 #[derive(Debug)]
 struct Root {
     context: Arc<Context>,
-    mark: Mark,
 }
 
 impl Root {
@@ -186,11 +184,14 @@ impl Root {
 
 impl Object for Root {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let name = key.as_str()?;
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, name: &str) -> Option<Value> {
         let context = &self.context;
         match context.bindings.get(name) {
-            Some(Binding::Items { items, .. }) => Some(items::list(items, self.number(name), &self.mark)),
-            Some(Binding::Fields { item }) => Some(items::one(item, self.number(name), 0, &self.mark)),
+            Some(Binding::Items { items, .. }) => Some(items::list(items, self.number(name))),
+            Some(Binding::Fields { item }) => Some(items::one(item, self.number(name), 0)),
             Some(Binding::Text { text, .. }) => Some(Value::from(text.as_str())),
             Some(Binding::List { items, .. }) => Some(Value::from(items.clone())),
             Some(Binding::Fact(key)) => context.facts.as_ref().map(|_| or_error(fact(context, key))),
