@@ -67,7 +67,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
 /// How many sources of two prompts are the same: the least that tells whose bytes differ.
 fn same_sources(before: &Build, after: &Build) -> usize {
     let spans = |build: &'_ Build| -> Vec<_> {
-        build.frozen.carriers().map(|(carrier, _)| build.frozen.spans(carrier)).collect()
+        build.frozen.body().carriers().map(|(carrier, _)| build.frozen.body().spans(carrier)).collect()
     };
     let pairs = spans(before).into_iter().flatten().zip(spans(after).into_iter().flatten());
     pairs.filter(|(old, new)| old.source.is_same(&new.source)).count()

@@ -61,7 +61,7 @@ impl Sources {
     pub(crate) fn render(&self, marked: &Template<'_, '_>) -> (Rendered, Digest) {
         let mut sink =
             Sink { sources: self, text: Vec::with_capacity(12 << 10), spans: Vec::with_capacity(128) };
-        marked.render_to_write(&self.context, &mut sink).expect("it renders");
+        marked.render_captured_to(&self.context, &mut sink).expect("it renders");
         let text = String::from_utf8(sink.text).expect("it is text");
         let digest = Digest::of(text.as_bytes());
         (Rendered::restore(text, sink.spans).expect("the spans cover it"), digest)
