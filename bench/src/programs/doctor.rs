@@ -12,6 +12,7 @@ use proem::{Build, Caller, Request, build};
 use proem_bench::fixture::{request, write};
 use proem_bench::{Options, Race};
 use proem_core::digest::Digest;
+use proem_core::source::Source;
 
 pub(crate) fn run(options: &Options) {
     if options.wants("P17") {
@@ -66,11 +67,13 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
 
 /// How many sources of two prompts are the same: the least that tells whose bytes differ.
 fn same_sources(before: &Build, after: &Build) -> usize {
-    let spans = |build: &'_ Build| -> Vec<_> {
-        build.frozen.body().carriers().map(|(carrier, _)| build.frozen.body().spans(carrier)).collect()
-    };
-    let pairs = spans(before).into_iter().flatten().zip(spans(after).into_iter().flatten());
-    pairs.filter(|(old, new)| old.source.is_same(&new.source)).count()
+    let pairs = sources(before).zip(sources(after));
+    pairs.filter(|(old, new)| old.is_same(new)).count()
+}
+
+fn sources(build: &Build) -> impl Iterator<Item = &Source> {
+    let body = build.frozen.body();
+    body.carriers().flat_map(|(carrier, _)| body.spans(carrier)).map(|span| &span.source)
 }
 
 fn lay_out(root: &Path, skills: usize, first: &str) {
