@@ -85,19 +85,24 @@ impl ReadPolicy {
 /// The deepest real directory on the way to a path that does not exist, links that dangle followed.
 pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
     const LINKS_MAX: usize = 40;
-    for ancestor in path.ancestors() {
-        let real = if ancestor == path { super::open::canonical(path).ok() } else { known(ancestor) };
-        if let Some(real) = real {
-            return real;
-        }
-        if let Ok(target) = ancestor.read_link()
-            && links < LINKS_MAX
-        {
-            let folder = ancestor.parent().unwrap_or(ancestor);
-            return nearest_existing(&without_dots(&folder.join(target)), links + 1);
-        }
+    if let Ok(real) = super::open::canonical(path) {
+        return real;
     }
-    PathBuf::from("/")
+    let above: Vec<&Path> = path.ancestors().skip(1).collect();
+    // Mostly the folder is there and the file is not. Where it is not, each folder that is there lies above each that is not,
+    // so the last one is searched for: a path can name two thousand of them.
+    let missing = match above.first() {
+        Some(folder) if known(folder).is_some() => 0,
+        _ => above.partition_point(|folder| known(folder).is_none()),
+    };
+    let first_missing = missing.checked_sub(1).and_then(|last| above.get(last)).copied().unwrap_or(path);
+    if let Ok(target) = first_missing.read_link()
+        && links < LINKS_MAX
+    {
+        let folder = first_missing.parent().unwrap_or(first_missing);
+        return nearest_existing(&without_dots(&folder.join(target)), links + 1);
+    }
+    above.get(missing).and_then(|folder| known(folder)).unwrap_or_else(|| PathBuf::from("/"))
 }
 
 fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
@@ -158,4 +163,64 @@ pub(crate) fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What the search must find, looked for folder by folder from the end.
+    fn one_by_one(path: &Path, links: usize) -> PathBuf {
+        for ancestor in path.ancestors() {
+            if let Ok(real) = fs::canonicalize(ancestor) {
+                return real;
+            }
+            if let Ok(target) = ancestor.read_link()
+                && links < 40
+            {
+                let folder = ancestor.parent().unwrap_or(ancestor);
+                return one_by_one(&without_dots(&folder.join(target)), links + 1);
+            }
+        }
+        PathBuf::from("/")
+    }
+
+    #[test]
+    fn the_nearest_folder_that_exists_is_found_through_links_and_without_them() {
+        let site = tempfile::tempdir().expect("there is room");
+        let at = |path: &str| site.path().join(path);
+        fs::create_dir_all(at("a/b/c")).expect("there is room");
+        fs::write(at("a/file"), "").expect("there is room");
+        for (target, link) in [
+            ("a/b", "to-folder"),
+            ("a/none/deeper", "dangling"),
+            ("loop", "loop"),
+            ("to-folder/c/none", "twice"),
+            ("../..", "a/up"),
+        ] {
+            symlink(target, at(link)).expect("a link is made");
+        }
+        let beginnings =
+            ["", "a", "a/b/c", "a/file", "to-folder", "to-folder/c", "dangling", "loop", "twice", "a/up"];
+        for beginning in beginnings {
+            for end in ["", "x", "x/y", "x/y/z/x/y/z", "c/x", "none/x"] {
+                let path = without_dots(&at(beginning).join(end));
+                assert_eq!(nearest_existing(&path, 0), one_by_one(&path, 0), "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_of_two_thousand_folders_is_asked_for_a_few_times() {
+        let site = tempfile::tempdir().expect("there is room");
+        let asked = with_fixed_roots(|| {
+            let path = site.path().join("a/".repeat(1_900));
+            assert_eq!(nearest_existing(&path, 0), one_by_one(site.path(), 0));
+            RESOLVED.with_borrow(|resolved| resolved.as_ref().map_or(0, BTreeMap::len))
+        });
+        assert!((2..=13).contains(&asked), "{asked} folders were asked for");
+    }
 }
