@@ -1,7 +1,7 @@
 //! What must hold for any input. Each property is one function: fuzzers call it with bytes of their own, and a test
 //! with those of the corpus.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use proem::{Caller, Request};
@@ -17,11 +17,12 @@ use tempfile::TempDir;
 pub type Property = fn(&[u8]);
 
 /// Every property with its name, which is also that of its corpus.
-pub const ALL: [(&str, Property); 7] = [
+pub const ALL: [(&str, Property); 8] = [
     ("bracket", bracket),
     ("front_matter", front_matter),
     ("hygiene", hygiene),
     ("git_head", git_head),
+    ("git_status", git_status),
     ("paths", paths),
     ("request", request),
     ("secrets", secrets),
@@ -142,9 +143,52 @@ pub fn paths(input: &[u8]) {
 
 /// Whatever stands in `HEAD`, a branch is one line of visible text.
 pub fn git_head(input: &[u8]) {
+    let named = text(input).and_then(proem::fuzzed::head);
+    if let Some(name) = &named {
+        assert!(name.starts_with("refs/") && !name.contains(char::is_control), "{name:?}");
+    }
+    // A whole build takes hundreds of times as long, so that of one input in a thousand has to do. The bytes say which.
+    if input.iter().fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into())) % 1_000 == 0 {
+        branch_is_visible(input);
+    }
+}
+
+fn branch_is_visible(head: &[u8]) {
     let site = SITE.path();
-    std::fs::write(site.join("work/.git/HEAD"), input).expect("there is room");
+    std::fs::write(site.join("work/.git/HEAD"), head).expect("there is room");
     let Some(said) = built(site, "<[git:branch]>") else { return };
     assert!(!said.contains(char::is_control), "{said:?}");
     assert!(!said.contains(CANARY));
+}
+
+/// Whatever a status says, the paths in it stay below the top of the tree; and a path is read as it was written.
+pub fn git_status(input: &[u8]) {
+    let Some(status) = text(input) else { return };
+    let is_below = |path: &String| {
+        let mut parts = Path::new(path).components();
+        !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+    };
+    for below in ["", "sub/folder"] {
+        let Some((unstaged, staged)) = proem::fuzzed::status(status, Path::new(below)) else { continue };
+        assert!(unstaged.iter().chain(&staged).all(is_below), "{unstaged:?} {staged:?}");
+    }
+    let path = status.to_owned();
+    let is_plain =
+        is_below(&path) && Path::new(&path).components().collect::<PathBuf>().as_os_str() == path.as_str();
+    if is_plain && path.len() < 1_000 {
+        let read = proem::fuzzed::status(&format!("M  {}\n", quoted(&path)), Path::new(""));
+        assert_eq!(read, Some((vec![], vec![path])));
+    }
+}
+
+/// A path as git writes one with something odd in it.
+fn quoted(path: &str) -> String {
+    let each = path.bytes().map(|byte| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(byte)),
+        b'\n' => "\\n".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\{byte:03o}"),
+    });
+    format!("\"{}\"", each.collect::<String>())
 }

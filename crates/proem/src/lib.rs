@@ -73,6 +73,9 @@ pub use engine::{Build, Caller, build};
 pub use error::{Error, Excerpt, Kind};
 pub use fingerprint::Fingerprint;
 pub use git::Revision;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub use git::fuzzed;
 pub use hooks::Hook;
 pub use host::Host;
 pub use init::{Initialised, init};

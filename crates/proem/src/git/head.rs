@@ -8,8 +8,7 @@ use super::repository::{POINTER, Repository};
 /// The branch as `git rev-parse --abbrev-ref HEAD` prints it: `HEAD` when detached.
 pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
     let Some(name) = target(repository)? else { return Ok("HEAD".into()) };
-    // Git itself lets the C1 controls pass, which some terminals obey.
-    if !name.starts_with("refs/") || !is_ref_name(&name) || name.chars().any(char::is_control) {
+    if !is_accepted(&name) {
         return Err(Absence::GitFailed("HEAD names no ref that git would accept".into()));
     }
     let refs = Refs::new(repository);
@@ -29,12 +28,22 @@ pub(super) fn target(repository: &Repository) -> Result<Option<String>, Absence>
         return Ok(Some(link.to_str().unwrap_or_default().to_owned()));
     }
     let text = repository.read(&path, POINTER).map_err(|why| Absence::GitFailed(format!("HEAD: {why}")))?;
+    read(&text)
+}
+
+/// The ref that a `HEAD` says; `None` when it says a commit.
+pub(super) fn read(text: &str) -> Result<Option<String>, Absence> {
     let text = text.trim_end();
     match text.strip_prefix("ref:") {
         Some(name) => Ok(Some(name.trim_start().to_owned())),
         None if is_object_id(text) => Ok(None),
         None => Err(Absence::GitFailed("HEAD holds neither a ref nor a commit".into())),
     }
+}
+
+/// Tells whether a ref may be shown. Git itself lets the C1 controls pass, which some terminals obey.
+pub(super) fn is_accepted(name: &str) -> bool {
+    name.starts_with("refs/") && is_ref_name(name) && !name.chars().any(char::is_control)
 }
 
 /// The shortest name that means this ref and no other, by git's own order of interpretation.

@@ -5,6 +5,8 @@
 
 mod config;
 mod fence;
+#[cfg(feature = "fuzz")]
+pub mod fuzzed;
 mod head;
 mod listed;
 mod program;
