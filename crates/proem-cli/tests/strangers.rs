@@ -3,52 +3,20 @@
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod desk;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use desk::Desk;
 use proem_testkit::hostile::{Ask, LEADS, Lead, Nuisance, Said, Site, TEMPLATE, Trap, for_each};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
-
-/// The command in a hostile site, with nothing of this process's environment but `PATH`.
-fn command(site: &Site, cwd: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_proem"));
-    command.args(arguments).current_dir(site.path(cwd)).env_clear().env("HOME", site.path("home"));
-    command.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
-    command
-}
-
-/// The same command, with some of its system calls in a log. Only those stop it.
-fn traced(plain: &Command, log: &Path, calls: &[&str]) -> Command {
-    let mut traced = Command::new("strace");
-    traced.args(["-f", "--seccomp-bpf", "-qq", "-e", "signal=none"]).args(calls).arg("-o").arg(log);
-    traced.arg(plain.get_program()).args(plain.get_args()).current_dir(plain.get_current_dir().unwrap());
-    traced.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    traced.stdin(Stdio::null());
-    traced
-}
-
-/// What the command says, and the programs that it started; none where they cannot be counted.
-fn counted(plain: &mut Command, log: &Path) -> (Output, Option<Vec<String>>) {
-    let output = traced(plain, log, &["-e", "trace=execve"]).output();
-    let Some(output) = output.ok().filter(|_| fs::metadata(log).is_ok_and(|log| log.len() > 0)) else {
-        return (plain.output().unwrap(), None);
-    };
-    let text = fs::read_to_string(log).unwrap();
-    let calls = text.lines().filter(|line| line.contains("execve(") && line.contains(" = 0"));
-    let programs = calls.map(|line| line.split('"').nth(1).unwrap_or_default().to_owned());
-    (output, Some(programs.collect()))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use trace::{bring, check_started, command, text, traced};
 
 #[test]
 fn a_hostile_repository_runs_nothing() {
@@ -61,29 +29,18 @@ fn a_hostile_repository_runs_nothing() {
                 site.write("template.md", TEMPLATE);
                 let template = site.path("template.md");
                 let arguments = ["build", "-p", "template", "--template", template.to_str().unwrap()];
-                let (output, programs) =
-                    counted(&mut command(site, trap.cwd, &arguments), &site.path("trace"));
+                let mut plain = command(site, trap.cwd, &arguments);
+                let seen = traced(site, &plain, &["-e", "trace=execve"]);
+                if let Some((_, calls)) = &seen {
+                    check_started(calls, trap.name);
+                }
+                let output = seen.map_or_else(|| plain.output().unwrap(), |(output, _)| output);
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                check_started(programs, trap.name);
                 text(&output.stdout)
             });
             assert_eq!(said, trap.expected.join("|"), "{}", trap.name);
         },
     );
-}
-
-/// The command itself and git, and nothing else.
-fn check_started(programs: Option<Vec<String>>, name: &str) {
-    let Some(programs) = programs else {
-        assert!(std::env::var_os("PROEM_REQUIRE_STRACE").is_none(), "strace cannot be run");
-        return;
-    };
-    let own = env!("CARGO_BIN_EXE_proem");
-    let is_git = |program: &str| program.rsplit('/').next() == Some("git") && !program.starts_with("/tmp");
-    let foreign: Vec<&String> =
-        programs.iter().filter(|program| *program != own && !is_git(program)).collect();
-    assert!(foreign.is_empty(), "{name}: starts {foreign:?}");
-    assert!(programs.iter().any(|program| program == own), "{name}: control: programs are counted");
 }
 
 /// Builds as the user does: the prompt, then a line for each fact that is absent.
@@ -121,14 +78,6 @@ fn a_hostile_repository_neither_hangs_nor_garbles() {
         let Said { said, expected } = nuisance.said(report);
         assert_eq!(said, expected, "{}", nuisance.name());
     });
-}
-
-/// A profile that the workspace brings, with one template.
-fn bring(path: &Path, template: &str) {
-    let profile =
-        format!("[[section]]\nid = \"base\"\ntemplate = {{ text = {template:?}, syntax = \"bracket\" }}\n");
-    fs::create_dir_all(path.join(".proem/profiles")).unwrap();
-    fs::write(path.join(".proem/profiles/theirs.toml"), profile).unwrap();
 }
 
 #[test]
