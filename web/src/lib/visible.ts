@@ -1,11 +1,13 @@
 // Short texts of strangers, such as names of files: what hides or reorders is shown by its number.
 
-// Control characters, marks of direction, characters without width, fillers, tags, and halves of characters. A joiner
-// inside an emoji is no trick, and would tear it apart.
+// Control characters, marks of direction, characters without width, fillers, tags, and halves of characters: what the
+// command spells out (`proem_core::shown`). A joiner or a selector inside an emoji is no trick, and would tear it apart.
 const HIDDEN = new RegExp(
   [
     "[\\p{Cc}\\p{Cs}\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200c\\u200e\\u200f]",
-    "[\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e01ef}]",
+    "[\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff0-\\ufffb]",
+    "[\\u{13430}-\\u{1343f}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]",
+    "(?<!\\p{Emoji})[\\ufe00-\\ufe0f]",
     "(?<![\\p{Extended_Pictographic}\\ufe0f\\u{1f3fb}-\\u{1f3ff}])\\u200d",
   ].join("|"),
   "gu",

@@ -8,11 +8,12 @@ const { sentence } = await load("lib/format.ts");
 test("what hides or reorders is shown by its number", () => {
   assert.equal(visibleName("a\u202eb\u0000\u001b[1m\u009b\u00ad\u200b\ufeff"), "a‹U+202E›b‹U+0000›‹U+001B›[1m‹U+009B›‹U+00AD›‹U+200B›‹U+FEFF›");
   assert.equal(visibleName("\u061c\u2066\u2069\u{e0041}\ud800x\n"), "‹U+061C›‹U+2066›‹U+2069›‹U+E0041›‹U+D800›x‹U+000A›");
+  assert.equal(visibleName("x\ufe00y\ufff0\u{13430}\u{1bca0}\u{e0fff}"), "x‹U+FE00›y‹U+FFF0›‹U+13430›‹U+1BCA0›‹U+E0FFF›");
   assert.equal(visibleName(undefined), "");
 });
 
 test("what can be read stays as it is", () => {
-  for (const text of ["plain name.md", "äöü 日本 עברית عربى", "👩‍👩‍👧 ❤️ 👍🏽", "<b>&amp;"]) assert.equal(visibleName(text), text);
+  for (const text of ["plain name.md", "äöü 日本 עברית عربى", "👩‍👩‍👧 ❤️ 👍🏽 1️⃣", "<b>&amp;"]) assert.equal(visibleName(text), text);
 });
 
 test("a message keeps its tabs and line breaks, a line has none", () => {

@@ -13,7 +13,12 @@ pub(crate) struct Desk {
 impl Desk {
     /// All desks have paths of the same length, so that tables with such paths have the same columns.
     pub(crate) fn new() -> Self {
-        let root = tempfile::Builder::new().prefix("proem-").tempdir_in("/tmp").unwrap();
+        Self::below("/tmp")
+    }
+
+    /// A desk somewhere else.
+    pub(crate) fn below(folder: &str) -> Self {
+        let root = tempfile::Builder::new().prefix("proem-").tempdir_in(folder).unwrap();
         fs::create_dir(root.path().join("work")).unwrap();
         Self { root, profile: None }
     }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proem_server::Options;
 use proem_store::MemoryStore;
-use proem_testkit::hostile::{self, ELSEWHERE, LEADS, Lead, TEMPLATE, Trap, WHOLE, for_each};
+use proem_testkit::hostile::{
+    self, Ask, ELSEWHERE, LEADS, Lead, Nuisance, STATUS, Said, TEMPLATE, Trap, WHOLE, for_each,
+};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 use serde_json::{Value, json};
 
@@ -86,9 +88,9 @@ fn serve(site: &hostile::Site) -> Server {
     Server::start(Arc::new(MemoryStore::new()), Options { workspaces: vec![root], ..Options::default() })
 }
 
-fn git_facts(site: &hostile::Site, cwd: &str) -> Answer {
+fn git_facts(site: &hostile::Site, cwd: &str, template: &str) -> Answer {
     let cwd = site.path(cwd).canonicalize().unwrap();
-    let body = json!({"profile": "template", "cwd": cwd, "template": TEMPLATE});
+    let body = json!({"profile": "template", "cwd": cwd, "template": template});
     let answer = serve(site).ask(&Call::json("POST", "/preview", &body));
     assert_eq!(answer.status, 200, "{answer:?}");
     answer
@@ -101,26 +103,78 @@ fn a_hostile_repository_runs_nothing() {
     let is_refused = |trap: &Trap| ELSEWHERE.iter().take(4).any(|refused| refused.name == trap.name);
     for_each(
         &traps,
-        |trap| trap.name,
+        |trap| trap.name.to_owned(),
         |trap| {
-            let said = trap.check(|site| git_facts(site, trap.cwd).system());
+            let said = trap.check(|site| git_facts(site, trap.cwd, TEMPLATE).system());
             let expected = if is_refused(trap) { "||".to_owned() } else { trap.expected.join("|") };
             assert_eq!(said, expected, "{}", trap.name);
         },
     );
 }
 
+/// The prompt, then a line for each fact that is absent. How long git may take is the server's own affair.
+fn report(site: &hostile::Site, ask: &Ask<'_>) -> String {
+    let answer = git_facts(site, ask.cwd, ask.template);
+    let notes = answer.json()["notes"].as_array().unwrap().clone();
+    let told = notes.iter().filter(|note| note["code"] != "volatile_in_prefix").map(|note| {
+        let [code, message] = ["code", "message"].map(|field| note[field].as_str().unwrap());
+        format!("\n{code}: {}", site.in_general(message))
+    });
+    answer.system() + &told.collect::<String>()
+}
+
+/// What strangers are told where it is not what the user is told, and why.
+const TOLD_TO_STRANGERS: [(&str, &str); 5] = [
+    // Links out of the repository: it may be another one's.
+    (
+        "character device tree/.git/config [git:branch]|[git:status]|[git:diff]",
+        "||\nroot_not_allowed: `[git:branch]` is absent: refused: outside the allowed roots\
+         \nroot_not_allowed: `[git:status]` is absent: refused: outside the allowed roots\
+         \nroot_not_allowed: `[git:diff]` is absent: refused: outside the allowed roots",
+    ),
+    (
+        "character device tree/.git/index [git:branch]|[git:status]",
+        "|\nroot_not_allowed: `[git:branch]` is absent: refused: outside the allowed roots\
+         \nroot_not_allowed: `[git:status]` is absent: refused: outside the allowed roots",
+    ),
+    // Objects that are kept elsewhere are refused by the name of that file, which nobody opens.
+    (
+        "FIFO tree/.git/objects/info/alternates [git:status]",
+        "\nroot_not_allowed: `[git:status]` is absent: refused: outside the allowed roots",
+    ),
+    // Git is given the one ref that matters: a loose one is read before, and then nobody looks at packed ones.
+    (
+        "FIFO tree/.git/refs/heads/main [git:status]",
+        "\ngit_failed: `[git:status]` is absent: git failed: refs/heads/main: is a FIFO, not a regular file",
+    ),
+    ("FIFO tree/.git/packed-refs [git:status]", STATUS),
+];
+
+/// That this test ends is a part of it: many of them want to be waited for.
+#[test]
+fn a_hostile_repository_neither_hangs_nor_garbles() {
+    let all: Vec<Nuisance> = Nuisance::all().collect();
+    for_each(&all, Nuisance::name, |nuisance| {
+        let Said { said, expected } = nuisance.said(report);
+        let name = nuisance.name();
+        let other = TOLD_TO_STRANGERS.iter().find(|(of, _)| *of == name);
+        assert_eq!(said, other.map_or(expected.as_str(), |(_, told)| told), "{name}");
+    });
+    let is_there = |name: &str| all.iter().any(|nuisance| nuisance.name() == name);
+    assert!(TOLD_TO_STRANGERS.iter().all(|(name, _)| is_there(name)), "each is of one that is there");
+}
+
 #[test]
 fn no_byte_of_another_repository_is_shown() {
     for_each(
         &LEADS,
-        |lead| lead.name,
+        |lead| lead.name.to_owned(),
         |lead| {
-            let answer = git_facts(&lead.lay_out(), "tree");
+            let answer = git_facts(&lead.lay_out(), "tree", TEMPLATE);
             assert!(!answer.body.contains(Lead::SECRET), "{}: {answer:?}", lead.name);
         },
     );
-    assert_eq!(git_facts(&hostile::Site::new(), "tree").system(), WHOLE.join("|"), "control");
+    assert_eq!(git_facts(&hostile::Site::new(), "tree", TEMPLATE).system(), WHOLE.join("|"), "control");
 }
 
 /// What a file is called is shown to people: nothing of it is hidden, and nothing turns the rest round.

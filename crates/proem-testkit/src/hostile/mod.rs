@@ -4,6 +4,8 @@
 //! it. A trap that plain git does not spring proves nothing, so it fails too.
 
 mod leads;
+mod nuisances;
+mod special;
 mod traps;
 
 use std::cell::Cell;
@@ -12,12 +14,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, FileType, mknodat};
 use tempfile::TempDir;
 
 pub use leads::{LEADS, Lead};
+pub use nuisances::{
+    Ask, BRANCHES, Branch, HEADS, Head, NAMES, Name, Nuisance, PATIENT, SETTINGS, Said, Setting, enrich,
+};
+pub use special::{SPECIAL, Special};
 pub use traps::{
     ATTRIBUTES, CONFIGURATION, ELSEWHERE, HOOKS, NESTED, REMOTES, add_side, add_submodule, embed_repository,
     link_away,
@@ -37,6 +44,9 @@ pub const DIFF: &str =
     "a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\nb | 1 +\n 1 file changed, 1 insertion(+)";
 /// What is true about the tree of every site.
 pub const WHOLE: Facts = ["main", STATUS, DIFF];
+
+/// How many sites are looked at together: most of the time is spent waiting for git.
+const WORKERS: usize = 4;
 
 /// What is said where there is no repository.
 pub const NO_REPOSITORY: &str = "\nabsent: `[git:branch]` is absent: not a git repository\
@@ -81,6 +91,13 @@ impl Site {
         text.replace("{program}", "{root}/program").replace("{root}", root)
     }
 
+    /// A message without what differs between sites and between versions of git.
+    #[must_use]
+    pub fn in_general(&self, message: &str) -> String {
+        let ours = ["fatal:", "error:"].iter().find_map(|word| Some(message.split_once(word)?.0));
+        ours.unwrap_or(message).replace(self.root.path().to_str().unwrap(), "{root}")
+    }
+
     /// Makes the parent of `path`, whose name may be any bytes.
     pub fn place(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = self.path(path);
@@ -95,8 +112,14 @@ impl Site {
 
     /// Writes a program that leaves the canary and then does what `then` says.
     pub fn script(&self, path: &str, then: &str) {
-        self.write(path, &format!("#!/bin/sh\n: >'{{root}}/canary'\n{then}\n"));
-        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+        let (text, place) = (format!("{path}.text"), self.place(path));
+        self.write(&text, &format!("#!/bin/sh\n: >'{{root}}/canary'\n{then}\n"));
+        fs::set_permissions(self.path(&text), fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process copies it. Were it open for writing here, then a child that another thread starts just now
+        // would hold it open for a moment, too, and the system runs no file that is being written.
+        let copied = Command::new("cp").arg(self.path(&text)).arg(place).status().unwrap();
+        assert!(copied.success(), "{path} is not copied");
+        fs::remove_file(self.path(text)).unwrap();
     }
 
     /// Puts a FIFO in the place of whatever is there.
@@ -119,6 +142,9 @@ impl Site {
         command.args(words.map(|word| self.placed(word))).current_dir(self.path(folder)).stdin(Stdio::null());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path("home"));
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
+        // Nothing of this has to outlive a power cut, and a busy disk takes its time.
+        command.env("GIT_CONFIG_COUNT", "1");
+        command.env("GIT_CONFIG_KEY_0", "core.fsync").env("GIT_CONFIG_VALUE_0", "none");
         for who in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@example.org");
             command.env(format!("GIT_{who}_DATE"), "2026-01-01T00:00:00Z");
@@ -144,12 +170,22 @@ impl Default for Site {
     }
 }
 
-/// Runs `check` on every case and names all those that failed.
-pub fn for_each<C>(cases: &[C], name: impl Fn(&C) -> &'static str, check: impl Fn(&C)) {
-    let has_failed = |case: &&C| catch_unwind(AssertUnwindSafe(|| check(case))).is_err();
-    let failed: Vec<&str> = cases.iter().filter(has_failed).map(name).collect();
-    assert!(failed.is_empty(), "{} of {} failed: {}", failed.len(), cases.len(), failed.join(", "));
+/// Runs `check` on every case, some at a time, and names all those that failed.
+pub fn for_each<C: Sync>(cases: &[C], name: impl Fn(&C) -> String, check: impl Fn(&C) + Sync) {
+    let next = AtomicUsize::new(0);
+    let has_failed = |case: &C| catch_unwind(AssertUnwindSafe(|| check(case))).is_err();
+    let work = || {
+        let all = std::iter::from_fn(|| cases.get(next.fetch_add(1, Ordering::Relaxed)));
+        all.filter(|case| has_failed(case)).collect::<Vec<&C>>()
+    };
+    let failed: Vec<&C> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let names: Vec<String> = failed.into_iter().map(name).collect();
+    assert!(names.is_empty(), "{} of {} failed:\n{}", names.len(), cases.len(), names.join("\n"));
 }
+
 /// How plain git is made to walk into a trap: a folder and git's arguments.
 #[derive(Debug)]
 pub enum Control {

@@ -1,0 +1,136 @@
+//! Repositories with something that is no regular file where git expects one.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::time::Duration;
+
+use super::nuisances::{Ask, PATIENT, Said};
+use super::{NO_REPOSITORY, Site, TEMPLATE, WHOLE, embed_repository};
+
+/// For what never ends: waiting longer would not change the answer.
+const IMPATIENT: Duration = Duration::from_millis(100);
+
+/// Something that is no regular file where git expects one: whoever opens it may wait for ever.
+#[derive(Debug)]
+pub struct Special {
+    /// Where it lies.
+    pub path: &'static str,
+    /// What it is.
+    pub kind: &'static str,
+    /// Puts it there, and makes git look there.
+    set: fn(&Site, &str),
+    /// What is asked.
+    pub template: &'static str,
+    time_max: Duration,
+    expected: &'static [&'static str],
+    /// Lines for the facts that are absent.
+    absent: &'static str,
+}
+
+/// A FIFO that git never gets to see.
+const UNSEEN: Special = Special {
+    path: "",
+    kind: "FIFO",
+    set: Site::fifo,
+    template: TEMPLATE,
+    time_max: PATIENT,
+    expected: &WHOLE,
+    absent: "",
+};
+
+/// A FIFO that is not even copied for git.
+const REFUSED: Special = Special {
+    template: "[git:branch]|[git:status]",
+    expected: &["main", ""],
+    absent: "\ngit_failed: `[git:status]` is absent: \
+             git failed: {root}/{path}: is a {kind}, not a regular file",
+    ..UNSEEN
+};
+
+/// A FIFO that git does open, and waits for until it is stopped.
+const STOPPED: Special = Special {
+    template: "[git:status]",
+    time_max: IMPATIENT,
+    expected: &[""],
+    absent: "\ngit_failed: `[git:status]` is absent: timed out",
+    ..UNSEEN
+};
+
+/// Puts a FIFO in the place of a file that the repository's configuration names.
+fn name_fifo(site: &Site, key: &str, path: &str) {
+    site.fifo(path);
+    site.git("tree", &format!("config {key} {{root}}/{path}"));
+}
+
+/// Puts a link to a device that never ends in the place of whatever is there.
+fn link_to_zero(site: &Site, path: &str) {
+    fs::remove_file(site.path(path)).unwrap();
+    symlink("/dev/zero", site.path(path)).unwrap();
+}
+
+/// Puts a FIFO into a repository below the tree.
+fn embed_fifo(site: &Site, path: &str) {
+    embed_repository(site);
+    site.fifo(path);
+}
+
+/// All of them.
+pub const SPECIAL: [Special; 23] = [
+    Special { path: "tree/.git/config", ..UNSEEN },
+    Special { path: "tree/.git/config", kind: "character device", set: link_to_zero, ..UNSEEN },
+    Special { path: "tree/.git/commondir", ..UNSEEN },
+    Special { path: "tree/.git/info/attributes", ..UNSEEN },
+    Special { path: "tree/.git/info/sparse-checkout", ..UNSEEN },
+    Special { path: "tree/.gitmodules", ..UNSEEN },
+    Special { path: "tree/pipe", ..UNSEEN },
+    Special { path: "included", set: |site, path| name_fifo(site, "include.path", path), ..UNSEEN },
+    Special { path: "excludes", set: |site, path| name_fifo(site, "core.excludesFile", path), ..UNSEEN },
+    Special { path: "attributes", set: |site, path| name_fifo(site, "core.attributesFile", path), ..UNSEEN },
+    Special { path: "order", set: |site, path| name_fifo(site, "diff.orderFile", path), ..UNSEEN },
+    Special {
+        path: "tree/kept",
+        expected: &["main", " M a\nA  b\n M kept\n?? new", ""],
+        absent: "\ngit_failed: `[git:diff]` is absent: git failed: ",
+        ..UNSEEN
+    },
+    Special {
+        path: "tree/.git",
+        set: |site, path| {
+            fs::rename(site.path(path), site.path("elsewhere")).unwrap();
+            site.fifo(path);
+        },
+        expected: &["", "", ""],
+        absent: NO_REPOSITORY,
+        ..UNSEEN
+    },
+    Special {
+        path: "tree/.git/HEAD",
+        template: "[git:branch]",
+        expected: &[""],
+        absent: "\ngit_failed: `[git:branch]` is absent: git failed: HEAD: is a FIFO, not a regular file",
+        ..UNSEEN
+    },
+    Special { path: "tree/.git/HEAD", template: "[git:status]", expected: &[""], ..REFUSED },
+    Special { path: "tree/.git/index", ..REFUSED },
+    Special { path: "tree/.git/index", kind: "character device", set: link_to_zero, ..REFUSED },
+    Special { path: "tree/.git/info/exclude", ..REFUSED },
+    Special { path: "tree/.git/packed-refs", template: "[git:status]", expected: &[""], ..REFUSED },
+    Special { path: "tree/.gitignore", ..STOPPED },
+    Special { path: "tree/sub/.git/HEAD", set: embed_fifo, ..STOPPED },
+    Special { path: "tree/.git/objects/info/alternates", ..STOPPED },
+    Special { path: "tree/.git/refs/heads/main", ..STOPPED },
+];
+
+impl Special {
+    pub(super) fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+        let site = Site::new();
+        (self.set)(&site, self.path);
+        // Plain git would wait there for ever, and so there is no other control than that.
+        let found = fs::metadata(site.path(self.path)).unwrap().file_type();
+        let is_special = if self.kind == "FIFO" { found.is_fifo() } else { found.is_char_device() };
+        assert!(is_special, "{} is not a {}", self.path, self.kind);
+        let absent = self.absent.replace("{path}", self.path).replace("{kind}", self.kind);
+        let said = ask(&site, &Ask { cwd: "tree", template: self.template, time_max: self.time_max });
+        Said { said, expected: self.expected.join("|") + &absent }
+    }
+}
