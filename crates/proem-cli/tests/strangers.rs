@@ -1,4 +1,5 @@
-//! What a stranger's workspace may do to whoever runs the command in it: nothing but say something. Rows C, F and T.
+//! What a stranger's workspace may do to whoever runs the command in it: nothing but say something. Rows T1,
+//! F1 to F6, F8, M11 and those of git.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 #[expect(dead_code, reason = "other tests use the rest")]
@@ -46,6 +47,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// Rows T1 and G1 to G6.
 #[test]
 fn a_hostile_repository_runs_nothing() {
     let traps: Vec<&Trap> = Trap::all().collect();
@@ -90,6 +92,7 @@ fn bring(path: &Path, template: &str) {
     fs::write(path.join(".proem/profiles/theirs.toml"), profile).unwrap();
 }
 
+/// Row G6.
 #[test]
 fn a_profile_of_the_workspace_sees_no_other_repository() {
     for_each(
@@ -115,7 +118,7 @@ fn theirs(desk: &Desk, template: &str) -> (String, String) {
     (desk.said(&stdout), desk.said(&stderr))
 }
 
-/// Rows F1 to F4: what lies outside, however it is named.
+/// Rows F1 to F4 and F8: what lies outside, however it is named.
 #[test]
 fn a_template_of_the_workspace_reads_nothing_outside() {
     let desk = Desk::new();
@@ -202,6 +205,7 @@ const ODD: [(&str, Put, &str); 6] = [
     ("kernel's", |path| symlink("/proc/self/status", path).unwrap(), "file of the kernel"),
 ];
 
+/// Rows F5 and F6.
 #[test]
 fn what_is_no_file_is_absent_and_told() {
     for (name, put, why) in ODD {
@@ -215,7 +219,8 @@ fn what_is_no_file_is_absent_and_told() {
     }
 }
 
-/// What a file is called is shown to people: nothing of it is hidden, and nothing turns the rest round.
+/// Row M11: what a file is called is shown to people: nothing of it is hidden, and nothing turns the rest
+/// round.
 #[test]
 fn names_of_files_hide_nothing() {
     for (name, hidden) in [

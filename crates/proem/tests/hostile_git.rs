@@ -63,37 +63,44 @@ fn check_traps(traps: &[Trap]) {
     );
 }
 
+/// Row G1.
 #[test]
 fn a_program_in_the_configuration_does_not_run() {
     check_traps(&CONFIGURATION);
 }
 
+/// Row G2.
 #[test]
 fn a_program_for_the_content_of_files_does_not_run() {
     check_traps(&ATTRIBUTES);
 }
 
+/// Row G3.
 #[test]
 fn a_hook_does_not_run() {
     check_traps(&HOOKS);
 }
 
+/// Row G4.
 #[test]
 fn a_missing_object_is_not_fetched() {
     check_traps(&REMOTES);
 }
 
+/// Row G5.
 #[test]
 fn a_nested_repository_runs_nothing() {
     check_traps(&NESTED);
 }
 
+/// Row G6.
 #[test]
 fn a_repository_kept_elsewhere_runs_nothing() {
     check_traps(&ELSEWHERE);
 }
 
-/// Somebody far away may see a working tree; a repository elsewhere only if it says that the tree is its own.
+/// Row G6: somebody far away may see a working tree; a repository elsewhere only if it says that the tree is
+/// its own.
 #[test]
 fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tree() {
     let at = |site: &Site, cwd: &str| {
@@ -199,11 +206,13 @@ fn check_setting(setting: &Setting) {
     assert_eq!(after.0, before.0, "{}", setting.words);
 }
 
+/// Row G7.
 #[test]
 fn a_setting_does_not_change_the_answer() {
     for_each(&SETTINGS, |setting| setting.words, check_setting);
 }
 
+/// Row G7.
 #[test]
 fn the_answer_is_plain_text_with_quoted_names() {
     let site = Site::new();
@@ -335,7 +344,7 @@ fn check_special(special: &Special) {
     assert_eq!(report, special.expected.join("|") + &absent, "{}", special.path);
 }
 
-/// That this test ends is the point of it.
+/// Row G8: that this test ends is the point of it.
 #[test]
 fn a_special_file_does_not_hang_the_build() {
     for_each(&SPECIAL, |special| special.path, check_special);
@@ -375,6 +384,7 @@ fn check_name((name, shown): &(&'static [u8], &'static str)) {
     assert_eq!(build(&site, "tree", TEMPLATE, PATIENT), format!("main|{status}|{UNSTAGED}\n{staged}"));
 }
 
+/// Row G7.
 #[test]
 fn the_name_of_a_file_brings_no_control_characters() {
     for_each(&NAMES, |(_, shown)| shown, check_name);
@@ -422,6 +432,7 @@ const BRANCHES: [(&[u8], &str); 7] = [
     (b"x\xffy", "HEAD: not UTF-8: bad byte at offset 17"),
 ];
 
+/// Row G9.
 #[test]
 fn the_name_of_a_branch_brings_no_control_characters() {
     for (name, why) in BRANCHES {
@@ -475,7 +486,7 @@ fn check_head(head: &Head) {
     assert_eq!(report.lines().next(), Some("<>"), "{}", head.name);
 }
 
-/// A name that git refuses could be any sentence, and a symbolic ref may lead nowhere.
+/// Row G9: a name that git refuses could be any sentence, and a symbolic ref may lead nowhere.
 #[test]
 fn what_git_takes_for_no_branch_is_none() {
     for_each(&HEADS, |head| head.name, check_head);
@@ -516,6 +527,7 @@ fn answer(site: &Site, cwd: &str) -> String {
     format!("{:?}", proem::build(&request, Caller::Remote))
 }
 
+/// Row G6.
 #[test]
 fn no_byte_of_another_repository_is_shown_to_strangers() {
     for_each(
@@ -544,7 +556,7 @@ fn what_strangers_are_told_does_not_depend_on_the_refs_of_others() {
     assert_eq!(notes(said("secret-branch")), notes(said("secret-nothing")));
 }
 
-/// What strangers are told of a repository with nothing wrong is what the user is told.
+/// Row G6, the control: what strangers are told of a repository with nothing wrong is what the user is told.
 #[test]
 fn strangers_see_what_the_tree_is_like() {
     let site = Site::new();
@@ -554,7 +566,8 @@ fn strangers_see_what_the_tree_is_like() {
     assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.frozen.notes());
 }
 
-/// The time between a look and a read: `.git` is the tree's own at one moment, and a link elsewhere at the next.
+/// Row G6: the time between a look and a read: `.git` is the tree's own at one moment, and a link elsewhere
+/// at the next.
 #[test]
 fn no_flip_lets_a_stranger_see_another_repository() {
     let builds = if std::env::var_os("PROEM_LONG").is_some() { 10_000 } else { 100 };
