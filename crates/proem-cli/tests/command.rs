@@ -254,6 +254,7 @@ fn profile_show_names_the_file_of_each_key() {
     assert_eq!(listed, expected);
 }
 
+/// Row T2.
 #[test]
 fn config_says_where_each_value_comes_from() {
     let desk = Desk::new();
@@ -284,7 +285,7 @@ fn manual_and_completions_are_made() {
     }
 }
 
-/// On a terminal, text from files cannot move the cursor; into a pipe it goes raw.
+/// Row H21: on a terminal, text from files cannot move the cursor; into a pipe it goes raw.
 #[test]
 fn control_characters_are_shown_on_a_terminal_only() {
     let desk = Desk::new();

@@ -102,6 +102,7 @@ fn a_budget_that_cuts_is_shown_and_found_by_check() {
     assert!(desk.said(&output.stdout).contains("[over_limit]: for Codex: "), "{}", desk.said(&output.stdout));
 }
 
+/// Row F7.
 #[test]
 fn hostile_rules_are_bounded() {
     let desk = Desk::new();

@@ -41,6 +41,7 @@ fn outcome(text: &Output, json: &Output) -> Outcome {
     Outcome::Built { carriers, notes: shape["notes"].as_array().unwrap().iter().map(brief).collect() }
 }
 
+/// Rows C5, C7, C8, C10, T2, G1, G9, M1 to M5 and M7 to M11.
 #[test]
 fn every_case_gives_the_same_through_the_command() {
     for_each_case(|case| {

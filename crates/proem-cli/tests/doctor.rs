@@ -53,6 +53,7 @@ fn what_cannot_be_compared_is_said() {
     desk.refuses(&["diff", "c@1", "--store", "none.db"], 3, expected);
 }
 
+/// Row H21.
 #[test]
 fn a_terminal_gets_colours_and_no_commands_of_files() {
     let desk = Desk::of("template");
@@ -97,6 +98,7 @@ fn a_text_that_is_not_in_the_prompt_is_found_where_it_is() {
     assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(1), 0));
 }
 
+/// Row H9.
 #[test]
 fn an_explanation_is_a_page_that_stands_alone() {
     let desk = Desk::new();

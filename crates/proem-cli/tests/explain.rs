@@ -254,7 +254,8 @@ There are no notes.
     says(&desk, &[&["explain"], &pins[..]].concat(), expected);
 }
 
-/// A path may hold anything but NUL: it must not move the cursor or pretend to be another line.
+/// Rows M11 and H21: a path may hold anything but NUL: it must not move the cursor or pretend to be another
+/// line.
 #[test]
 fn paths_cannot_act_on_the_terminal() {
     let desk = Desk::of("template");

@@ -98,6 +98,7 @@ fn started(desk: &Desk, arguments: &[&str]) -> Option<Vec<String>> {
     Some(calls.map(|line| line.split('"').nth(1).unwrap_or_default().to_owned()).collect())
 }
 
+/// Row T1.
 #[test]
 fn the_first_look_at_a_repository_runs_nothing_of_it() {
     let desk = Desk::new();

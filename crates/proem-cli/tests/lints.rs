@@ -81,6 +81,7 @@ fn complaints(case: &Lint) -> Vec<String> {
     wrong
 }
 
+/// Rows C1 to C4, C6, C7, C9, C10 and T2.
 #[test]
 fn every_case_is_told_what_is_wrong_and_nothing_else() {
     let all = lints();

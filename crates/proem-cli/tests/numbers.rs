@@ -192,6 +192,7 @@ fn check(many: &Many) {
     assert_eq!(built(&desk, many, max + 1), (*over, (*told).to_owned()), "{name}: one more");
 }
 
+/// Row F7.
 #[test]
 fn one_more_than_the_limit_is_left_out_and_told() {
     for_each(&MANY, |many| many.name.to_owned(), check);

@@ -87,6 +87,7 @@ fn beyond_this_machine_a_token_is_needed() {
     assert_eq!(near.stop(), Some(0));
 }
 
+/// Row S11.
 #[test]
 fn it_ends_with_zero_when_it_is_asked_to() {
     let desk = Desk::of("template");

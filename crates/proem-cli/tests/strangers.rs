@@ -1,4 +1,5 @@
-//! What a stranger's workspace may do to whoever runs the command in it: nothing but say something. Rows C, F and T.
+//! What a stranger's workspace may do to whoever runs the command in it: nothing but say something. Rows T1,
+//! F1 to F6, F8, M11 and those of git.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 #[expect(dead_code, reason = "other tests use the rest")]
@@ -18,6 +19,7 @@ use proem_testkit::hostile::{Ask, LEADS, Lead, Nuisance, Said, Site, TEMPLATE, T
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 use trace::{bring, check_started, command, text, traced};
 
+/// Rows T1 and G1 to G6.
 #[test]
 fn a_hostile_repository_runs_nothing() {
     let traps: Vec<&Trap> = Trap::all().collect();
@@ -70,7 +72,7 @@ fn report(site: &Site, ask: &Ask<'_>) -> String {
     text(&output.stdout) + &told.collect::<String>()
 }
 
-/// That this test ends is a part of it: many of them want to be waited for.
+/// Rows G7, G8 and G9. That this test ends is a part of it: many of them want to be waited for.
 #[test]
 fn a_hostile_repository_neither_hangs_nor_garbles() {
     let all: Vec<Nuisance> = Nuisance::all().collect();
@@ -80,6 +82,7 @@ fn a_hostile_repository_neither_hangs_nor_garbles() {
     });
 }
 
+/// Row G6.
 #[test]
 fn a_profile_of_the_workspace_sees_no_other_repository() {
     for_each(
@@ -105,7 +108,7 @@ fn theirs(desk: &Desk, template: &str) -> (String, String) {
     (desk.said(&stdout), desk.said(&stderr))
 }
 
-/// Rows F1 to F4: what lies outside, however it is named.
+/// Rows F1 to F4 and F8: what lies outside, however it is named.
 #[test]
 fn a_template_of_the_workspace_reads_nothing_outside() {
     let desk = Desk::new();
@@ -192,6 +195,7 @@ const ODD: [(&str, Put, &str); 6] = [
     ("kernel's", |path| symlink("/proc/self/status", path).unwrap(), "file of the kernel"),
 ];
 
+/// Rows F5 and F6.
 #[test]
 fn what_is_no_file_is_absent_and_told() {
     for (name, put, why) in ODD {
@@ -205,7 +209,8 @@ fn what_is_no_file_is_absent_and_told() {
     }
 }
 
-/// What a file is called is shown to people: nothing of it is hidden, and nothing turns the rest round.
+/// Row M11: what a file is called is shown to people: nothing of it is hidden, and nothing turns the rest
+/// round.
 #[test]
 fn names_of_files_hide_nothing() {
     for (name, hidden) in [

@@ -51,6 +51,7 @@ fn notes(desk: &Desk, command: &mut Command) -> Vec<String> {
     all.map(|note| desk.said(note["message"].as_str().unwrap().as_bytes())).collect()
 }
 
+/// Row T8.
 #[test]
 fn a_program_sees_the_usual_variables_and_the_declared_ones() {
     let script = "tr '\\0' '\\n' </proc/$$/environ >'{root}/seen'";
@@ -79,6 +80,7 @@ fn a_program_sees_the_usual_variables_and_the_declared_ones() {
     }
 }
 
+/// Row T7.
 #[test]
 fn a_bare_name_is_never_taken_from_the_working_directory() {
     let desk = Desk::of("layers");
@@ -106,7 +108,7 @@ fn a_bare_name_is_never_taken_from_the_working_directory() {
     assert_eq!(left(&desk), "workspace\n", "control: by its whole path it runs");
 }
 
-/// No command, whatever it is for, runs what the workspace names.
+/// Row T3: no command, whatever it is for, runs what the workspace names.
 #[test]
 fn hooks_of_the_workspace_run_at_no_command() {
     let desk = Desk::of("layers");
@@ -136,6 +138,7 @@ fn hooks_of_the_workspace_run_at_no_command() {
     assert_eq!(left(&desk), events.map(|event| event.to_owned() + "\n").concat(), "control");
 }
 
+/// Row T9.
 #[test]
 fn a_failing_hook_costs_a_warning_and_not_the_turn() {
     let desk = Desk::of("template");
@@ -150,7 +153,7 @@ fn a_failing_hook_costs_a_warning_and_not_the_turn() {
     assert!(desk.said(&output.stdout).contains("== Messages (1)\n[user]\nHello\n"));
 }
 
-/// What was configured wrongly stops everything: somebody relies on that hook.
+/// Row T7: what was configured wrongly stops everything: somebody relies on that hook.
 #[test]
 fn a_command_line_as_text_is_refused() {
     let desk = Desk::of("template");

@@ -43,6 +43,7 @@ const LINKED: [&str; 4] = [
     "links for each object",
 ];
 
+/// Row G6.
 #[test]
 fn without_landlock_no_byte_of_another_repository_is_shown() {
     for_each(
@@ -64,7 +65,7 @@ fn without_landlock_no_byte_of_another_repository_is_shown() {
     );
 }
 
-/// What is refused above is not refused for want of a fence.
+/// Row G6: what is refused above is not refused for want of a fence.
 #[test]
 fn without_landlock_a_tree_with_nothing_wrong_is_shown() {
     let site = Site::new();
@@ -76,6 +77,7 @@ fn without_landlock_a_tree_with_nothing_wrong_is_shown() {
     assert!(built.asks_git && built.tries_fence);
 }
 
+/// Rows G1 to G6.
 #[test]
 fn without_landlock_a_hostile_repository_runs_nothing() {
     let traps: Vec<&Trap> = Trap::all().collect();

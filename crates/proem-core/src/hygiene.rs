@@ -335,6 +335,7 @@ mod tests {
         }
     }
 
+    /// Row C4.
     #[test]
     fn hidden_text_is_found_and_read() {
         assert_eq!(kinds("\u{FEFF}a\u{FEFF}"), [Kind::ByteOrderMark, Kind::Invisible]);

@@ -638,6 +638,7 @@ mod tests {
         begins.chars().chain(LETTERS.chars().cycle()).take(begins.len() + length).collect()
     }
 
+    /// Row C9.
     #[test]
     fn of_two_secrets_that_overlap_nothing_is_left() {
         let says = " RSA PRIVATE KEY-----\n";
@@ -676,6 +677,7 @@ mod tests {
         assert!(SHAPES.iter().all(is_of_run), "a token lies in one run");
     }
 
+    /// Row C9.
     #[test]
     fn known_shapes_are_found() {
         for shape in &SHAPES {
@@ -702,6 +704,7 @@ mod tests {
         }
     }
 
+    /// Row C9, the control.
     #[test]
     fn words_placeholders_and_mentions_are_not() {
         for text in [
@@ -720,6 +723,7 @@ mod tests {
         }
     }
 
+    /// Row C9.
     #[test]
     fn what_is_shown_has_no_secret() {
         let token = token("ghp_", 36);

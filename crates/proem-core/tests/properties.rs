@@ -101,6 +101,7 @@ fn policies(unknown_type: UnknownType, standalone_tags: StandaloneTags) -> Polic
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Row M1.
     #[test]
     fn output_equals_the_reference_renderer(source in template(), inserted in value()) {
         let values = BTreeMap::from([("a:b", Some(inserted)), ("a:n", None), ("e:e", Some(String::new()))]);
@@ -147,7 +148,7 @@ proptest! {
     }
 }
 
-/// Each of these would take hours if any part were quadratic.
+/// Row M2: each of these would take hours if any part were quadratic.
 #[test]
 fn hostile_templates_of_a_mebibyte_render() {
     let fill = |piece: &str| piece.repeat((1 << 20) / piece.len());

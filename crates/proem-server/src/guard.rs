@@ -174,6 +174,7 @@ pub(crate) fn add_headers(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
+    /// Row H4.
     #[test]
     fn hosts_are_names_or_addresses_with_a_port() {
         for (host, name) in [
@@ -193,6 +194,7 @@ mod tests {
         }
     }
 
+    /// Row H3.
     #[test]
     fn short_tokens_are_refused() {
         assert!(Token::new("short").is_none());

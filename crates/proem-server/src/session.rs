@@ -73,6 +73,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
+    /// Row H18.
     #[test]
     fn a_session_is_of_one_token_and_ends() {
         let token = |text| Token::new(text).expect("it is long enough");

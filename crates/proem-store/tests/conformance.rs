@@ -97,6 +97,7 @@ const PROMISES: [(&str, Promise); 14] = [
     ("calls are kept in order, and go with their conversation", calls),
 ];
 
+/// Row S1.
 #[test]
 fn every_store_keeps_its_promises() {
     let mut makers = vec![memory(), sqlite()];

@@ -75,6 +75,7 @@ fn check_storing(request: &str) {
     }
 }
 
+/// Rows C7, T2, G9, F1, F8 and M1 to M5.
 #[test]
 fn every_case_gives_its_bytes_and_notes() {
     let schema: Value = serde_json::from_str(

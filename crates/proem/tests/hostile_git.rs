@@ -61,37 +61,44 @@ fn check_traps(traps: &[Trap]) {
     );
 }
 
+/// Row G1.
 #[test]
 fn a_program_in_the_configuration_does_not_run() {
     check_traps(&CONFIGURATION);
 }
 
+/// Row G2.
 #[test]
 fn a_program_for_the_content_of_files_does_not_run() {
     check_traps(&ATTRIBUTES);
 }
 
+/// Row G3.
 #[test]
 fn a_hook_does_not_run() {
     check_traps(&HOOKS);
 }
 
+/// Row G4.
 #[test]
 fn a_missing_object_is_not_fetched() {
     check_traps(&REMOTES);
 }
 
+/// Row G5.
 #[test]
 fn a_nested_repository_runs_nothing() {
     check_traps(&NESTED);
 }
 
+/// Row G6.
 #[test]
 fn a_repository_kept_elsewhere_runs_nothing() {
     check_traps(&ELSEWHERE);
 }
 
-/// Somebody far away may see a working tree; a repository elsewhere only if it says that the tree is its own.
+/// Row G6: somebody far away may see a working tree; a repository elsewhere only if it says that the tree is
+/// its own.
 #[test]
 fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tree() {
     let at = |site: &Site, cwd: &str| {
@@ -126,11 +133,13 @@ fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tre
     }
 }
 
+/// Row G7.
 #[test]
 fn a_setting_does_not_change_the_answer() {
     check_nuisances(SETTINGS.iter().map(Nuisance::Setting));
 }
 
+/// Row G7.
 #[test]
 fn the_answer_is_plain_text_with_quoted_names() {
     let site = Site::new();
@@ -145,12 +154,13 @@ fn the_answer_is_plain_text_with_quoted_names() {
     assert_eq!(build(&site, "tree/folder", TEMPLATE, PATIENT), in_folder.join("|"));
 }
 
-/// That this test ends is the point of it.
+/// Row G8: that this test ends is the point of it.
 #[test]
 fn a_special_file_does_not_hang_the_build() {
     check_nuisances(SPECIAL.iter().map(Nuisance::Special));
 }
 
+/// Row G7.
 #[test]
 fn the_name_of_a_file_brings_no_control_characters() {
     check_nuisances(NAMES.iter().map(Nuisance::Name));
@@ -177,12 +187,13 @@ fn the_path_in_a_git_file_brings_no_control_characters() {
     assert_eq!(report.lines().next(), Some("main||"));
 }
 
+/// Row G9.
 #[test]
 fn the_name_of_a_branch_brings_no_control_characters() {
     check_nuisances(BRANCHES.iter().map(Nuisance::Branch));
 }
 
-/// A name that git refuses could be any sentence, and a symbolic ref may lead nowhere.
+/// Row G9: a name that git refuses could be any sentence, and a symbolic ref may lead nowhere.
 #[test]
 fn what_git_takes_for_no_branch_is_none() {
     check_nuisances(HEADS.iter().map(Nuisance::Head));
@@ -223,6 +234,7 @@ fn answer(site: &Site, cwd: &str) -> String {
     format!("{:?}", proem::build(&request, Caller::Remote))
 }
 
+/// Row G6.
 #[test]
 fn no_byte_of_another_repository_is_shown_to_strangers() {
     for_each(
@@ -251,7 +263,7 @@ fn what_strangers_are_told_does_not_depend_on_the_refs_of_others() {
     assert_eq!(notes(said("secret-branch")), notes(said("secret-nothing")));
 }
 
-/// What strangers are told of a repository with nothing wrong is what the user is told.
+/// Row G6, the control: what strangers are told of a repository with nothing wrong is what the user is told.
 #[test]
 fn strangers_see_what_the_tree_is_like() {
     let site = Site::new();
@@ -261,7 +273,8 @@ fn strangers_see_what_the_tree_is_like() {
     assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.frozen.notes());
 }
 
-/// The time between a look and a read: `.git` is the tree's own at one moment, and a link elsewhere at the next.
+/// Row G6: the time between a look and a read: `.git` is the tree's own at one moment, and a link elsewhere
+/// at the next.
 #[test]
 fn no_flip_lets_a_stranger_see_another_repository() {
     let builds = if std::env::var_os("PROEM_LONG").is_some() { 10_000 } else { 100 };

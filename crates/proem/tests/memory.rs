@@ -38,6 +38,7 @@ const FILES: [(&str, Put); 5] = [
     ("a file of the kernel that says it has no bytes", |path| symlink("/proc/kallsyms", path).unwrap()),
 ];
 
+/// Row F6.
 #[test]
 fn a_file_takes_at_most_twice_its_limit() {
     for (name, put) in FILES {

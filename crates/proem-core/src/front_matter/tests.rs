@@ -46,6 +46,7 @@ fn rules_are_whole_lines() {
     }
 }
 
+/// Row M7.
 #[test]
 fn front_matter_is_looked_for_within_its_limit_only() {
     let file = |bytes: usize| format!("---\r\n{}\n---\r\nbody", "x".repeat(bytes - 1));
@@ -81,6 +82,7 @@ fn check(yaml: &str, expected: &[(&str, Value)]) {
     assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{yaml:?}");
 }
 
+/// Row M9.
 #[test]
 fn values_have_the_types_of_the_core_schema() {
     for (yaml, expected) in [
@@ -128,6 +130,7 @@ fn values_have_the_types_of_the_core_schema() {
     }
 }
 
+/// Row M9.
 #[test]
 fn numbers_keep_their_spelling() {
     for spelling in [
@@ -162,6 +165,7 @@ fn numbers_keep_their_spelling() {
     }
 }
 
+/// Row M8, the control.
 #[test]
 fn maps_are_read_by_key() {
     check("", &[]);
@@ -173,6 +177,7 @@ fn maps_are_read_by_key() {
     assert_eq!(parse("a: 1").unwrap().value("b"), None);
 }
 
+/// Row M8.
 #[test]
 fn what_is_not_allowed_is_named_with_its_place() {
     const ANCHOR: &str = "anchors are not allowed; quote a value that begins with `&`";
@@ -224,6 +229,7 @@ fn error_says_where() {
     assert_eq!(error.place_in_file(), Place { line: 3, column: 1 });
 }
 
+/// Row M7.
 #[test]
 fn limits_hold_to_the_last_one() {
     let flow = |depth: usize| format!("a: {}{}", "[".repeat(depth - 1), "]".repeat(depth - 1));
@@ -248,6 +254,7 @@ fn limits_hold_to_the_last_one() {
     assert_eq!(message(bytes(8193)), Err("front matter is over 8 KiB".into()));
 }
 
+/// Row M10.
 #[test]
 fn alias_bomb_is_refused_at_once() {
     let levels = "bcdefghi".chars().zip("abcdefgh".chars());

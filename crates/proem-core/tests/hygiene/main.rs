@@ -54,6 +54,7 @@ fn clean(text: &str) -> String {
     neutralised(text).unwrap_or_else(|| text.to_owned())
 }
 
+/// Rows C1 to C3, C6 and C8.
 #[test]
 fn every_scalar_value_has_the_fate_of_its_row() {
     let mut count = 0;
@@ -72,7 +73,7 @@ fn every_scalar_value_has_the_fate_of_its_row() {
     assert_eq!((count, odd), (SCALARS, 233));
 }
 
-/// Beside what gives joiners and selectors a meaning: whatever is left, is left the second time.
+/// Row C8: beside what gives joiners and selectors a meaning: whatever is left, is left the second time.
 #[test]
 fn every_scalar_value_beside_others_is_settled_at_once() {
     const AROUND: [(&str, &str); 4] = [
@@ -89,6 +90,7 @@ fn every_scalar_value_beside_others_is_settled_at_once() {
     }
 }
 
+/// Rows C3 and C8.
 #[test]
 fn every_emoji_survives_and_nothing_is_said_about_it() {
     let all = emoji::all();
@@ -169,6 +171,7 @@ fn nasty() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Row C8.
     #[test]
     fn neutralising_is_idempotent_and_deterministic(text in nasty()) {
         let once = clean(&text);
@@ -179,6 +182,7 @@ proptest! {
         prop_assert_eq!(clean(elsewhere.strip_prefix('x').unwrap()), once);
     }
 
+    /// Row C8.
     #[test]
     fn what_is_neutralised_has_nothing_of_the_rows_that_are_made_visible(text in nasty()) {
         let once = clean(&text);

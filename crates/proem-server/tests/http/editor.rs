@@ -22,6 +22,7 @@ fn texts<'t>(template: &'t str, ranges: &Value) -> Vec<&'t str> {
     ranges.as_array().unwrap().iter().map(range).collect()
 }
 
+/// Row H10.
 #[test]
 fn pages_are_served_with_a_strict_policy() {
     let site = Site::new();
@@ -117,6 +118,7 @@ fn the_editor_is_told_what_there_is_to_choose() {
     assert!(answer["providers"].as_array().unwrap().contains(&json!("anthropic")));
 }
 
+/// Row H14.
 #[test]
 fn files_of_workspaces_are_listed_and_no_others() {
     let site = Site::new();
@@ -197,6 +199,7 @@ fn session(answer: &Answer) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
+/// Row H18.
 #[test]
 fn a_browser_gets_a_session_for_the_token() {
     let site = Site::new();

@@ -36,6 +36,7 @@ fn preview(server: &Server, body: &Value) -> Answer {
     answer
 }
 
+/// Rows C10, F1 to F3 and F8.
 #[test]
 fn templates_read_nothing_outside_of_the_workspace() {
     let site = site();
@@ -83,6 +84,7 @@ fn templates_read_nothing_outside_of_the_workspace() {
     assert_eq!(own.system(), "<own>");
 }
 
+/// Row F2.
 #[test]
 fn whether_a_file_outside_is_there_is_not_told() {
     let site = site();
@@ -102,6 +104,7 @@ fn whether_a_file_outside_is_there_is_not_told() {
     }
 }
 
+/// Row F2.
 #[test]
 fn other_fields_lead_nowhere_either() {
     let site = site();
@@ -134,6 +137,7 @@ fn other_fields_lead_nowhere_either() {
     }
 }
 
+/// Row F8.
 #[test]
 fn what_decides_about_reading_cannot_be_said() {
     let site = site();
@@ -155,6 +159,7 @@ fn what_decides_about_reading_cannot_be_said() {
     assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [] }));
 }
 
+/// Row H14.
 #[test]
 fn a_directory_outside_is_refused_in_the_same_words_whether_it_is_there_or_not() {
     let site = site();
@@ -195,7 +200,7 @@ fn a_directory_outside_is_refused_in_the_same_words_whether_it_is_there_or_not()
     assert_eq!(server.ask(&inside).status, 200);
 }
 
-/// A conversation began in a directory that then became a link to another one.
+/// Row H14: a conversation began in a directory that then became a link to another one.
 #[test]
 fn a_kept_directory_is_checked_again_before_it_is_read() {
     let site = site();

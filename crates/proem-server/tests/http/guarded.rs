@@ -9,6 +9,7 @@ use crate::server::{Server, Site, check_decent};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
+/// Row H4.
 #[test]
 fn other_hosts_are_misdirected_before_anything_else() {
     let site = Site::new();
@@ -47,6 +48,7 @@ fn other_hosts_are_misdirected_before_anything_else() {
     }
 }
 
+/// Row H4.
 #[test]
 fn a_host_is_said_once() {
     let site = Site::new();
@@ -65,6 +67,7 @@ fn a_host_is_said_once() {
     }
 }
 
+/// Row H4, the control.
 #[test]
 fn own_names_are_answered() {
     let site = Site::new();
@@ -77,6 +80,7 @@ fn own_names_are_answered() {
     assert_eq!(server.ask(&Call::get(&whole)).status, 200);
 }
 
+/// Row H5.
 #[test]
 fn pages_of_other_sites_get_nothing() {
     let site = Site::new();
@@ -109,6 +113,7 @@ fn pages_of_other_sites_get_nothing() {
     assert_eq!(server.ask(&Call::get("/system-prompt/versions")).json(), json!({ "versions": [] }));
 }
 
+/// Row H5.
 #[test]
 fn browsers_that_say_where_they_come_from_are_believed() {
     let site = Site::new();
@@ -128,6 +133,7 @@ fn browsers_that_say_where_they_come_from_are_believed() {
     }
 }
 
+/// Row H6.
 #[test]
 fn no_preflight_is_granted() {
     let site = Site::new();
@@ -147,6 +153,7 @@ fn no_preflight_is_granted() {
     assert!(matches!(server.ask(&Call::new("OPTIONS", "*")).status, 403..=405));
 }
 
+/// Rows H3 and H18.
 #[test]
 fn without_the_token_only_the_probes_answer() {
     let site = Site::new();

@@ -36,6 +36,7 @@ fn odd() -> Vec<String> {
     odd
 }
 
+/// Row H13.
 #[test]
 fn odd_names_are_refused_by_every_route() {
     let site = Site::new();
@@ -57,6 +58,7 @@ fn odd_names_are_refused_by_every_route() {
     assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [] }));
 }
 
+/// Row H13.
 #[test]
 fn a_name_is_not_empty() {
     let site = Site::new();
@@ -67,6 +69,7 @@ fn a_name_is_not_empty() {
     }
 }
 
+/// Row H13, the control.
 #[test]
 fn names_up_to_the_limit_are_taken_and_are_no_paths() {
     let site = Site::new();

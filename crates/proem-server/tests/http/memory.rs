@@ -164,7 +164,7 @@ fn a_known_conversation_still_looks_at_the_request() {
     assert_eq!(server.ask(&Call::json("POST", "/conversations/%63/turn", &json!({}))).system(), "T");
 }
 
-/// A directory may lead out of the workspace by now, or be gone.
+/// Row H14: a directory may lead out of the workspace by now, or be gone.
 #[test]
 fn a_directory_that_leads_outside_is_refused() {
     let site = Site::new();

@@ -71,6 +71,7 @@ fn readiness_asks_the_store() {
     assert_eq!(done(&site.serve(), &Call::get("/readyz")), json!({ "status": "ok" }));
 }
 
+/// Row H7, the control.
 #[test]
 fn templates_are_kept_in_versions() {
     let site = Site::new();
@@ -143,6 +144,7 @@ fn conversations_are_listed_in_pages() {
     assert_eq!(found["conversations"].as_array().unwrap().len(), 1);
 }
 
+/// Row H7.
 #[test]
 fn other_methods_are_refused_and_the_right_ones_named() {
     let site = Site::new();

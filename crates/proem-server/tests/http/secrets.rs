@@ -136,6 +136,7 @@ fn ask(address: std::net::SocketAddr, calls: &[Call], token: &str) -> Vec<Answer
     with.chain(without).map(ask).collect()
 }
 
+/// Row H19.
 #[test]
 fn secrets_are_neither_logged_nor_in_errors() {
     let (site, canaries) = (Site::new(), canaries());

@@ -37,6 +37,7 @@ fn check_without_store(server: &Server) {
     assert!(server.is_well());
 }
 
+/// Row S9.
 #[test]
 fn a_removed_store_is_unavailable_and_does_not_come_back_empty() {
     let site = Site::new();
@@ -47,6 +48,7 @@ fn a_removed_store_is_unavailable_and_does_not_come_back_empty() {
     assert!(!site.path("store").exists());
 }
 
+/// Row S9.
 #[test]
 fn a_replaced_store_is_unavailable() {
     let site = Site::new();
@@ -69,6 +71,7 @@ fn where_the_store_lies_is_not_told() {
     assert_eq!(server.ask(&Call::get("/system-prompt")).status, 200);
 }
 
+/// Row H17.
 #[test]
 fn a_panic_is_an_incident_and_nothing_more() {
     fn fail() -> Result<(), StoreError> {
@@ -85,7 +88,8 @@ fn a_panic_is_an_incident_and_nothing_more() {
     assert_eq!(server.ask(&turn("c", "x")).status, 200, "the place of the one that failed is free again");
 }
 
-/// Not all is done as work on a thread of its own: what is in memory is answered where the request is read.
+/// Row H17: not all is done as work on a thread of its own: what is in memory is answered where the request
+/// is read.
 #[test]
 fn a_panic_outside_of_work_is_an_incident_too() {
     let site = Site::new();
@@ -131,6 +135,7 @@ fn barred() -> (Arc<Gate>, Arc<Bar>, mpsc::Receiver<()>) {
     (Arc::new(gate), bar, told)
 }
 
+/// Row S11.
 #[test]
 fn the_end_waits_for_what_was_accepted() {
     let (gate, bar, came) = barred();
@@ -149,6 +154,7 @@ fn the_end_waits_for_what_was_accepted() {
     assert!(line.is_closed());
 }
 
+/// Row H15.
 #[test]
 fn what_is_too_much_is_sent_away_and_the_rest_answered() {
     let (gate, bar, came) = barred();
@@ -176,6 +182,7 @@ fn what_is_too_much_is_sent_away_and_the_rest_answered() {
     }
 }
 
+/// Row H15.
 #[test]
 fn what_takes_too_long_here_is_not_the_callers_doing() {
     let (gate, bar, came) = barred();
@@ -208,6 +215,7 @@ fn pair(site: &Site) -> [Server; 2] {
     [site.serve(), site.serve()]
 }
 
+/// Row S1.
 #[test]
 fn two_first_turns_at_once_get_the_same_bytes() {
     let site = Site::new();

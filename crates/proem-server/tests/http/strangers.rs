@@ -1,4 +1,5 @@
-//! What a stranger's workspace may do to whoever asks over HTTP: nothing but say something. Rows C1 to C6, T1, T2, F5 to F7.
+//! What a stranger's workspace may do to whoever asks over HTTP: nothing but say something. Rows C1 to C4, C6,
+//! T1, T2, F4 to F7, M11 and those of git.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -25,6 +26,7 @@ fn turn(server: &Server, site: &Site, profile: &str) -> Answer {
     answer
 }
 
+/// Rows C1 to C4 and C6.
 #[test]
 fn hidden_text_is_made_harmless_and_told() {
     for (row, text, treated, code) in [
@@ -46,6 +48,7 @@ fn hidden_text_is_made_harmless_and_told() {
     }
 }
 
+/// Row T2.
 #[test]
 fn a_workspace_sets_nothing_that_it_may_not() {
     let site = Site::new();
@@ -67,7 +70,8 @@ fn a_workspace_sets_nothing_that_it_may_not() {
     assert!(answer.system().contains("a<U+202E>b"), "{answer:?}");
 }
 
-/// The value of a variable of the server must not come out, whatever a profile of the workspace asks for.
+/// Row T1: the value of a variable of the server must not come out, whatever a profile of the workspace asks
+/// for.
 #[test]
 fn a_profile_of_the_workspace_reads_no_variable() {
     let site = Site::new();
@@ -96,6 +100,7 @@ fn git_facts(site: &hostile::Site, cwd: &str, template: &str) -> Answer {
     answer
 }
 
+/// Rows T1 and G1 to G6.
 #[test]
 fn a_hostile_repository_runs_nothing() {
     let traps: Vec<&Trap> = Trap::all().collect();
@@ -150,7 +155,7 @@ const TOLD_TO_STRANGERS: [(&str, &str); 5] = [
     ("FIFO tree/.git/packed-refs [git:status]", STATUS),
 ];
 
-/// That this test ends is a part of it: many of them want to be waited for.
+/// Rows G7, G8 and G9. That this test ends is a part of it: many of them want to be waited for.
 #[test]
 fn a_hostile_repository_neither_hangs_nor_garbles() {
     let all: Vec<Nuisance> = Nuisance::all().collect();
@@ -164,6 +169,7 @@ fn a_hostile_repository_neither_hangs_nor_garbles() {
     assert!(TOLD_TO_STRANGERS.iter().all(|(name, _)| is_there(name)), "each is of one that is there");
 }
 
+/// Row G6.
 #[test]
 fn no_byte_of_another_repository_is_shown() {
     for_each(
@@ -177,7 +183,8 @@ fn no_byte_of_another_repository_is_shown() {
     assert_eq!(git_facts(&hostile::Site::new(), "tree", TEMPLATE).system(), WHOLE.join("|"), "control");
 }
 
-/// What a file is called is shown to people: nothing of it is hidden, and nothing turns the rest round.
+/// Row M11: what a file is called is shown to people: nothing of it is hidden, and nothing turns the rest
+/// round.
 #[test]
 fn names_of_files_hide_nothing_in_notes() {
     for (name, hidden, spelt) in [
@@ -225,6 +232,7 @@ const ODD: [(&str, Put, &str); 6] = [
     ("kernel's", |path| std::os::unix::fs::symlink("/proc/self/status", path).unwrap(), "root_not_allowed"),
 ];
 
+/// Rows F5 and F6.
 #[test]
 fn what_is_no_file_is_absent_and_told() {
     for (name, put, code) in ODD {

@@ -184,6 +184,7 @@ fn begin(server: &Server, id: &str) -> Value {
     done(server, &Call::new("POST", &format!("/conversations/{id}/compaction")))
 }
 
+/// Row S8.
 #[test]
 fn a_compaction_has_two_steps() {
     let site = Site::new();

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::client::{Call, Line};
 use crate::server::{Server, Site, check_decent};
 
+/// Row H12, the control.
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     let site = Site::new();
@@ -25,6 +26,7 @@ fn pipelined_requests_are_answered_in_order() {
     }
 }
 
+/// Row H12.
 #[test]
 fn a_body_with_two_lengths_ends_the_connection() {
     let site = Site::new();
@@ -54,6 +56,7 @@ fn a_body_with_two_lengths_ends_the_connection() {
     assert!(server.is_well());
 }
 
+/// Row H12.
 #[test]
 fn what_is_no_request_is_refused() {
     let site = Site::new();
@@ -79,6 +82,7 @@ fn what_is_no_request_is_refused() {
     assert!(server.is_well());
 }
 
+/// Row H12.
 #[test]
 fn oversized_heads_are_refused() {
     let site = Site::new();
@@ -99,6 +103,7 @@ fn oversized_heads_are_refused() {
     assert!(server.is_well());
 }
 
+/// Row H11.
 #[test]
 fn endless_bodies_are_cut_at_the_limit() {
     let site = Site::new();
@@ -124,7 +129,7 @@ fn a_body_over_the_limit_is_refused_by_its_length_alone() {
     assert_eq!((answer.status, answer.code()), (413, "too_large".into()));
 }
 
-/// Bodies that are on their way have a limit together, which usual ones do not notice.
+/// Row H11: bodies that are on their way have a limit together, which usual ones do not notice.
 #[test]
 fn large_bodies_have_only_so_much_room_together() {
     const LARGE: usize = 16 << 20;
@@ -150,6 +155,7 @@ fn large_bodies_have_only_so_much_room_together() {
     assert!(server.is_well());
 }
 
+/// Row H11.
 #[test]
 fn a_body_that_does_not_come_is_not_awaited_for_ever() {
     let site = Site::new();
@@ -163,6 +169,7 @@ fn a_body_that_does_not_come_is_not_awaited_for_ever() {
     assert!(line.is_closed(), "the rest of the body would be taken for a request");
 }
 
+/// Row H11.
 #[test]
 fn a_head_that_does_not_come_is_not_awaited_for_ever() {
     let options = Options { time_max: Duration::from_mins(10), ..Options::default() };
@@ -174,6 +181,7 @@ fn a_head_that_does_not_come_is_not_awaited_for_ever() {
     }
 }
 
+/// Row H11.
 #[test]
 fn slow_clients_do_not_harm_others() {
     let site = Site::new();

@@ -31,6 +31,7 @@ fn check_unchanged(server: &Server) {
     assert_eq!(done(server, &Call::get("/conversations/c"))["epoch"], 1);
 }
 
+/// Row H7.
 #[test]
 fn only_json_is_taken() {
     let site = Site::new();
@@ -53,6 +54,7 @@ fn only_json_is_taken() {
     check_unchanged(&server);
 }
 
+/// Row M2.
 #[test]
 fn a_body_must_be_what_the_route_reads() {
     let site = Site::new();
@@ -129,6 +131,7 @@ fn bodies_over_the_limit_are_too_large() {
     assert!(server.is_well());
 }
 
+/// Row M4.
 #[test]
 fn templates_have_a_size_and_no_nul() {
     let site = Site::new();
@@ -196,6 +199,7 @@ fn what_is_not_there_is_not_found() {
     check_unchanged(&server);
 }
 
+/// Row H7.
 #[test]
 fn a_get_changes_nothing() {
     let site = Site::new();

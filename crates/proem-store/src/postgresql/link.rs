@@ -168,6 +168,7 @@ mod tests {
         format!("postgres://somebody@127.0.0.1:{port}/x").parse().expect("it is a URL")
     }
 
+    /// Row S6.
     #[test]
     fn a_server_that_says_nothing_is_not_waited_for() {
         let silent = TcpListener::bind("127.0.0.1:0").expect("there is a port");
@@ -186,7 +187,7 @@ mod tests {
         drop(to.shutdown(Shutdown::Both));
     }
 
-    /// A connection through which nothing comes back any more, although both ends live.
+    /// Row S6: a connection through which nothing comes back any more, although both ends live.
     #[test]
     fn a_connection_that_fell_silent_is_not_asked_again() {
         let Some(server) = proem_testkit::PostgresServer::start() else { return };

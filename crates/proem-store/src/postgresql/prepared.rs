@@ -78,7 +78,8 @@ mod tests {
         assert!(one.name.len() < 63, "the server would cut it");
     }
 
-    /// Behind a pooler a session may be another one with every call: one that has the statement, or one that has not.
+    /// Row S7: behind a pooler a session may be another one with every call: one that has the statement, or
+    /// one that has not.
     #[test]
     fn a_session_need_not_be_the_one_of_the_call_before() {
         let Some(server) = proem_testkit::PostgresServer::start() else { return };

@@ -16,6 +16,7 @@ fn settings(connection: &Connection) -> [String; 4] {
 
 const SOUND: [&str; 4] = ["wal", "Integer(2)", "Integer(0)", "Integer(1)"];
 
+/// Row S3.
 #[test]
 fn every_connection_of_a_store_is_durable_and_trusts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -32,6 +33,7 @@ fn every_connection_of_a_store_is_durable_and_trusts_nothing() {
     assert_eq!((plain[0].as_str(), plain[2].as_str()), ("delete", "Integer(1)"), "control: as SQLite comes");
 }
 
+/// Row S4.
 #[test]
 fn a_file_says_whose_it_is_and_of_which_version() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -47,6 +49,7 @@ fn a_file_says_whose_it_is_and_of_which_version() {
     assert_eq!(said(&folder.path().join("plain.db")), [0, 0], "control");
 }
 
+/// Row S4.
 #[test]
 fn the_log_of_this_sqlite_is_sound() {
     assert_eq!(SQLITE_VERSION_MIN, 3_051_003);

@@ -127,6 +127,7 @@ fn an_aborted_compaction_changes_nothing() {
     });
 }
 
+/// Row S2.
 #[test]
 fn of_two_compactions_that_were_begun_one_opens_an_epoch() {
     for_each_policy(|site, store, profile| {
@@ -143,6 +144,7 @@ fn of_two_compactions_that_were_begun_one_opens_an_epoch() {
     });
 }
 
+/// Row S8.
 #[test]
 fn a_compaction_that_is_committed_again_gives_the_same_epoch() {
     for_each_policy(|site, store, profile| {
@@ -204,6 +206,7 @@ fn a_compaction_goes_with_its_conversation() {
     });
 }
 
+/// Row S2.
 #[test]
 fn a_compaction_that_another_epoch_overtook_is_a_conflict() {
     for_each_policy(|_, store, profile| {
@@ -234,7 +237,7 @@ fn a_compaction_that_two_epochs_overtook_is_a_conflict() {
     });
 }
 
-/// The same, in the moment between the question and the answer.
+/// Row S2: the same, in the moment between the question and the answer.
 #[test]
 fn an_epoch_that_is_opened_during_a_commit_is_a_conflict() {
     on_each_store(|site, store| {

@@ -78,6 +78,7 @@ fn after(sql: &str) -> String {
     said
 }
 
+/// Row S10.
 #[test]
 fn a_flipped_byte_is_found() {
     for column in ["description", "request", "json_extract(texts, '$.system')"] {
@@ -94,6 +95,7 @@ fn a_flipped_byte_is_found() {
     }
 }
 
+/// Row S10.
 #[test]
 fn a_byte_that_flipped_on_the_disk_is_found() {
     let site = laid();
@@ -109,6 +111,7 @@ fn a_byte_that_flipped_on_the_disk_is_found() {
     assert!(said.ends_with(&format!(" is damaged: its bytes are not those of its digest\n{HINT}")), "{said}");
 }
 
+/// Row S10.
 #[test]
 fn an_epoch_that_does_not_fit_its_digest_is_found() {
     let said =
@@ -126,7 +129,7 @@ fn an_epoch_without_its_texts_is_found() {
     assert!(said.starts_with("the list of an epoch's texts is damaged: "), "{said}");
 }
 
-/// What stands beside the texts is as safe as they are.
+/// Row S10: what stands beside the texts is as safe as they are.
 #[test]
 fn a_row_that_is_not_what_was_written_is_found() {
     for change in
@@ -180,7 +183,7 @@ fn a_conversation_whose_head_is_gone_is_not_begun_again() {
     assert_eq!(history(&store), epochs(&["startup", "reload"]), "nothing is replaced");
 }
 
-/// The hint of every such error is to run a check: it must find what a turn has found.
+/// Row S10: the hint of every such error is to run a check: it must find what a turn has found.
 #[test]
 fn a_check_finds_every_damage() {
     let of_second = "WHERE conversation = 'c' AND number = 2";

@@ -35,6 +35,7 @@ fn refusal(site: &Site) -> String {
     said(site, SqliteStore::open(&site.database()).unwrap_err())
 }
 
+/// Row H20.
 #[test]
 fn only_the_user_may_read_what_is_kept() {
     let site = Site::new();
@@ -72,6 +73,7 @@ fn asked(site: &Site, store: &Arc<dyn Store>) -> [String; 2] {
     })
 }
 
+/// Row S9.
 #[test]
 fn a_file_that_was_taken_away_is_an_error_and_nothing_is_lost() {
     let (site, store) = laid();
@@ -112,7 +114,7 @@ fn a_file_that_was_replaced_is_not_written_to() {
     assert_eq!(asked(&site, &store)[1], GONE);
 }
 
-/// Every thread has a connection of its own: they must not see different files.
+/// Row S9: every thread has a connection of its own: they must not see different files.
 #[test]
 fn a_file_that_was_replaced_is_not_read_by_any_thread() {
     let (site, store) = laid();
@@ -128,7 +130,7 @@ fn a_file_that_was_replaced_is_not_read_by_any_thread() {
     assert_eq!([same, other], [[GONE, GONE], [GONE, GONE]]);
 }
 
-/// A database that is not proem's is left as it is, to the byte.
+/// Row S4: a database that is not proem's is left as it is, to the byte.
 #[test]
 fn a_database_of_something_else_is_refused_and_left_alone() {
     let else_ = "cannot use the store {root}/data/proem.db: it is a database of something else\nhint: name another file";
@@ -164,6 +166,7 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
     assert_eq!(fs::read_to_string(site.database()).unwrap(), text);
 }
 
+/// Row S4.
 #[test]
 fn tables_of_a_later_proem_are_refused_and_left_alone() {
     let (site, store) = laid();
@@ -234,7 +237,7 @@ fn a_file_that_was_cut_off_is_an_error() {
     }
 }
 
-/// A store that is open is not taken for a new one when its file has become empty.
+/// Row S9: a store that is open is not taken for a new one when its file has become empty.
 #[test]
 fn a_file_that_was_emptied_is_an_error() {
     let (site, store) = laid();

@@ -20,6 +20,7 @@ fn task(site: &Site, task: &str) -> Value {
     json!({"task": task, "store": site.database(), "request": request, "answer": site.path("answer.json")})
 }
 
+/// Row S9.
 #[test]
 fn a_store_that_is_full_says_so_and_keeps_what_it_acknowledged() {
     let site = Site::new();

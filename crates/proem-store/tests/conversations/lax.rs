@@ -24,6 +24,7 @@ const CARELESS: &str = "DO $$ DECLARE refused bool := false; BEGIN \
     EXCEPTION WHEN raise_exception THEN refused := true; END; \
     ASSERT refused; END $$";
 
+/// Row S5.
 #[test]
 fn a_database_that_acknowledges_too_soon_is_overruled() {
     let Some(server) = PostgresServer::start() else { return };
@@ -65,7 +66,7 @@ fn naive(url: &str, built: &str, all_have_looked: &Barrier) -> String {
     built.to_owned()
 }
 
-/// The control of all races: where nobody takes care, one conversation has several prompts.
+/// Row S1, the control of all races: where nobody takes care, one conversation has several prompts.
 #[test]
 fn whoever_looks_builds_and_writes_hands_out_several_prompts() {
     const RACERS: usize = 8;

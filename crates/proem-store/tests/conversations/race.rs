@@ -126,12 +126,14 @@ fn all_races(open: Opener<'_>) {
     commits(open);
 }
 
+/// Row S1.
 #[test]
 fn of_many_at_once_one_wins_in_memory() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     all_races(&|| Arc::clone(&store));
 }
 
+/// Row S1.
 #[test]
 fn of_many_at_once_one_wins_in_sqlite() {
     let site = Site::new();
@@ -161,14 +163,15 @@ fn processes(site: &Site, place: &str, open: Opener<'_>) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
-/// They make the file and its tables, too.
+/// Row S1: they make the file and its tables, too.
 #[test]
 fn of_many_processes_one_wins_in_sqlite() {
     let site = Site::new();
     processes(&site, site.database().to_str().unwrap(), &|| site.sqlite());
 }
 
-/// As a restored backup is: without a log. SQLite lets one process switch it, and refuses others without waiting.
+/// Row S3: as a restored backup is: without a log. SQLite lets one process switch it, and refuses others
+/// without waiting.
 #[test]
 fn of_many_processes_that_start_on_a_backup_none_is_refused() {
     const ROUNDS: usize = 8;
@@ -183,6 +186,7 @@ fn of_many_processes_that_start_on_a_backup_none_is_refused() {
     }
 }
 
+/// Row S1.
 #[test]
 fn of_many_at_once_one_wins_in_postgresql() {
     let Some(server) = PostgresServer::start() else { return };
@@ -227,7 +231,7 @@ fn a_turn_whose_change_another_epoch_overtook_has_that_one() {
     });
 }
 
-/// The first turn of somebody else, in the moment between the question and the answer.
+/// Row S1: the first turn of somebody else, in the moment between the question and the answer.
 #[test]
 fn a_first_turn_that_another_overtook_has_the_bytes_of_that_one() {
     on_each_store(|site, store| {

@@ -181,6 +181,7 @@ fn a_first_turn_that_cannot_be_built_leaves_nothing() {
     });
 }
 
+/// Row H13.
 #[test]
 fn only_names_name_conversations() {
     let longest = "x".repeat(128);

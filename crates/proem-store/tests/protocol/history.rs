@@ -146,6 +146,7 @@ fn check(name: &str, open: &dyn Fn() -> Arc<dyn Store>, conversations: usize) {
     }
 }
 
+/// Row S1.
 #[test]
 fn histories_of_the_stores_are_linearizable() {
     check("memory", &|| Arc::new(MemoryStore::new()), 200);
@@ -184,6 +185,7 @@ impl Kept for Careless {
     }
 }
 
+/// Row S1, the control.
 #[test]
 fn a_fault_that_is_put_in_is_found() {
     // Clients 0 and 2 store first, so that two meet at the gate.

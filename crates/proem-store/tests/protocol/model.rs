@@ -176,6 +176,7 @@ fn protocol(rule: Rule) -> Protocol {
     }
 }
 
+/// Row S1.
 #[test]
 fn every_order_of_steps_and_crashes_is_right() {
     let checked = protocol(Rule::InsertThenSelect).checker().spawn_bfs().join();
@@ -184,6 +185,7 @@ fn every_order_of_steps_and_crashes_is_right() {
     assert!(checked.unique_state_count() > 10_000, "the model has become too small to say anything");
 }
 
+/// Rows S1 and S2, the control.
 #[test]
 fn faults_that_are_put_in_are_found() {
     for (rule, property) in [(Rule::Overwrite, KEPT), (Rule::AnswerWithOwn, ONE_PROMPT)] {

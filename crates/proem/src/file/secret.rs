@@ -46,6 +46,7 @@ fn is_process_environment(path: &Path) -> bool {
 mod tests {
     use super::*;
 
+    /// Row C10.
     #[test]
     fn names_that_say_secret_are_recognised() {
         let home = Some(Path::new("/home/me"));

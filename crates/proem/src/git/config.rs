@@ -99,6 +99,7 @@ impl Settings {
 mod tests {
     use super::*;
 
+    /// Row G1.
     #[test]
     fn only_harmless_settings_pass() {
         let text = "[core]\n\tfileMode = false\n\tfsmonitor = /tmp/evil\n\tautocrlf=INPUT\n\tworktree = /\n\

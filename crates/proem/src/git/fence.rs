@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// What stands in for the kernel where it cannot do it.
+    /// Row G6: what stands in for the kernel where it cannot do it.
     #[test]
     fn a_link_among_objects_is_found_however_deep() {
         for name in ["pack", "ab", "pack/x.pack", "ab/cdef", "info/x/y"] {

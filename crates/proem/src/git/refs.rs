@@ -107,6 +107,7 @@ pub(super) fn is_ref_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Row G9.
     #[test]
     fn names_that_git_refuses_are_no_refs() {
         for (name, expected) in [

@@ -155,6 +155,7 @@ fn a_program_may_clean_up_when_its_time_is_up() {
     assert_eq!((line.as_str(), fifo.rest().as_str()), ("ready\n", "clean\n"));
 }
 
+/// Row T9.
 #[test]
 fn a_program_that_ignores_the_signal_is_killed_with_all_it_started() {
     let mut fifo = Fifo::new();
@@ -216,6 +217,7 @@ fn without_input_a_held_output_is_awaited_until_the_deadline() {
     assert_eq!(fifo.rest(), "");
 }
 
+/// Row G8.
 #[test]
 fn a_program_that_hangs_is_stopped() {
     for script in ["sleep 600", "exec >&- 2>&-; sleep 600", "while :; do echo >&2; done"] {

@@ -30,6 +30,7 @@ fn take_a_turn(site: &Site) -> Vec<String> {
 
 const IGNORED: &str = "`[[hook]]` in {root}/work/.proem/proem.toml is ignored: a workspace may not set it";
 
+/// Rows T1 and T2.
 #[test]
 fn hooks_of_the_workspace_do_not_run() {
     let site = Site::new();
@@ -41,7 +42,7 @@ fn hooks_of_the_workspace_do_not_run() {
     assert_eq!(sung(&site), EVENTS, "control: the user's own run");
 }
 
-/// The workspace may look like a configuration directory from every side.
+/// Row T3: the workspace may look like a configuration directory from every side.
 #[test]
 fn no_file_of_the_workspace_is_the_users_configuration() {
     let site = Site::new();
@@ -106,6 +107,7 @@ const NO_COMMAND: [(&str, &str); 9] = [
     ("event = \"context\"\ncommand = [\"x\"]\ntimeout_ms = -1", ""),
 ];
 
+/// Row T7.
 #[test]
 fn a_command_that_is_no_list_is_an_error_that_says_so() {
     for (keys, expected) in NO_COMMAND {
@@ -118,6 +120,7 @@ fn a_command_that_is_no_list_is_an_error_that_says_so() {
     }
 }
 
+/// Row T7.
 #[test]
 fn a_relative_program_is_the_configurations_and_runs_beside_it() {
     let site = Site::new();

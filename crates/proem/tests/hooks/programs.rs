@@ -75,6 +75,7 @@ fn check(script: &str, keys: &str, expected: Result<&str, &str>) {
 
 const LATE: Result<&str, &str> = Err("it took longer than 1500 ms");
 
+/// Row T9.
 #[test]
 fn what_hangs_is_stopped() {
     check("sleep 600", BRIEF, LATE);
@@ -88,18 +89,21 @@ fn what_has_answered_and_hangs_has_not_answered() {
     check(r#"echo '{"system_prompt": "late"}'; sleep 600"#, BRIEF, LATE);
 }
 
+/// Row T9.
 #[test]
 fn what_ignores_signals_is_killed() {
     check("trap '' TERM INT HUP PIPE; sleep 600; sleep 600; echo late >&3", BRIEF, LATE);
     check("trap 'sleep 600' TERM; sleep 600", BRIEF, LATE);
 }
 
+/// Row T9.
 #[test]
 fn what_starts_others_takes_them_along() {
     check("sleep 600 & sleep 600 & (sleep 600; echo late >&3) & wait", BRIEF, LATE);
     check("trap '' TERM; (trap '' TERM; sleep 600; echo late >&3) & wait", BRIEF, LATE);
 }
 
+/// Row T9.
 #[test]
 fn what_is_left_in_the_background_dies_and_the_answer_counts() {
     let answer = r#"echo '{"system_prompt": "answered"}'"#;
@@ -108,6 +112,7 @@ fn what_is_left_in_the_background_dies_and_the_answer_counts() {
     check("(sleep 600) & exit 2", PATIENT, Err("exit status: 2"));
 }
 
+/// Row T9.
 #[test]
 fn floods_are_cut() {
     check("yes", PATIENT, Err("it printed more than 65536 bytes"));
@@ -116,6 +121,7 @@ fn floods_are_cut() {
     check("yes >&2", BRIEF, LATE);
 }
 
+/// Row T9, the control.
 #[test]
 fn output_may_be_as_long_as_the_configuration_says() {
     let script = |count: usize| {
@@ -128,7 +134,7 @@ fn output_may_be_as_long_as_the_configuration_says() {
     check(&script(text.len()), "timeout_ms = 300000\noutput_bytes_max = 1048596", Ok(&text));
 }
 
-/// All of these get a prompt of 4 MiB on standard input.
+/// Row T9, the control: all of these get a prompt of 4 MiB on standard input.
 #[test]
 fn nobody_has_to_read_standard_input() {
     let answer = r#"echo '{"system_prompt": "answered"}'"#;

@@ -45,6 +45,7 @@ fn ran(site: &Site) -> (bool, Vec<String>) {
     (fs::remove_file(site.path("canary")).is_ok(), about)
 }
 
+/// Row T4, the control.
 #[test]
 fn a_hook_of_the_workspace_runs_when_it_is_approved_and_no_longer() {
     let site = site();
@@ -118,7 +119,7 @@ fn trust_does_not_go_from_one_folder_to_another() {
     assert_eq!(config.hooks.value.len(), 1);
 }
 
-/// A workspace that holds the configuration directory could write its own approval.
+/// Row T4: a workspace that holds the configuration directory could write its own approval.
 #[test]
 fn a_list_that_lies_in_the_workspace_counts_for_nothing() {
     let site = site();

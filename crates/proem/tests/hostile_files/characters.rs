@@ -67,6 +67,7 @@ fn prompt(site: &Site, more: &Value) -> String {
     site.build_with(Caller::User, more.clone()).system().unwrap().to_owned()
 }
 
+/// Rows C1 to C4 and C6.
 #[test]
 fn what_is_hidden_is_made_harmless_by_default_and_noted() {
     let all: Vec<(&Case, &str)> = CASES.iter().flat_map(|case| PLACES.map(|place| (case, place))).collect();
@@ -90,7 +91,7 @@ fn what_is_hidden_is_made_harmless_by_default_and_noted() {
     );
 }
 
-/// The control: without the policy the bytes are in the prompt.
+/// Rows C1 to C4 and C6, the control: without the policy the bytes are in the prompt.
 #[test]
 fn the_seeds_keep_every_byte_and_note_it() {
     for_each(
@@ -106,6 +107,7 @@ fn the_seeds_keep_every_byte_and_note_it() {
     );
 }
 
+/// Row C3.
 #[test]
 fn what_scripts_and_pictures_need_stays() {
     for_each(
@@ -157,6 +159,7 @@ fn the_user_may_be_stricter_than_a_profile() {
     }
 }
 
+/// Row C9.
 #[test]
 fn secrets_in_files_are_noted_masked_or_refused() {
     const SECRET: &str = "ghp_x7Kd93mQpL2vRt8WzYb4NcHf6JsAe1GuTo5X";

@@ -14,6 +14,7 @@ use crate::site::{Site, count, listed, skill};
 
 const SKILLS: &str = "work/sub/.sf/skills";
 
+/// Row F7.
 #[test]
 fn skills_that_lie_too_deep_are_named() {
     let site = Site::new();
@@ -82,6 +83,7 @@ fn directories_over_the_limit_are_not_walked_up() {
     assert_eq!(count(&build, Code::OverLimit), 0);
 }
 
+/// Row F7.
 #[test]
 fn instruction_files_over_the_limit_are_named() {
     let site = Site::new();

@@ -134,6 +134,7 @@ const PLACES: [&str; 5] = [
     "AGENTS.md",
 ];
 
+/// Rows C5, C10 and F5.
 #[test]
 fn what_cannot_be_read_is_named_and_the_next_file_counts() {
     for_each(
@@ -161,7 +162,8 @@ fn what_cannot_be_read_is_named_and_the_next_file_counts() {
     );
 }
 
-/// The control: at each of these places a plain file, or a link to one, changes the prompt.
+/// Rows C5, C7 and F5, the control: at each of these places a plain file, or a link to one, changes the
+/// prompt.
 #[test]
 fn what_can_be_read_counts_at_every_place() {
     for path in PLACES {
@@ -184,7 +186,7 @@ fn what_can_be_read_counts_at_every_place() {
     }
 }
 
-/// Files of size 0 that have content all the same, different each time: they are no instructions.
+/// Row F6: files of size 0 that have content all the same, different each time: they are no instructions.
 #[test]
 fn files_of_the_kernel_are_no_instructions() {
     let cases =
@@ -203,6 +205,7 @@ fn files_of_the_kernel_are_no_instructions() {
     );
 }
 
+/// Row M1.
 #[test]
 fn instructions_are_taken_byte_for_byte() {
     for content in
@@ -216,6 +219,7 @@ fn instructions_are_taken_byte_for_byte() {
     }
 }
 
+/// Rows C10 and T2.
 #[test]
 fn a_secret_is_read_when_its_exact_path_is_allowed() {
     let site = Site::new();
@@ -248,7 +252,7 @@ fn what_may_not_be_read_is_named() {
     }
 }
 
-/// What somebody wrote into a FIFO is for somebody else.
+/// Row F5: what somebody wrote into a FIFO is for somebody else.
 #[test]
 fn a_fifo_is_not_consumed() {
     for path in [

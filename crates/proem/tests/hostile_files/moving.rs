@@ -65,8 +65,8 @@ fn a_file_that_is_replaced_is_the_old_or_the_new_one() {
     });
 }
 
-/// What is written in place can be seen half-written; but it is never more than was written, it ends at
-/// the limit, and the rest of the prompt is untouched.
+/// Row F6: what is written in place can be seen half-written; but it is never more than was written, it ends
+/// at the limit, and the rest of the prompt is untouched.
 #[test]
 fn a_file_that_is_written_in_place_is_a_beginning_of_it() {
     let site = Site::new();
@@ -92,6 +92,7 @@ fn a_file_that_is_written_in_place_is_a_beginning_of_it() {
     });
 }
 
+/// Row F5.
 #[test]
 fn a_file_that_is_sometimes_a_fifo_never_keeps_anybody_waiting() {
     let site = Site::new();
@@ -131,7 +132,7 @@ fn skills_that_come_and_go_are_there_or_not() {
     });
 }
 
-/// A link to a secret, while the secret is saved again and again the way editors do it.
+/// Row C10: a link to a secret, while the secret is saved again and again the way editors do it.
 #[test]
 fn a_secret_that_is_replaced_stays_one() {
     let site = Site::new();
@@ -171,6 +172,7 @@ fn check_flipper(own: impl Fn(&Site, &str), outside: impl Fn(&Site), path: &str,
     });
 }
 
+/// Row F4.
 #[test]
 fn no_flip_lets_a_remote_caller_read_an_instruction_file_outside() {
     let outside = |site: &Site| site.write("outside/target", "CANARY\n");
@@ -183,6 +185,7 @@ fn no_flip_lets_a_remote_caller_read_an_instruction_file_outside() {
     );
 }
 
+/// Row F4.
 #[test]
 fn no_flip_lets_a_remote_caller_read_a_skill_file_outside() {
     let outside = |site: &Site| site.write("outside/target.md", skill("CANARY"));
@@ -191,6 +194,7 @@ fn no_flip_lets_a_remote_caller_read_a_skill_file_outside() {
     check_flipper(own, outside, "work/sub/.sf/skills/mm/SKILL.md", "outside/target.md");
 }
 
+/// Row F4.
 #[test]
 fn no_flip_lets_a_remote_caller_read_a_folder_of_skills_outside() {
     let outside = |site: &Site| site.skill("outside/target", "CANARY");
@@ -198,6 +202,7 @@ fn no_flip_lets_a_remote_caller_read_a_folder_of_skills_outside() {
     check_flipper(own, outside, "work/sub/.sf/skills/mm", "outside/target");
 }
 
+/// Row F4.
 #[test]
 fn no_flip_lets_a_remote_caller_read_below_a_folder_outside() {
     let outside = |site: &Site| site.skill("outside/target/deeper", "CANARY");
@@ -205,6 +210,7 @@ fn no_flip_lets_a_remote_caller_read_below_a_folder_outside() {
     check_flipper(own, outside, "work/sub/.sf/skills/mm", "outside/target");
 }
 
+/// Row F4.
 #[test]
 fn no_flip_lets_a_remote_caller_read_a_directory_of_skills_outside() {
     let outside = |site: &Site| site.skill("outside/target/mm", "CANARY");

@@ -42,6 +42,7 @@ const NASTY: [&str; 8] = [
     "]]> --> {{ x }} {% raw %} [prompt:cwd]",
 ];
 
+/// Row M11.
 #[test]
 fn names_and_descriptions_stay_where_they_are_put() {
     let site = Site::bare();
@@ -59,6 +60,7 @@ fn names_and_descriptions_stay_where_they_are_put() {
     check_notes(&site);
 }
 
+/// Row M11.
 #[test]
 fn paths_stay_where_they_are_put() {
     let site = Site::bare();
@@ -99,6 +101,7 @@ const HIDDEN: [char; 9] = [
     '\u{3164}',
 ];
 
+/// Row M11.
 #[test]
 fn what_is_said_about_nasty_names_stays_on_its_line() {
     let nasty = format!("a\u{1b}[2J\nerror: b{}", HIDDEN.iter().collect::<String>());
@@ -158,7 +161,8 @@ fn a_path_that_is_not_utf8_is_named_and_left_out() {
     check_notes(&site);
 }
 
-/// D7: in what a library hands on, messages and hints of notes spell what is hidden; a prompt keeps the bytes.
+/// Row M11, and D7: in what a library hands on, messages and hints of notes spell what is hidden; a prompt
+/// keeps the bytes.
 #[test]
 fn a_path_is_spelt_in_notes_and_kept_in_prompts() {
     for hidden in HIDDEN {
@@ -176,6 +180,7 @@ fn a_path_is_spelt_in_notes_and_kept_in_prompts() {
     }
 }
 
+/// Row M11.
 #[test]
 fn an_error_spells_what_is_hidden() {
     for hidden in HIDDEN {

@@ -13,6 +13,7 @@ use crate::site::{Put, Site, count, listed, skill};
 
 const SKILLS: &str = "work/sub/.sf/skills";
 
+/// Row F7.
 #[test]
 fn a_folder_may_have_many_entries_and_not_too_many() {
     let site = Site::new();
@@ -41,6 +42,7 @@ fn a_folder_may_have_many_entries_and_not_too_many() {
     assert_eq!(site.about(&build, SKILLS), [expected[0], "considered: over_budget"]);
 }
 
+/// Row F7.
 #[test]
 fn skills_over_the_limit_are_counted() {
     let site = Site::new();
@@ -166,6 +168,7 @@ fn folders_over_the_limit_are_not_looked_into() {
     assert_eq!(site.about(&build, &format!("{SKILLS}/g")), [expected, "considered: over_budget".to_owned()]);
 }
 
+/// Row F7.
 #[test]
 fn instructions_share_one_limit() {
     let site = Site::new();

@@ -47,7 +47,8 @@ fn a_profile_of_the_workspace_does_not_choose_a_variable() {
 /// How a profile names the file.
 type Way = fn(&Site) -> String;
 
-/// T1: a file that a profile of the workspace names may read what the workspace may, however it is named.
+/// Rows T1 and F8: a file that a profile of the workspace names may read what the workspace may, however it
+/// is named.
 #[test]
 fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
     let ways: [(&str, Way); 3] = [

@@ -57,6 +57,7 @@ fn canary(path: &str) -> String {
     if is_plain { "CANARY\n".into() } else { skill("CANARY") }
 }
 
+/// Row F3.
 #[test]
 fn links_out_of_the_workspace_are_refused() {
     for_each(
@@ -84,7 +85,7 @@ fn links_out_of_the_workspace_are_refused() {
     );
 }
 
-/// Links inside are nobody's secret.
+/// Row F3, the control: links inside are nobody's secret.
 #[test]
 fn links_inside_the_workspace_are_followed() {
     let site = Site::bare();
@@ -96,7 +97,7 @@ fn links_inside_the_workspace_are_followed() {
     assert_eq!(build.system().unwrap().matches("For inside.").count(), 2);
 }
 
-/// Otherwise a link is a question, and the answer tells what there is on the machine.
+/// Row F2: otherwise a link is a question, and the answer tells what there is on the machine.
 #[test]
 fn what_is_said_does_not_depend_on_what_is_outside() {
     let places = [
@@ -134,7 +135,7 @@ fn answer(site: &Site, caller: Caller, more: Value) -> String {
     site.said(&format!("{:?}", proem::build(&site.request(caller, more), caller)))
 }
 
-/// What a request says about the host decides what may be read, so a stranger must not say it.
+/// Row F2: what a request says about the host decides what may be read, so a stranger must not say it.
 #[test]
 fn a_remote_request_cannot_widen_what_may_be_read() {
     let site = Site::bare();
@@ -154,7 +155,7 @@ fn a_remote_request_cannot_widen_what_may_be_read() {
     });
 }
 
-/// A pack is a file like any other.
+/// Row F2: a pack is a file like any other.
 #[test]
 fn a_remote_request_cannot_read_packs_outside() {
     let contents = ["[prompt]\nworking_boundaries_section = \"CANARY\"\n", "CANARY = [", "CANARY"];

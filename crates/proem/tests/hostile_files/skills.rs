@@ -112,6 +112,7 @@ const PLACES: [&str; 4] = [
     "home/.agents/skills/bad/SKILL.md",
 ];
 
+/// Rows F5, M7 and M8.
 #[test]
 fn what_is_no_skill_is_named_and_the_others_are_listed() {
     for_each(
@@ -207,6 +208,7 @@ fn ignore_files_that_cannot_be_read_are_named_and_ignore_nothing() {
     );
 }
 
+/// Row M6.
 #[test]
 fn what_no_pattern_is_does_not_spoil_the_others() {
     for bad in
