@@ -3,68 +3,13 @@
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod desk;
+mod served;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
 
 use desk::Desk;
-use rustix::process::{Pid, Signal, kill_process};
-
-/// A server that ends with its test.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    /// Starts one by a shell, after `before`.
-    fn start(desk: &Desk, before: &str, arguments: &[&str]) -> Self {
-        let plain = desk.command(&[]);
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("{before}\nexec \"$0\" \"$@\"")]).arg(plain.get_program());
-        command.arg("serve").args(arguments).current_dir(desk.work()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = lines.by_ref().map_while(Result::ok);
-        let address = said.find_map(|line| line.split("http://").nth(1).map(str::to_owned));
-        let address = address.expect("it says where it listens").split(',').next().unwrap().to_owned();
-        // Whoever wrote into a closed pipe would end.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
-    }
-
-    /// The status and the body of an answer.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
-    }
-
-    /// Asks it to end; returns its exit code.
-    fn stop(mut self) -> Option<i32> {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
+use served::Server;
 
 /// H2: beyond this machine there must be a token.
 #[test]
@@ -97,6 +42,24 @@ fn it_ends_with_zero_when_it_is_asked_to() {
     let server = Server::start(&desk, "", &["--listen", "127.0.0.1:0"]);
     let (status, body) = server.ask("GET", "/conversations/c", "");
     assert!(status == 200 && body.contains("\"epoch\":1"), "what was acknowledged is there: {body}");
+}
+
+/// Rows S9 and H13 by the command: a store that was taken away is an error, and none is made in its place; an id is no path.
+#[test]
+fn a_store_that_was_taken_away_is_not_made_anew() {
+    let desk = Desk::of("template");
+    let server = Server::start(&desk, "", &["--listen", "127.0.0.1:0"]);
+    assert_eq!(server.ask("POST", "/conversations/c/turn", "{}").0, 200);
+    assert_eq!(server.stop(), Some(0));
+    let show = |id: &str| desk.run(&["conversation", "show", id]).status.code();
+    assert_eq!(show("c"), Some(0), "control");
+    for id in ["../c", "a/b", "", "a b"] {
+        assert_ne!(show(id), Some(0), "{id:?}");
+    }
+    let store = desk.root.path().join(".local/share/proem/proem.db");
+    std::fs::rename(&store, store.with_extension("away")).unwrap();
+    assert_eq!(show("c"), Some(3));
+    assert!(!store.exists(), "a store was made");
 }
 
 /// H11: silent connections do not take the descriptors that files and the store need.

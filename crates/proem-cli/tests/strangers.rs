@@ -240,3 +240,24 @@ fn names_of_files_hide_nothing() {
         assert!(control.file_name().to_str().unwrap().contains(hidden), "{name}: control");
     }
 }
+
+/// Rows C1 to C4 and C6.
+#[test]
+fn hidden_text_is_made_harmless_and_told() {
+    for (row, text, treated, code) in [
+        ("C1", "a\u{E0068}\u{E0069}b", "ab", "hidden_text"),
+        ("C2", "a\u{202E}b", "a<U+202E>b", "bidi_control"),
+        ("C3", "a\u{200B}b", "ab", "hidden_text"),
+        ("C4", "a\u{FE00}\u{FE01}\u{FE02}b", "ab", "hidden_text"),
+        ("C6", "a\u{1B}[2Jb", "a<U+001B>[2Jb", "control_character"),
+    ] {
+        let desk = Desk::new();
+        desk.write("AGENTS.md", format!("first\n{text}\nlast\n").as_bytes());
+        let said = |arguments: &[&str]| desk.said(&desk.run(arguments).stdout);
+        let prompt = said(&["build", "-p", "default"]);
+        assert!(prompt.contains(&format!("first\n{treated}\nlast")), "{row}: {prompt}");
+        assert!(said(&["build", "-p", "default", "--format", "json"]).contains(code), "{row}");
+        let verbatim = said(&["build", "-p", "layers"]);
+        assert!(verbatim.contains(&format!("first\n{text}\nlast")), "{row}, control: {verbatim}");
+    }
+}

@@ -62,6 +62,14 @@ impl ApiError {
         .with_hint("the server's log has the same number")
     }
 
+    /// What stands in the operator's own files is their business: their log has it.
+    fn misconfigured(why: &str) -> Self {
+        crate::log::line("error", &[("event", "configuration"), ("why", why)]);
+        let message = "the configuration of this server cannot be used";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "misconfigured", message)
+            .with_hint("the server's log says why")
+    }
+
     pub(crate) fn no_directory(path: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "no_directory", format!("there is no directory {path}"))
             .with_hint("make it, or name another one")
@@ -110,6 +118,11 @@ impl From<StoreError> for ApiError {
 
 impl From<ConversationError> for ApiError {
     fn from(error: ConversationError) -> Self {
+        if let ConversationError::Build(error) = &error
+            && error.is_of_host()
+        {
+            return Self::misconfigured(&error.to_string());
+        }
         let hint = error.hint();
         let message = error.to_string();
         let (status, code) = match error {

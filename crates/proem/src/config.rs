@@ -220,9 +220,9 @@ impl Config {
     /// A workspace is a stranger's: what it may not say has no effect, not even that of an error.
     fn take_workspace(&mut self, host: &Host, workspace: &Workspace) -> Result<(), Error> {
         let path = &workspace.folder().join(FILE_NAME);
-        let Some(text) = text_of(path, &workspace.own_files(host))? else { return Ok(()) };
+        let Some(text) = text_of(path, &workspace.own_files(host), WORKSPACE_ROLE)? else { return Ok(()) };
         let shown = path.display().to_string();
-        let said: toml::Table = parse_toml(&text, ROLE, &shown)?;
+        let said: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
         let trusted = if said.contains_key(HOOK) { trust::of(host, workspace)? } else { None };
         let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
         for key in said.keys().filter(|key| !may_say(key)) {
@@ -231,7 +231,7 @@ impl Config {
         if let Some(trusted) = &trusted {
             self.take_trusted(&text, path, trusted);
         }
-        let keys = parse_toml(&text, ROLE, &shown)?;
+        let keys = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
         let project = path.parent().and_then(Path::parent).unwrap_or(path);
         self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project);
         Ok(())
@@ -290,8 +290,8 @@ pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error>
     let folder = root.join(FOLDER);
     let path = folder.join(FILE_NAME);
     let policy = ReadPolicy::beneath(&[root.to_owned()], None, &[]);
-    let Some(text) = text_of(&path, &policy)? else { return Ok(Vec::new()) };
-    let HookFile { hook } = parse_toml(&text, ROLE, &path.display().to_string())?;
+    let Some(text) = text_of(&path, &policy, WORKSPACE_ROLE)? else { return Ok(Vec::new()) };
+    let HookFile { hook } = parse_toml(&text, WORKSPACE_ROLE, &path.display().to_string())?;
     Ok(hook.into_iter().map(|keys| CommandHook::new(keys, &folder)).collect())
 }
 
@@ -326,21 +326,22 @@ fn ignored(key: &str, path: &Path) -> Note {
         .with_source(Source::File { path: place.into(), place: None })
 }
 
-/// What an error calls such a file.
-const ROLE: &str = "configuration";
+/// What an error calls such a file: of whoever runs this, and of the workspace.
+pub(crate) const ROLE: &str = "configuration";
+const WORKSPACE_ROLE: &str = "workspace's configuration";
 
 /// Reads a file that need not exist.
 fn read(path: &Path, policy: &ReadPolicy) -> Result<Option<Keys>, Error> {
-    let text = text_of(path, policy)?;
+    let text = text_of(path, policy, ROLE)?;
     text.map(|text| parse_toml(&text, ROLE, &path.display().to_string())).transpose()
 }
 
-fn text_of(path: &Path, policy: &ReadPolicy) -> Result<Option<String>, Error> {
+fn text_of(path: &Path, policy: &ReadPolicy, role: &'static str) -> Result<Option<String>, Error> {
     match read_text(path, policy, CAP) {
         Ok(text) => Ok(Some(text)),
         Err(Absence::NoSuchFile) => Ok(None),
         Err(why) => Err(Error::Config {
-            role: ROLE,
+            role,
             path: path.display().to_string(),
             message: why.to_string(),
             hint: None,

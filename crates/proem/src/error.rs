@@ -70,7 +70,7 @@ pub enum Error {
     },
     /// A configuration file cannot be used.
     Config {
-        /// What it is for: `configuration` or `pack`.
+        /// What it is for, for example `configuration` or `pack`.
         role: &'static str,
         /// The file.
         path: String,
@@ -192,6 +192,14 @@ impl Error {
             *named_by = origin.map(str::to_owned);
         }
         self
+    }
+
+    /// Tells whether a file of whoever runs this is wrong: somebody far away can do nothing about it, and is not to know what
+    /// stands in it.
+    #[must_use]
+    pub fn is_of_host(&self) -> bool {
+        let own = [crate::config::ROLE, crate::trust::ROLE, crate::models::ROLE];
+        matches!(self, Self::Config { role, .. } | Self::File { role, .. } if own.contains(role))
     }
 
     /// Whose turn it is to act.

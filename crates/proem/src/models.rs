@@ -16,6 +16,9 @@ use crate::tokens::Tokenizer;
 /// The user's own table, in the configuration directory.
 pub const FILE_NAME: &str = "models.toml";
 
+/// What an error calls such a file.
+pub(crate) const ROLE: &str = "table of models";
+
 const BUILT_IN: &str = include_str!("../builtin/models.toml");
 const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
@@ -172,7 +175,7 @@ impl Models {
             Ok(text) => models.lay(&text, &path.display().to_string())?,
             Err(proem_core::fact::Absence::NoSuchFile) => {}
             Err(why) => {
-                return Err(Error::File { role: "table of models", path: path.display().to_string(), why });
+                return Err(Error::File { role: ROLE, path: path.display().to_string(), why });
             }
         }
         Ok(models)
@@ -295,13 +298,7 @@ impl CacheRules {
 }
 
 fn refuse(path: &str, message: String, hint: &str) -> Error {
-    Error::Config {
-        role: "table of models",
-        path: path.to_owned(),
-        message,
-        hint: Some(hint.to_owned()),
-        excerpt: None,
-    }
+    Error::Config { role: ROLE, path: path.to_owned(), message, hint: Some(hint.to_owned()), excerpt: None }
 }
 
 /// Refuses rows that would give figures that mean nothing.

@@ -23,7 +23,7 @@ use crate::host::Host;
 use crate::workspace::Workspace;
 
 const FILE_NAME: &str = "trust.toml";
-const ROLE: &str = "list of trusted workspaces";
+pub(crate) const ROLE: &str = "list of trusted workspaces";
 const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
 /// How large a script may be.

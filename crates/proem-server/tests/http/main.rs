@@ -17,6 +17,7 @@ mod secrets;
 mod server;
 mod stores;
 mod strangers;
+mod texts;
 mod turns;
 mod wire;
 mod wrong;
