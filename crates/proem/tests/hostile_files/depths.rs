@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use proem::{Caller, Error};
-use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_MAX, SKILL_DEPTH_MAX};
+use proem_core::limit::{ANCESTORS_MAX, ASSETS_MAX, DOCUMENTS_MAX, SKILL_DEPTH_MAX};
 use proem_core::note::Code;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use serde_json::json;
@@ -117,4 +117,38 @@ fn a_working_directory_five_thousand_levels_deep_is_refused() {
     let Err(Error::Cwd { why, .. }) = result else { panic!("{result:?}") };
     assert_eq!(why, "file name too long");
     assert_eq!(count(&build.unwrap(), Code::OverLimit), 1);
+}
+
+/// Row M3: just so deep and so many includes, and one more.
+#[test]
+fn includes_have_a_depth_and_a_number() {
+    const LEVELS_MAX: usize = 16;
+    let built = |site: &Site, name: &str| {
+        let request =
+            site.request(Caller::User, json!({"profile": "assets", "instruction": format!("$user/{name}")}));
+        proem::build(&request, Caller::User).map(|build| build.system().unwrap_or_default().to_owned())
+    };
+    let site = Site::bare();
+    for level in 0..=LEVELS_MAX {
+        site.write(
+            format!("config/prompts/level-{level}.md"),
+            format!("{{% include 'level-{}' %}}", level + 1),
+        );
+    }
+    site.write(format!("config/prompts/level-{}.md", LEVELS_MAX + 1), "the end");
+    assert!(built(&site, "level-1").unwrap().contains("the end"), "{LEVELS_MAX} levels");
+    let deeper = built(&site, "level-0").unwrap_err().to_string();
+    assert!(deeper.contains("too deeply"), "{deeper}");
+
+    let of = |count: usize| {
+        (1..count).map(|number| format!("{{% include 'of-{number}' %}}")).collect::<Vec<_>>().concat()
+    };
+    for number in 1..=ASSETS_MAX {
+        site.write(format!("config/prompts/of-{number}.md"), "x");
+    }
+    site.write("config/prompts/many.md", of(ASSETS_MAX));
+    assert!(built(&site, "many").unwrap().contains(&"x".repeat(ASSETS_MAX - 1)));
+    site.write("config/prompts/many.md", of(ASSETS_MAX + 1));
+    let more = built(&site, "many").unwrap_err().to_string();
+    assert!(more.contains("includes more than 256 assets"), "{more}");
 }
