@@ -261,3 +261,18 @@ fn hidden_text_is_made_harmless_and_told() {
         assert!(verbatim.contains(&format!("first\n{text}\nlast")), "{row}, control: {verbatim}");
     }
 }
+
+/// Row M6: patterns that explode elsewhere are read in no time.
+#[test]
+fn patterns_of_a_stranger_do_no_harm() {
+    let desk = Desk::of("layers");
+    for name in ["kept", "hidden"] {
+        let text = format!("---\nname: {name}\ndescription: the {name} one\n---\n");
+        desk.write(&format!(".sf/skills/{name}/SKILL.md"), text.as_bytes());
+    }
+    let prompt = || desk.said(&desk.run(&["build"]).stdout);
+    assert!(prompt().contains("the hidden one"), "control");
+    let bomb = ["*a".repeat(8000), "{a,b}".repeat(2000), "**/x/".repeat(1000)].join("\n");
+    desk.write(".sf/skills/.ignore", format!("hidden/\n{bomb}\n").as_bytes());
+    assert!(prompt().contains("the kept one") && !prompt().contains("the hidden one"), "{}", prompt());
+}

@@ -1,5 +1,5 @@
 //! Texts of a workspace that are no text, look like another file, hold a secret, look like a template, never end or are no front
-//! matter, asked for over HTTP. Rows C5, C7, C9, M1, M3, M5 and M7 to M10.
+//! matter, asked for over HTTP. Rows C5, C7, C9, M1, M3 and M5 to M10.
 
 use serde_json::json;
 
@@ -113,4 +113,20 @@ fn a_skill_whose_front_matter_is_none_is_told_and_left_out() {
         assert!(!system.contains("<name>broken"), "{row}: {answer:?}");
         assert!(answer.body.contains("malformed_skill"), "{row}: {answer:?}");
     }
+}
+
+/// Row M6.
+#[test]
+fn patterns_that_explode_elsewhere_are_read_in_no_time() {
+    let site = Site::new();
+    for name in ["kept", "hidden"] {
+        let text = format!("---\nname: {name}\ndescription: the {name} one\n---\n");
+        site.write(&format!("work/.sf/skills/{name}/SKILL.md"), &text);
+    }
+    let server = site.serve();
+    assert!(built(&server, &site, "layers").system().contains("the hidden one"), "control");
+    let bomb = ["*a".repeat(8000), "{a,b}".repeat(2000), "**/x/".repeat(1000)].join("\n");
+    site.write("work/.sf/skills/.ignore", &format!("hidden/\n{bomb}\n"));
+    let listed = built(&server, &site, "layers").system();
+    assert!(listed.contains("the kept one") && !listed.contains("the hidden one"), "{listed}");
 }

@@ -205,6 +205,25 @@ fn a_compaction_has_two_steps() {
     }
 }
 
+/// Row S2.
+#[test]
+fn a_compaction_that_another_overtook_opens_no_epoch() {
+    let site = Site::new();
+    let server = site.serve();
+    for (id, overtakes) in [("control", false), ("overtaken", true)] {
+        done(&server, &turn(id, "T"));
+        let token = begin(&server, id)["token"].as_str().unwrap().to_owned();
+        if overtakes {
+            let other = Call::new("POST", &format!("/conversations/{id}/compaction?commit=true"));
+            assert_eq!(done(&server, &other)["epoch"], 2);
+        }
+        let commit = Call::new("POST", &format!("/conversations/{id}/compaction/{token}/commit"));
+        // Whichever of two opened it, there is one epoch behind the first.
+        assert_eq!(done(&server, &commit)["epoch"], 2, "{id}");
+        assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 2, "{id}");
+    }
+}
+
 #[test]
 fn an_appended_compaction_ends_with_its_instructions() {
     let site = Site::new();

@@ -51,6 +51,12 @@ fn only_the_user_may_read_what_is_kept() {
     let expected = ["proem.db", "proem.db-shm", "proem.db-wal"].map(|name| (name.to_owned(), 0o600));
     assert_eq!(files, expected);
     assert_eq!((mode(&site.path("new")), mode(&site.path("new/folder"))), (0o700, 0o700));
+    site.write("new/plain", "");
+    assert_ne!(
+        mode(&site.path("new/plain")),
+        0o600,
+        "control: others may read what is made in the usual way"
+    );
 }
 
 #[test]
