@@ -178,3 +178,15 @@ fn programs_that_cannot_be_started_are_named() {
         assert_eq!(turn.system_prompt, "good", "{command}");
     }
 }
+
+/// Row T8: what this process has in its environment, `cargo test` among it, is not a hook's.
+#[test]
+fn a_program_sees_no_variable_of_this_process() {
+    const OWN: &str = "CARGO_MANIFEST_DIR";
+    let script = "tr '\\0' '\\n' </proc/$$/environ >'{root}/seen'";
+    let site = Site::with_hooks(&[hook("spy", "before_agent_start", script)]);
+    site.start(&Engine::new()).turn(&said("x"));
+    let seen = std::fs::read_to_string(site.path("seen")).unwrap();
+    assert!(std::env::var_os(OWN).is_some(), "control");
+    assert!(!seen.contains(OWN), "{seen}");
+}
