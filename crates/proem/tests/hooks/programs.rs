@@ -185,7 +185,7 @@ fn a_program_sees_no_variable_of_this_process() {
     const OWN: &str = "CARGO_MANIFEST_DIR";
     let script = "tr '\\0' '\\n' </proc/$$/environ >'{root}/seen'";
     let site = Site::with_hooks(&[hook("spy", "before_agent_start", script)]);
-    site.start(&Engine::new()).turn(&said("x"));
+    drop(site.start(&Engine::new()).turn(&said("x")));
     let seen = std::fs::read_to_string(site.path("seen")).unwrap();
     assert!(std::env::var_os(OWN).is_some(), "control");
     assert!(!seen.contains(OWN), "{seen}");
