@@ -15,6 +15,7 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use desk::Desk;
+use proem_testkit::hidden::{HIDDEN, Hidden};
 use proem_testkit::hostile::{Ask, LEADS, Lead, Nuisance, Said, Site, TEMPLATE, Trap, for_each};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 use trace::{bring, check_started, command, text, traced};
@@ -244,13 +245,7 @@ fn names_of_files_hide_nothing() {
 /// Rows C1 to C4 and C6.
 #[test]
 fn hidden_text_is_made_harmless_and_told() {
-    for (row, text, treated, code) in [
-        ("C1", "a\u{E0068}\u{E0069}b", "ab", "hidden_text"),
-        ("C2", "a\u{202E}b", "a<U+202E>b", "bidi_control"),
-        ("C3", "a\u{200B}b", "ab", "hidden_text"),
-        ("C4", "a\u{FE00}\u{FE01}\u{FE02}b", "ab", "hidden_text"),
-        ("C6", "a\u{1B}[2Jb", "a<U+001B>[2Jb", "control_character"),
-    ] {
+    for Hidden { row, text, treated, code } in HIDDEN {
         let desk = Desk::new();
         desk.write("AGENTS.md", format!("first\n{text}\nlast\n").as_bytes());
         let said = |arguments: &[&str]| desk.said(&desk.run(arguments).stdout);

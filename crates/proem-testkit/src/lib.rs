@@ -22,6 +22,7 @@
     reason = "a test that cannot be set up must stop, and says so"
 )]
 
+pub mod hidden;
 pub mod hostile;
 mod lints;
 mod mishaps;

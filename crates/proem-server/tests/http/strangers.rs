@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proem_server::Options;
 use proem_store::MemoryStore;
+use proem_testkit::hidden::{HIDDEN, Hidden};
 use proem_testkit::hostile::{
     self, Ask, ELSEWHERE, LEADS, Lead, Nuisance, STATUS, Said, TEMPLATE, Trap, WHOLE, for_each,
 };
@@ -29,13 +30,7 @@ fn turn(server: &Server, site: &Site, profile: &str) -> Answer {
 /// Rows C1 to C4 and C6.
 #[test]
 fn hidden_text_is_made_harmless_and_told() {
-    for (row, text, treated, code) in [
-        ("C1", "a\u{E0068}\u{E0069}b", "ab", "hidden_text"),
-        ("C2", "a\u{202E}b", "a<U+202E>b", "bidi_control"),
-        ("C3", "a\u{200B}b", "ab", "hidden_text"),
-        ("C4", "a\u{FE00}\u{FE01}\u{FE02}b", "ab", "hidden_text"),
-        ("C6", "a\u{1B}[2Jb", "a<U+001B>[2Jb", "control_character"),
-    ] {
+    for Hidden { row, text, treated, code } in HIDDEN {
         let site = Site::new();
         site.write("work/AGENTS.md", &format!("first\n{text}\nlast\n"));
         let server = site.serve();

@@ -1,43 +1,11 @@
 //! What a reader does not see, in every kind of file that a prompt takes text from: rows C1 to C6.
 
-use proem::{Caller, Error};
+use proem::{Build, Caller, Error};
 use proem_core::note::Code;
+use proem_testkit::hidden::{HIDDEN, Hidden};
 use serde_json::{Value, json};
 
 use crate::site::{Site, count, for_each};
-
-struct Case {
-    row: &'static str,
-    text: &'static str,
-    /// What `neutralise` makes of it.
-    treated: &'static str,
-    code: Code,
-}
-
-const CASES: [Case; 12] = [
-    Case { row: "C1 tags", text: "a\u{E0068}\u{E0069}b", treated: "ab", code: Code::HiddenText },
-    Case { row: "C2 override", text: "a\u{202E}b", treated: "a<U+202E>b", code: Code::BidiControl },
-    Case {
-        row: "C2 isolate",
-        text: "a\u{2066}b\u{2069}",
-        treated: "a<U+2066>b<U+2069>",
-        code: Code::BidiControl,
-    },
-    Case { row: "C3 zero width", text: "a\u{200B}b", treated: "ab", code: Code::HiddenText },
-    Case { row: "C3 joiner between letters", text: "a\u{200D}b", treated: "ab", code: Code::HiddenText },
-    Case { row: "C3 soft hyphen", text: "a\u{AD}b", treated: "ab", code: Code::HiddenText },
-    Case { row: "C3 filler", text: "a\u{3164}b", treated: "ab", code: Code::HiddenText },
-    Case { row: "C3 mark in the middle", text: "a\u{FEFF}b", treated: "ab", code: Code::HiddenText },
-    Case {
-        row: "C4 selectors",
-        text: "a\u{FE00}\u{FE01}\u{FE02}\u{FE03}b",
-        treated: "ab",
-        code: Code::HiddenText,
-    },
-    Case { row: "C6 escape", text: "a\u{1B}[2Jb", treated: "a<U+001B>[2Jb", code: Code::ControlCharacter },
-    Case { row: "C6 C1", text: "a\u{9B}2Jb", treated: "a<U+009B>2Jb", code: Code::ControlCharacter },
-    Case { row: "C6 lone return", text: "a\rb", treated: "a<U+000D>b", code: Code::ControlCharacter },
-];
 
 /// Text that needs what is odd elsewhere.
 const NEEDED: [(&str, &str); 5] = [
@@ -67,10 +35,16 @@ fn prompt(site: &Site, more: &Value) -> String {
     site.build_with(Caller::User, more.clone()).system().unwrap().to_owned()
 }
 
+/// How many notes have a code, by its word.
+fn noted(build: &Build, code: &str) -> usize {
+    build.frozen.notes().iter().filter(|note| note.code.word() == code).count()
+}
+
 /// Rows C1 to C4 and C6.
 #[test]
 fn what_is_hidden_is_made_harmless_by_default_and_noted() {
-    let all: Vec<(&Case, &str)> = CASES.iter().flat_map(|case| PLACES.map(|place| (case, place))).collect();
+    let all: Vec<(&Hidden, &str)> =
+        HIDDEN.iter().flat_map(|case| PLACES.map(|place| (case, place))).collect();
     for_each(
         &all,
         |(case, place)| format!("{} in {place}", case.row),
@@ -79,14 +53,14 @@ fn what_is_hidden_is_made_harmless_by_default_and_noted() {
             let build = site.build_with(Caller::User, more.clone());
             let text = build.system().unwrap();
             assert!(text.contains(&format!("first\n{}\nlast", case.treated)), "{text:?}");
-            assert_eq!(count(&build, case.code), 1, "{:#?}", build.frozen.notes());
-            let note = build.frozen.notes().iter().find(|note| note.code == case.code).unwrap();
+            assert_eq!(noted(&build, case.code), 1, "{:#?}", build.frozen.notes());
+            let note = build.frozen.notes().iter().find(|note| note.code.word() == case.code).unwrap();
             let shown = note.source.as_ref().unwrap().to_string();
             assert!(shown.contains(place.rsplit('/').next().unwrap()) && shown.contains(":2"), "{shown}");
             // What was treated once has nothing left to treat.
             let (again, more) = laid_out(place, case.treated);
             let again = again.build_with(Caller::User, more);
-            assert_eq!(count(&again, case.code), 0);
+            assert_eq!(noted(&again, case.code), 0);
         },
     );
 }
@@ -95,14 +69,14 @@ fn what_is_hidden_is_made_harmless_by_default_and_noted() {
 #[test]
 fn the_seeds_keep_every_byte_and_note_it() {
     for_each(
-        &CASES,
+        &HIDDEN,
         |case| case.row.to_owned(),
         |case| {
             let site = Site::bare();
             site.write("work/AGENTS.md", format!("first\n{}\nlast\n", case.text));
             let build = site.build();
             assert!(build.system().unwrap().contains(&format!("first\n{}\nlast", case.text)));
-            assert_eq!(count(&build, case.code), 1, "{:#?}", build.frozen.notes());
+            assert_eq!(noted(&build, case.code), 1, "{:#?}", build.frozen.notes());
         },
     );
 }
@@ -139,7 +113,7 @@ fn marks_at_the_beginning_go_and_files_with_a_nul_are_absent() {
 /// The user's configuration is the least, whatever a profile says; a workspace's says nothing.
 #[test]
 fn the_user_may_be_stricter_than_a_profile() {
-    for case in &CASES {
+    for case in &HIDDEN {
         let site = Site::bare();
         site.write("work/AGENTS.md", format!("first\n{}\nlast\n", case.text));
         site.write("work/sub/.proem/proem.toml", "hygiene = \"refuse\"\n");
