@@ -23,7 +23,7 @@ pub(super) const BEGIN: &str = "__proem_from";
 pub(super) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     let wrap = |(index, site): (usize, &Site)| {
         let number = first + index;
-        // A bare name looks up no field, so it need not be told apart what was looked up before it.
+        // A bare name looks up no field that would have to be told apart from those looked up before it.
         let open =
             if site.is_bare { format!("{number}|{MARK}((") } else { format!("({number}|{BEGIN})|{MARK}((") };
         [
