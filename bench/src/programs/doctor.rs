@@ -52,10 +52,10 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("floor", hash)
         .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
         .run_short(options);
-    let json = || serde_json::to_string(&BuildShape::of(&after)).expect("it is JSON");
+    let json = || proem::json::to_vec(&BuildShape::of(&after)).expect("it is JSON");
     let explain = || json().len();
     let as_long = "x".repeat(explain());
-    let read: serde_json::Value = serde_json::from_str(&json()).expect("it is JSON");
+    let read: serde_json::Value = serde_json::from_slice(&json()).expect("it is JSON");
     Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)

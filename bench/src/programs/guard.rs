@@ -137,7 +137,7 @@ fn diff(root: &Path) -> Box<dyn FnMut()> {
 
 fn explain(root: &Path) -> Box<dyn FnMut()> {
     let (_, build) = built(root);
-    boxed(move || serde_json::to_string(&BuildShape::of(&build)).expect("it is JSON"))
+    boxed(move || proem::json::to_vec(&BuildShape::of(&build)).expect("it is JSON"))
 }
 
 fn payload(root: &Path) -> Box<dyn FnMut()> {

@@ -32,6 +32,7 @@ pub mod hooks;
 mod host;
 mod init;
 mod jinja;
+pub mod json;
 mod libraries;
 pub mod listing;
 mod long_date;
