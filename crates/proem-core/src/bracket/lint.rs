@@ -46,8 +46,9 @@ struct Lint<'l> {
 impl<'l> Lint<'l> {
     fn take<'t: 'l>(&mut self, tag: Tag<'t>) -> Option<Note> {
         match tag {
-            Tag::Variable { key } => self.variable(key),
+            Tag::Variable { key } => self.variable(key.text()),
             Tag::If { key, negated } => {
+                let key = key.text();
                 let note = self.condition(key, negated);
                 self.open.push(key);
                 self.asked.entry(key).or_default().push(!negated);

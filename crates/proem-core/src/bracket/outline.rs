@@ -87,8 +87,9 @@ impl Sketch {
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'_>, exists: &BTreeMap<&str, bool>) {
         let place = self.outline.tags.len();
         let (kind, key) = match tag {
-            Tag::Variable { key } => (TagKind::Variable, Some(key)),
+            Tag::Variable { key } => (TagKind::Variable, Some(key.text())),
             Tag::If { key, negated } => {
+                let key = key.text();
                 let applies = exists.get(key).copied().unwrap_or_default() != negated;
                 self.open.push(Open { opening: place, other: None, applies });
                 (TagKind::If { negated }, Some(key))

@@ -4,40 +4,39 @@
 //! and the properties compare both with a renderer that knows only the grammar. It looks at a bounded
 //! number of bytes, so hostile input cannot make it slow.
 
-use super::scan::{Found, Tag};
-use crate::text::slice;
+use super::scan::{Key, Tag, Take};
 
 const INSIDE_BYTES_MAX: usize = 64;
 
-/// The tag that opens at `open`, if it has the usual form.
+/// Gives the tag that opens at `open`, if it has the usual form; returns where it ends.
 #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
 #[inline(always)]
-pub(super) fn tag(source: &str, open: usize) -> Option<Found<'_>> {
+pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl Take<'s>) -> Option<usize> {
     let inside = source.as_bytes().get(open + 1..)?;
     match inside {
-        [b'i', b'f', b' ', b'!', ..] => condition(source, open, inside, true),
-        [b'i', b'f', b' ', ..] => condition(source, open, inside, false),
-        [b'e', b'l', b's', b'e', b']', ..] => Some(found(open, 4, Tag::Else)),
-        [b'e', b'n', b'd', b'i', b'f', b']', ..] => Some(found(open, 5, Tag::EndIf)),
+        [b'i', b'f', b' ', after @ ..] => {
+            let negated = after.first() == Some(&b'!');
+            let start = "if ".len() + usize::from(negated);
+            let end = key_end(inside, start)?;
+            let key = Key::ascii(inside, start, end)?;
+            Some(taken(to, open, end, Tag::If { key, negated }))
+        }
+        [b'e', b'l', b's', b'e', b']', ..] => Some(taken(to, open, 4, Tag::Else)),
+        [b'e', b'n', b'd', b'i', b'f', b']', ..] => Some(taken(to, open, 5, Tag::EndIf)),
         _ => {
             let end = key_end(inside, 0)?;
-            Some(found(open, end, Tag::Variable { key: slice(source, open + 1, open + 1 + end) }))
+            let key = Key::ascii(inside, 0, end)?;
+            Some(taken(to, open, end, Tag::Variable { key }))
         }
     }
 }
 
-/// `if`, one space, perhaps `!`, and a key.
 #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
 #[inline(always)]
-fn condition<'s>(source: &'s str, open: usize, inside: &[u8], negated: bool) -> Option<Found<'s>> {
-    let start = "if ".len() + usize::from(negated);
-    let end = key_end(inside, start)?;
-    let key = slice(source, open + 1 + start, open + 1 + end);
-    Some(found(open, end, Tag::If { key, negated }))
-}
-
-const fn found(open: usize, inside_bytes: usize, tag: Tag<'_>) -> Found<'_> {
-    Found { bytes: open..open + inside_bytes + 2, tag }
+fn taken<'s>(to: &mut impl Take<'s>, open: usize, inside_bytes: usize, tag: Tag<'s>) -> usize {
+    let end = open + inside_bytes + 2;
+    to.take(open..end, tag);
+    end
 }
 
 /// What each byte may be part of: a table is quicker than comparing.

@@ -20,10 +20,45 @@ pub(super) struct Found<'s> {
 /// What a tag means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag<'s> {
-    If { key: &'s str, negated: bool },
+    If { key: Key<'s>, negated: bool },
     Else,
     EndIf,
-    Variable { key: &'s str },
+    Variable { key: Key<'s> },
+}
+
+/// A key as its bytes: that they are text is looked at only when it is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key<'s>(&'s [u8]);
+
+impl<'s> Key<'s> {
+    pub(super) const fn new(text: &'s str) -> Self {
+        Self(text.as_bytes())
+    }
+
+    /// The part of `inside` from `start` to `end`, of which every byte is known to be ASCII.
+    #[inline]
+    pub(super) fn ascii(inside: &'s [u8], start: usize, end: usize) -> Option<Self> {
+        inside.get(start..end).map(Self)
+    }
+
+    pub(super) const fn bytes(self) -> &'s [u8] {
+        self.0
+    }
+
+    pub(super) fn text(self) -> &'s str {
+        str::from_utf8(self.0).expect("a key is cut out of a text at ASCII characters")
+    }
+}
+
+/// Who takes the tags. Told at each place that recognises a form, so that nobody need ask again which one it is.
+pub(super) trait Take<'s> {
+    fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>);
+}
+
+impl<'s> Take<'s> for Option<Found<'s>> {
+    fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>) {
+        *self = Some(Found { bytes, tag });
+    }
 }
 
 /// The tags of a source, in order.
@@ -55,18 +90,30 @@ impl<'s> Scanner<'s> {
     #[inline]
     fn open_from(&self, position: usize) -> Option<usize> {
         let bytes = self.bytes_from(position)?;
-        let near = bytes.first_chunk().and_then(|head| first_open(*head));
+        let near = bytes.first_chunk().and_then(first_open);
         Some(position + near.or_else(|| memchr::memchr(b'[', bytes))?)
     }
 
-    /// Finds the first tag that opens at `open` or behind it, the long way.
+    /// Gives the next tag; `None` if there is none.
+    #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
+    #[inline(always)]
+    pub(super) fn give(&mut self, to: &mut impl Take<'s>) -> Option<()> {
+        let open = self.open_from(self.position)?;
+        self.position = match plain::give(self.source, open, to) {
+            Some(end) => end,
+            None => self.give_any_form(open, to)?,
+        };
+        Some(())
+    }
+
+    /// Gives the first tag that opens at `open` or behind it, the long way; returns where it ends.
     #[cold]
-    fn next_of_any_form(&mut self, mut open: usize) -> Option<Found<'s>> {
+    fn give_any_form(&mut self, mut open: usize, to: &mut impl Take<'s>) -> Option<usize> {
         loop {
             let close = self.close_behind(open)?;
             if let Some(tag) = self.classify(open + 1, close) {
-                self.position = close + 1;
-                return Some(Found { bytes: open..close + 1, tag });
+                to.take(open..close + 1, tag);
+                return Some(close + 1);
             }
             open = self.open_from(open + 1)?;
         }
@@ -95,7 +142,7 @@ impl<'s> Scanner<'s> {
         let start = self.skip_space(start, close);
         let word_end = self.skip_word(start);
         if self.byte(word_end) == Some(b':') && word_end > start {
-            return self.key(start, word_end).map(|key| Tag::Variable { key });
+            return self.key(start, word_end).map(|key| Tag::Variable { key: Key::new(key) });
         }
         match slice(self.source, start, word_end) {
             "else" if self.inside_end(word_end) == word_end => Some(Tag::Else),
@@ -116,7 +163,7 @@ impl<'s> Scanner<'s> {
         if word_end == start || self.byte(word_end) != Some(b':') {
             return None;
         }
-        self.key(start, word_end).map(|key| Tag::If { key, negated })
+        self.key(start, word_end).map(|key| Tag::If { key: Key::new(key), negated })
     }
 
     /// Takes `word:rest` up to the trimmed end; a line break in the rest makes it no key.
@@ -167,12 +214,23 @@ impl<'s> Scanner<'s> {
     }
 }
 
-/// The first `[` of eight bytes. Tags often follow each other so closely, and a search takes longer to begin than this.
+/// How many bytes are looked at before a search begins, which takes longer to begin than this.
+const NEAR: usize = 16;
+
+/// The first `[` of the next few bytes. Tags often follow each other so closely.
 #[inline]
-const fn first_open(bytes: [u8; 8]) -> Option<usize> {
+fn first_open(near: &[u8; NEAR]) -> Option<usize> {
+    let (words, _) = near.as_chunks();
+    let mut found = words.iter().zip(0..).filter_map(|(word, index)| Some(8 * index + open_of(*word)?));
+    found.next()
+}
+
+/// The first `[` of eight bytes.
+#[inline]
+const fn open_of(word: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     // Zero where there is one. Subtracting turns the highest bit of the first zero on, and of none before it.
-    let others = u64::from_le_bytes(bytes) ^ u64::from_le_bytes([b'['; 8]);
+    let others = u64::from_le_bytes(word) ^ u64::from_le_bytes([b'['; 8]);
     let zeros = others.wrapping_sub(ONES) & !others & (ONES << 7);
     if zeros == 0 { None } else { Some(zeros.trailing_zeros() as usize / 8) }
 }
@@ -189,17 +247,10 @@ fn last_break(source: &str, start: usize, end: usize) -> LastBreak {
 impl<'s> Iterator for Scanner<'s> {
     type Item = Found<'s>;
 
-    #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
-    #[inline(always)]
     fn next(&mut self) -> Option<Found<'s>> {
-        let open = self.open_from(self.position)?;
-        match plain::tag(self.source, open) {
-            Some(found) => {
-                self.position = found.bytes.end;
-                Some(found)
-            }
-            None => self.next_of_any_form(open),
-        }
+        let mut found = None;
+        self.give(&mut found)?;
+        found
     }
 }
 
@@ -213,12 +264,12 @@ mod tests {
     }
 
     fn variable(key: &str) -> Tag<'_> {
-        Tag::Variable { key }
+        Tag::Variable { key: Key::new(key) }
     }
 
     #[test]
     fn each_form_is_recognised_exactly() {
-        let condition = |key, negated| Tag::If { key, negated };
+        let condition = |key, negated| Tag::If { key: Key::new(key), negated };
         for (source, expected) in [
             ("[a:b]", Vec::from([variable("a:b")])),
             ("[ a:b ]", Vec::from([variable("a:b")])),

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use super::scan::Key;
+
 /// Keys by slot, with a small hash table beside them.
 ///
 /// Hand-written because the core has no hash map and an ordered map costs more than the whole rest
@@ -13,7 +15,6 @@ pub(super) struct Slots<'s> {
     /// For each key what tells it from others of its length, and how often it is inserted.
     marks: Vec<Mark>,
     table: Vec<u32>,
-    last: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -33,44 +34,47 @@ const CELLS_MIN: usize = 32;
 
 impl<'s> Slots<'s> {
     pub(super) const fn new() -> Self {
-        Self { keys: Vec::new(), marks: Vec::new(), table: Vec::new(), last: 0 }
+        Self { keys: Vec::new(), marks: Vec::new(), table: Vec::new() }
     }
 
     /// Returns the slot of a key that is inserted.
     #[inline]
-    pub(super) fn inserted(&mut self, key: &'s str) -> u32 {
+    pub(super) fn inserted(&mut self, key: Key<'s>) -> u32 {
         let slot = self.slot(key);
         self.marks[slot as usize].insertions += 1;
         slot
     }
 
     /// Returns the slot of `key`, making one if it is new.
-    #[inline]
-    pub(super) fn slot(&mut self, key: &'s str) -> u32 {
+    #[expect(clippy::inline_always, reason = "most keys are known, and a call costs more than the look")]
+    #[inline(always)]
+    pub(super) fn slot(&mut self, key: Key<'s>) -> u32 {
         let ends = Ends::of(key);
-        // What a condition asks for is mostly what stands next.
-        if !self.is_at(self.last, key, ends) {
-            self.last = self.find(key, ends);
+        let cell = ends.hash(key.bytes().len()) & self.table.len().wrapping_sub(1);
+        match self.table.get(cell) {
+            Some(slot) if self.is_at(*slot, key, ends) => *slot,
+            _ => self.find(key, ends),
         }
-        self.last
     }
 
     #[inline]
-    fn is_at(&self, slot: u32, key: &str, ends: Ends) -> bool {
+    fn is_at(&self, slot: u32, key: Key<'s>, ends: Ends) -> bool {
         // What is longer than its ends is compared as a whole.
         self.marks.get(slot as usize).is_some_and(|mark| {
             mark.ends == ends
-                && mark.bytes == key.len()
-                && (key.len() <= 16 || self.keys.get(slot as usize) == Some(&key))
+                && mark.bytes == key.bytes().len()
+                && (key.bytes().len() <= 16
+                    || self.keys.get(slot as usize).is_some_and(|known| known.as_bytes() == key.bytes()))
         })
     }
 
-    fn find(&mut self, key: &'s str, ends: Ends) -> u32 {
+    #[inline(never)]
+    fn find(&mut self, key: Key<'s>, ends: Ends) -> u32 {
         if self.keys.len() * 2 >= self.table.len() {
             self.grow();
         }
         let mask = self.table.len() - 1;
-        let start = ends.hash(key.len());
+        let start = ends.hash(key.bytes().len());
         for probe in 0..PROBES_MAX {
             let cell = (start + probe) & mask;
             let slot = self.table[cell];
@@ -95,11 +99,11 @@ impl<'s> Slots<'s> {
         self.marks.iter().map(|mark| mark.insertions)
     }
 
-    fn push(&mut self, key: &'s str, ends: Ends) -> u32 {
+    fn push(&mut self, key: Key<'s>, ends: Ends) -> u32 {
         let slot =
             u32::try_from(self.keys.len()).expect("a template has fewer keys than bytes, and at most 4 GiB");
-        self.keys.push(key);
-        self.marks.push(Mark { ends, bytes: key.len(), insertions: 0 });
+        self.keys.push(key.text());
+        self.marks.push(Mark { ends, bytes: key.bytes().len(), insertions: 0 });
         slot
     }
 
@@ -123,23 +127,32 @@ impl<'s> Slots<'s> {
 
 impl Ends {
     #[inline]
-    fn of(key: &str) -> Self {
-        let bytes = key.as_bytes();
+    fn of(key: Key<'_>) -> Self {
+        let bytes = key.bytes();
         if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
             return Self(u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
         }
         if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
             return Self(u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into());
         }
-        Self(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0)
+        Self(short(bytes), 0)
     }
 
     /// Keys that differ in the middle alone share a cell: that costs a probe and nothing else.
     #[inline]
-    const fn hash(self, length: usize) -> usize {
-        let mixed = (self.0.rotate_left(29) ^ self.1 ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize
+    fn hash(self, length: usize) -> usize {
+        let all = self.0 ^ self.1.rotate_left(29) ^ length as u64;
+        // High bits of the factor reach the low ones of the product's upper half, low bits those of its lower half.
+        let (low, high) = all.carrying_mul(0x9e37_79b9_7f4a_7c15, 0);
+        ((low ^ high) & 0xffff_ffff) as usize
     }
+}
+
+/// Up to three bytes as one number: a loop costs more than all else that is done with them.
+#[inline]
+fn short(bytes: &[u8]) -> u64 {
+    let byte = |at: usize| bytes.get(at).map_or(0, |byte| u64::from(*byte));
+    byte(0) | byte(bytes.len() / 2) << 8 | byte(bytes.len().wrapping_sub(1)) << 16
 }
 
 #[cfg(test)]
@@ -151,7 +164,7 @@ mod tests {
     fn equal_keys_share_a_slot_while_the_table_grows() {
         let keys: Vec<std::string::String> = (0..1000).map(|n| format!("a:{}", n % 100)).collect();
         let mut slots = Slots::new();
-        let numbers: Vec<u32> = keys.iter().map(|key| slots.slot(key)).collect();
+        let numbers: Vec<u32> = keys.iter().map(|key| slots.slot(Key::new(key))).collect();
         assert_eq!(slots.keys().len(), 100);
         assert!(keys.iter().zip(numbers).all(|(key, slot)| slots.keys()[slot as usize] == key));
     }
@@ -165,7 +178,7 @@ mod tests {
         let mut slots = Slots::new();
         for _ in 0..2 {
             for key in &keys {
-                let slot = slots.inserted(key);
+                let slot = slots.inserted(Key::new(key));
                 assert_eq!(slots.keys()[slot as usize], key);
             }
         }

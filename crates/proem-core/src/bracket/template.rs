@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::scan::{Found, Scanner, Tag};
+use super::scan::{Scanner, Tag, Take};
 use super::slot::Slots;
 use super::{Policies, StandaloneTags};
 use crate::text::slice;
@@ -72,9 +72,8 @@ impl<'s> Template<'s> {
     #[must_use]
     pub fn parse_with(source: &'s str, policies: &Policies) -> Self {
         let mut parser = Parser::new(source, policies.standalone_tags);
-        for found in Scanner::new(source) {
-            parser.take(found);
-        }
+        let mut tags = Scanner::new(source);
+        while tags.give(&mut parser).is_some() {}
         parser.finish()
     }
 
@@ -130,33 +129,38 @@ struct Parser<'s> {
     standalone_tags: StandaloneTags,
 }
 
+impl<'s> Take<'s> for Parser<'s> {
+    #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
+    #[inline(always)]
+    fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>) {
+        let start = narrow(bytes.start);
+        match tag {
+            Tag::Variable { key } => {
+                let slot = self.template.slots.inserted(key);
+                self.push(&bytes, Then::Insert { start, slot });
+            }
+            Tag::If { key, negated } => {
+                let slot = self.template.slots.slot(key);
+                let test = self.push_block(bytes, Then::Test { start, slot, otherwise: 0, negated });
+                self.open.push(Open { start, test, other: None });
+            }
+            Tag::Else => self.take_else(bytes),
+            Tag::EndIf => self.take_endif(bytes),
+        }
+    }
+}
+
 impl<'s> Parser<'s> {
     fn new(source: &'s str, standalone_tags: StandaloneTags) -> Self {
+        assert!(u32::try_from(source.len()).is_ok(), "the limit table keeps templates far below 4 GiB");
         // Room for a tag in 64 bytes, which is dense: hardly a template needs more, and counting costs more.
         let steps = Vec::with_capacity(source.len() / 64 + 4);
         let template = Template { source, steps, problems: Vec::new(), slots: Slots::new() };
         Self { template, open: Vec::new(), copied: 0, standalone_tags }
     }
 
-    #[inline]
-    fn take(&mut self, found: Found<'s>) {
-        let start = found.bytes.start;
-        match found.tag {
-            Tag::Variable { key } => {
-                let slot = self.template.slots.inserted(key);
-                self.push(&found.bytes, Then::Insert { start: narrow(start), slot });
-            }
-            Tag::If { key, negated } => {
-                let slot = self.template.slots.slot(key);
-                let then = Then::Test { start: narrow(start), slot, otherwise: 0, negated };
-                let test = self.push_block(found.bytes, then);
-                self.open.push(Open { start: narrow(start), test, other: None });
-            }
-            Tag::Else => self.take_else(found.bytes),
-            Tag::EndIf => self.take_endif(found.bytes),
-        }
-    }
-
+    #[expect(clippy::inline_always, reason = "called from the one place that knows the tag")]
+    #[inline(always)]
     fn take_else(&mut self, bytes: Range<usize>) {
         match self.open.last() {
             None => self.problem(bytes.start, ProblemKind::StrayElse),
@@ -170,6 +174,8 @@ impl<'s> Parser<'s> {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "called from the one place that knows the tag")]
+    #[inline(always)]
     fn take_endif(&mut self, bytes: Range<usize>) {
         let Some(open) = self.open.pop() else {
             self.problem(bytes.start, ProblemKind::StrayEndIf);
@@ -265,6 +271,8 @@ fn offset(source: &str, piece: &str) -> usize {
     piece.as_ptr().addr() - source.as_ptr().addr()
 }
 
-fn narrow(offset: usize) -> u32 {
-    u32::try_from(offset).expect("the limit table keeps templates far below 4 GiB")
+/// An offset in 32 bits, which [`Parser::new`] has seen to be enough.
+#[expect(clippy::cast_possible_truncation, reason = "looked at once for the whole source, not for each tag")]
+const fn narrow(offset: usize) -> u32 {
+    offset as u32
 }
