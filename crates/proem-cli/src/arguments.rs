@@ -24,6 +24,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Print the prompt: exactly its bytes, nothing else
     Build(Build),
