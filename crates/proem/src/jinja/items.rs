@@ -81,6 +81,11 @@ impl Object for ItemValue {
 
 /// The text as part of an XML element or attribute.
 pub(super) fn xml(text: &str) -> String {
+    let bytes = text.as_bytes();
+    // Most texts have none of the five, which a search tells sixteen bytes at a time.
+    if memchr::memchr3(b'&', b'<', b'>', bytes).or_else(|| memchr::memchr2(b'"', b'\'', bytes)).is_none() {
+        return text.to_owned();
+    }
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
         match character {
@@ -93,4 +98,25 @@ pub(super) fn xml(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_the_five_is_escaped_alone_and_beside_others() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain é🦀", "plain é🦀"),
+            ("&", "&amp;"),
+            ("a<b", "a&lt;b"),
+            ("a>", "a&gt;"),
+            ("\"a", "&quot;a"),
+            ("it's", "it&apos;s"),
+            ("<a b=\"c\" d='&'>", "&lt;a b=&quot;c&quot; d=&apos;&amp;&apos;&gt;"),
+        ] {
+            assert_eq!(xml(text), expected, "{text}");
+        }
+    }
 }

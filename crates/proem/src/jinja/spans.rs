@@ -77,9 +77,23 @@ struct Scribe<'s> {
     assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,
     /// The templates that are being rendered: their index, and where the one above included it.
     stack: Vec<(usize, Option<Source>)>,
-    /// What the expressions that are made of the same names come from unless a field was looked up, by the number of the
-    /// first of them.
-    untouched: Vec<Option<Made>>,
+    /// What is known of the expressions that are made of the same names, by the number of the first of them.
+    alike: Vec<Option<Alike>>,
+    /// Where each expression stands, by its number: a loop comes back to it.
+    written: Vec<Option<Source>>,
+    /// Where the text stands that was met lately, each at a place that its address gives: a loop comes back to that, too.
+    texts: [Option<(usize, Origin)>; TEXTS],
+}
+
+/// How many places there are for text that was met lately: more than a loop usually has pieces.
+const TEXTS: usize = 16;
+
+/// What expressions have in common that are made of the same names.
+struct Alike {
+    /// What they come from if no field was looked up.
+    untouched: Made,
+    /// The one list of items that they are made of, by its number: then a field of it that was looked up is all of it.
+    list: Option<usize>,
 }
 
 struct Known<'s> {
@@ -111,7 +125,11 @@ impl<'s> Scribe<'s> {
         };
         let known: Vec<Known<'_>> = templates.iter().map(known).collect();
         let sites = known.iter().map(|known| known.outline.sites.len()).sum();
-        Self { templates, known, assets, context, assigned, stack, untouched: vec![None; sites] }
+        let (mut alike, mut written) = (Vec::new(), Vec::new());
+        alike.resize_with(sites, || None);
+        written.resize_with(sites, || None);
+        let texts = [const { None }; TEXTS];
+        Self { templates, known, assets, context, assigned, stack, alike, written, texts }
     }
 
     fn origin(&mut self, piece: &Piece) -> Origin {
@@ -130,6 +148,22 @@ impl<'s> Scribe<'s> {
     }
 
     fn text(&mut self, address: usize) -> Origin {
+        // Within one template only: where others include each other, what is met says where the render stands.
+        if self.templates.len() > 1 {
+            return self.text_anew(address);
+        }
+        let place = address % TEXTS;
+        if let Some((known, origin)) = &self.texts[place]
+            && *known == address
+        {
+            return origin.clone();
+        }
+        let origin = self.text_anew(address);
+        self.texts[place] = Some((address, origin.clone()));
+        origin
+    }
+
+    fn text_anew(&mut self, address: usize) -> Origin {
         let holds = |placed: &Placed| (placed.start..placed.end()).contains(&address);
         let index = self.templates.iter().position(holds).unwrap_or(0);
         self.enter(index);
@@ -146,11 +180,9 @@ impl<'s> Scribe<'s> {
         let first = self.templates[index].first_site;
         let site = self.known[index].outline.sites.get(number - first)?;
         self.enter(index);
-        let made = match touch {
-            Some(_) => self.made(index, site, touch),
-            None => self.untouched(index, site, first + site.alike),
-        };
-        let written = self.place(index, site.offset);
+        let made = self.made_alike(index, site, first + site.alike, touch);
+        let written = self.written[number].take().unwrap_or_else(|| self.place(index, site.offset));
+        self.written[number] = Some(written.clone());
         let (included_from, stability) = (self.included_from(), made.stability);
         Some(match made.source {
             Some(source) => Origin { source, template: Some(written), included_from, stability },
@@ -158,14 +190,44 @@ impl<'s> Scribe<'s> {
         })
     }
 
-    /// What an expression is made of that looked up no field. Those of the same names are worked out once.
-    fn untouched(&mut self, index: usize, site: &Site, alike: usize) -> Made {
-        if let Some(made) = &self.untouched[alike] {
-            return made.clone();
+    /// What an expression is made of. What those of the same names have in common is worked out once.
+    fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> Made {
+        if self.alike[alike].is_none() {
+            let untouched = self.made(index, site, None);
+            self.alike[alike] = Some(Alike { untouched, list: self.only_list(&site.names) });
         }
-        let made = self.made(index, site, None);
-        self.untouched[alike] = Some(made.clone());
-        made
+        let Some(known) = &self.alike[alike] else { return self.made(index, site, touch) };
+        let Some(touch) = touch else { return known.untouched.clone() };
+        match known.list {
+            Some(list) if list == touch.list => match self.context.touched(touch) {
+                Some(field) => {
+                    let stability = field.stability.max(self.known[index].asset.stability);
+                    Made { source: Some(field.source.clone()), stability }
+                }
+                None => known.untouched.clone(),
+            },
+            Some(_) => known.untouched.clone(),
+            None => self.made(index, site, Some(touch)),
+        }
+    }
+
+    /// The number of the list of items that some names come from, if there is one and nothing else.
+    fn only_list(&self, names: &BTreeSet<String>) -> Option<usize> {
+        let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut only = None;
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            match self.binding(name) {
+                Some(Binding::Items { .. }) if only.is_none() => only = Some(base_of(name)),
+                None if self.fact(name).is_none() => open.extend(self.assigned_to(name)),
+                _ => return None,
+            }
+        }
+        let only = only?;
+        self.context.bindings.keys().position(|name| name == only)
     }
 
     fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
@@ -187,10 +249,7 @@ impl<'s> Scribe<'s> {
             if let Some(source) = self.source(name, touch) {
                 sources.push(source);
             } else {
-                let base = name.split(':').next().unwrap_or(name);
-                open.extend(
-                    self.assigned.get(name).or_else(|| self.assigned.get(base)).into_iter().flatten(),
-                );
+                open.extend(self.assigned_to(name));
             }
         }
         if sources.len() > 1 {
@@ -199,10 +258,22 @@ impl<'s> Scribe<'s> {
         sources
     }
 
+    /// What templates make a name of that they set.
+    fn assigned_to(&self, name: &str) -> impl Iterator<Item = &'s str> {
+        let made_of = self.assigned.get(name).or_else(|| self.assigned.get(base_of(name)));
+        made_of.into_iter().flatten().copied()
+    }
+
+    /// What a name is bound to: that of its base, if that has fields, else its own.
+    fn binding(&self, name: &str) -> Option<&'s Binding> {
+        let fields = self.context.bindings.get(base_of(name));
+        let fields = fields.filter(|binding| matches!(binding, Binding::Fields { .. }));
+        fields.or_else(|| self.context.bindings.get(name))
+    }
+
     fn source(&self, name: &str, touch: Option<Touch>) -> Option<(Source, Stability)> {
-        // `texts.identity` is written down as `texts:identity`, as facts are.
-        let base = name.split_once(':').map_or(name, |(base, _)| base);
         let touched = || {
+            let base = base_of(name);
             let is_own =
                 |touch: &Touch| self.context.bindings.keys().nth(touch.list).is_some_and(|own| own == base);
             let touch = touch.filter(is_own);
@@ -210,9 +281,7 @@ impl<'s> Scribe<'s> {
                 .and_then(|touch| self.context.touched(touch))
                 .map(|field| (field.source.clone(), field.stability))
         };
-        let fields =
-            self.context.bindings.get(base).filter(|binding| matches!(binding, Binding::Fields { .. }));
-        match fields.or_else(|| self.context.bindings.get(name)) {
+        match self.binding(name) {
             Some(Binding::Items { source, stability, .. }) => {
                 Some(touched().unwrap_or_else(|| (source.clone(), *stability)))
             }
@@ -269,6 +338,11 @@ impl<'s> Scribe<'s> {
     fn included_from(&self) -> Vec<Source> {
         self.stack.iter().rev().filter_map(|(_, from)| from.clone()).collect()
     }
+}
+
+/// The name before a field: `texts.identity` is written down as `texts:identity`, as facts are.
+fn base_of(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(base, _)| base)
 }
 
 /// One source for a value that is made of several.
