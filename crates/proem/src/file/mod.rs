@@ -78,7 +78,7 @@ pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<Stri
 }
 
 fn is_within(real: &Path, roots: &[&Path]) -> bool {
-    roots.iter().any(|root| real.starts_with(root))
+    roots.iter().any(|root| policy::lies_below(real, root))
 }
 
 /// Reads a UTF-8 file as it is, a NUL included: for instruction files, which are taken byte for byte.
@@ -153,7 +153,8 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
     let opened = open::open(path).map_err(|why| policy.hide_absence(path, why))?;
     policy.check_opened(path, &opened.path)?;
     // Different each time, and about this very process: whoever wants that must write so.
-    let is_of_kernel = |path: &Path| path.starts_with("/proc") || path.starts_with("/sys");
+    let is_of_kernel =
+        |path: &Path| ["/proc", "/sys"].into_iter().any(|folder| policy::lies_below(path, Path::new(folder)));
     if is_of_kernel(&opened.path) && !is_of_kernel(path) {
         return Err(Absence::NotRegular("file of the kernel"));
     }

@@ -74,11 +74,13 @@ fn open_linkless(path: &Path, flags: OFlags) -> io::Result<Option<(OwnedFd, Path
 
     use rustix::fs::{CWD, ResolveFlags, openat2};
     use rustix::io::Errno;
-    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
-    if !path.is_absolute() || !path.components().all(is_plain) {
+    let is_climbing = |part: Component<'_>| matches!(part, Component::CurDir | Component::ParentDir);
+    let is_plain = super::policy::is_plain(path);
+    if !is_plain && (!path.is_absolute() || path.components().any(is_climbing)) {
         return Ok(None);
     }
     match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(opened) if is_plain => Ok(Some((opened, path.to_owned()))),
         Ok(opened) => Ok(Some((opened, path.components().collect()))),
         // A link; or an old kernel, or a sandbox that does not know the call.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Ok(None),

@@ -1,5 +1,6 @@
 //! Who may read what.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -29,14 +30,14 @@ impl ReadPolicy {
 
     /// Refuses by the path's spelling alone, so that the answer does not tell what exists.
     pub(crate) fn check_as_written(&self, path: &Path) -> Result<(), Absence> {
-        if let Some(roots) = &self.roots {
-            let plain = without_dots(path);
-            if !is_beneath(&plain, roots) {
-                let climbs = path.components().any(|component| component == Component::ParentDir);
-                return Err(if climbs { Absence::PathEscape } else { Absence::OutsideRoots });
-            }
+        let plain = if is_plain(path) { Cow::Borrowed(path) } else { Cow::Owned(without_dots(path)) };
+        if let Some(roots) = &self.roots
+            && !is_beneath(&plain, roots)
+        {
+            let climbs = path.components().any(|component| component == Component::ParentDir);
+            return Err(if climbs { Absence::PathEscape } else { Absence::OutsideRoots });
         }
-        self.check_secret(&without_dots(path), path)
+        self.check_secret(&plain, path)
     }
 
     /// Refuses by the path of what was really opened.
@@ -89,12 +90,10 @@ pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
         return real;
     }
     let above: Vec<&Path> = path.ancestors().skip(1).collect();
-    // Mostly the folder is there and the file is not. Where it is not, each folder that is there lies above each that is not,
-    // so the last one is searched for: a path can name two thousand of them.
-    let missing = match above.first() {
-        Some(folder) if known(folder).is_some() => 0,
-        _ => above.partition_point(|folder| known(folder).is_none()),
-    };
+    // Mostly the folder is there and the file is not, or its folder is the only one that is missing. Otherwise each folder
+    // that is there lies above each that is not, so the last one is searched for: a path can name two thousand of them.
+    let near = above.iter().take(2).position(|folder| known(folder).is_some());
+    let missing = near.unwrap_or_else(|| above.partition_point(|folder| known(folder).is_none()));
     let first_missing = missing.checked_sub(1).and_then(|last| above.get(last)).copied().unwrap_or(path);
     if let Ok(target) = first_missing.read_link()
         && links < LINKS_MAX
@@ -106,7 +105,37 @@ pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
 }
 
 fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
-    roots.iter().any(|root| path.starts_with(root))
+    roots.iter().any(|root| lies_below(path, root))
+}
+
+/// Tells whether a path is another one or lies below it, as [`Path::starts_with`] does: by the bytes where both are plain,
+/// since taking paths apart costs more than most reads.
+pub(crate) fn lies_below(path: &Path, folder: &Path) -> bool {
+    if !is_plain(path) || !is_plain(folder) {
+        return path.starts_with(folder);
+    }
+    let rest = bytes_of(path).strip_prefix(bytes_of(folder));
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+}
+
+/// Tells whether a path is absolute and written without `.`, `..` and needless slashes. A root is not: it ends in a slash.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    let bytes = bytes_of(path);
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    bytes.first() == Some(&b'/')
+        && bytes.last() != Some(&b'/')
+        && (!may_have_dots(bytes) || bytes.split(|byte| *byte == b'/').skip(1).all(is_name))
+}
+
+/// Tells whether a slash or a dot stands behind any slash. Without a branch for each byte, so that they are compared
+/// together.
+fn may_have_dots(bytes: &[u8]) -> bool {
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    pairs.fold(false, |found, (first, second)| found | (*first == b'/' && matches!(second, b'/' | b'.')))
+}
+
+fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
 }
 
 /// Real paths by paths as they are written; `None` for what does not exist.
@@ -171,6 +200,33 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    /// What taking a path apart says, said by its bytes.
+    #[test]
+    fn plain_paths_are_those_that_stay_as_they_are() {
+        let parts = ["a", ".", "..", "", "...", ".a", "a.", "..a", "bc", "é"];
+        let mut paths: Vec<String> = vec!["/".into(), String::new(), "//".into()];
+        for first in parts {
+            for second in parts {
+                for third in parts {
+                    let path = format!("{first}/{second}/{third}");
+                    paths.extend([format!("/{path}"), path]);
+                }
+            }
+        }
+        for path in &paths {
+            let path = Path::new(path);
+            let is_same = bytes_of(&without_dots(path)) == bytes_of(path);
+            let expected = path.is_absolute() && path != Path::new("/") && is_same;
+            assert_eq!(is_plain(path), expected, "{}", path.display());
+        }
+        for path in &paths {
+            for folder in paths.iter().step_by(7) {
+                let (path, folder) = (Path::new(path), Path::new(folder));
+                assert_eq!(lies_below(path, folder), path.starts_with(folder), "{path:?} {folder:?}");
+            }
+        }
+    }
 
     /// What the search must find, looked for folder by folder from the end.
     fn one_by_one(path: &Path, links: usize) -> PathBuf {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::policy::lies_below;
+
 const NAMES: [&str; 10] = [
     ".env",
     ".netrc",
@@ -26,20 +28,25 @@ pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
 
 fn has_secret_name(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
-    let name = name.to_string_lossy().to_ascii_lowercase();
-    let name = name.as_str();
-    !HARMLESS.contains(&name)
-        && (NAMES.contains(&name)
-            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
+    let name = name.as_encoded_bytes();
+    let is = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
+    let begins =
+        |word: &&str| name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()));
+    let ends = |word: &&str| {
+        let start = name.len().checked_sub(word.len());
+        let end = start.and_then(|start| name.get(start..));
+        end.is_some_and(|end| end.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    !HARMLESS.iter().any(is)
+        && (NAMES.iter().any(is) || PREFIXES.iter().any(begins) || SUFFIXES.iter().any(ends))
 }
 
 fn is_in_ssh(path: &Path, home: Option<&Path>) -> bool {
-    home.is_some_and(|home| path.starts_with(home.join(".ssh")))
+    home.is_some_and(|home| lies_below(path, home) && path.starts_with(home.join(".ssh")))
 }
 
 fn is_process_environment(path: &Path) -> bool {
-    path.starts_with("/proc") && path.file_name().is_some_and(|name| name == "environ")
+    lies_below(path, Path::new("/proc")) && path.file_name().is_some_and(|name| name == "environ")
 }
 
 #[cfg(test)]

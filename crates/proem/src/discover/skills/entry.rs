@@ -95,7 +95,8 @@ fn skill(spot: &Spot<'_>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Pro
             format!("`disable-model-invocation` is {}, which does not hide the skill", other.word());
         problems.push(Problem::new(message).hint("write `true` or `false`, without quotes"));
     }
-    let location = path.display().to_string();
+    // Nearly every path is text, which needs no look at each of its characters.
+    let location = path.to_str().map_or_else(|| path.display().to_string(), str::to_owned);
     (Some(Skill { name, description, location, owner, is_hidden }), problems)
 }
 
@@ -109,7 +110,7 @@ fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
         Problem::new(format!("the skill is not listed: {message}"))
             .hint("begin the file with a `---` line, `name:` and `description:`, and another `---` line")
     };
-    let text = match str::from_utf8(head) {
+    let text = match text_of_front_matter(head).map_or_else(|| str::from_utf8(head), Ok) {
         Ok(text) => text,
         // The head may end inside a character, and the body is nobody's business here.
         Err(error) => match head.get(..error.valid_up_to()).map(str::from_utf8) {
@@ -130,6 +131,15 @@ fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
         Split::Unclosed => Err(none("its front matter has no closing `---`")),
         Split::TooLong => Err(none("its front matter has no closing `---` within 8 KiB")),
     }
+}
+
+/// The head up to the first line that may close the front matter, if that has it all: most of a head is the body, and
+/// whether that is text need not be looked at.
+fn text_of_front_matter(head: &[u8]) -> Option<&str> {
+    let mut breaks = memchr::memchr_iter(b'\n', head).map(|at| at + 1);
+    breaks.find(|start| head.get(*start..).is_some_and(|rest| rest.starts_with(b"---")))?;
+    let text = str::from_utf8(head.get(..breaks.next()?)?).ok()?;
+    matches!(front_matter::split(text), Split::Found { .. }).then_some(text)
 }
 
 fn description(front_matter: &FrontMatter) -> Result<&str, Problem> {

@@ -185,26 +185,26 @@ impl Walk<'_, '_> {
         // Before anything in it is looked at: what changes meanwhile will show next time.
         self.scan.count();
         let stamp = if self.scan.is_warm() { stamp(parent, name) } else { None };
+        let file = path.join("SKILL.md");
         if let Some(known) = self.known(parent, name, stamp)
-            && ignored::excluding(&self.rules, &path.join("SKILL.md"), false).is_none()
+            && ignored::excluding(&self.rules, &file, false).is_none()
         {
             memory::used();
-            return self.take_known(&known, &path.join("SKILL.md"));
+            return self.take_known(&known, &file);
         }
         let opened = head::read_beneath(parent.as_fd(), &skill, &mut self.buffer);
         // Asked below the open folder: the way from the root to here need not be walked three times more.
         let has = |file: &str| exists(parent, &[name, b"/", file.as_bytes()].concat());
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
-            let path = path.join("SKILL.md");
+        if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
             return match (&opened, stamp) {
-                (Opened::Head(file, bytes), Some(folder)) if !ignored::NAMES.into_iter().any(has) => {
+                (Opened::Head(stamp, bytes), Some(folder)) if !ignored::NAMES.into_iter().any(has) => {
                     let read =
-                        entry::read(&self.spot(&path, false), self.buffer.get(..*bytes).unwrap_or_default());
-                    let known = Known { folder, file: *file, read: Arc::new(read) };
+                        entry::read(&self.spot(&file, false), self.buffer.get(..*bytes).unwrap_or_default());
+                    let known = Known { folder, file: *stamp, read: Arc::new(read) };
                     self.scan.keep(name, &known);
-                    self.take_known(&known, &path);
+                    self.take_known(&known, &file);
                 }
-                _ => self.opened(&opened, &path, false),
+                _ => self.opened(&opened, &file, false),
             };
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
@@ -234,34 +234,34 @@ impl Walk<'_, '_> {
         }
         let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
         let has = |file: &str| exists(&folder, file.as_bytes());
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &opened, has) {
-            return self.opened(&opened, &path.join("SKILL.md"), false);
+        let file = path.join("SKILL.md");
+        if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
+            return self.opened(&opened, &file, false);
         }
         self.descend(&folder, path);
     }
 
     /// Tells whether the `SKILL.md` of a folder makes it a skill: it is a file, and nothing excludes it.
-    fn is_skill(&mut self, folder: &Path, opened: &Opened, has: impl Fn(&str) -> bool) -> bool {
-        let path = folder.join("SKILL.md");
+    fn is_skill(&mut self, folder: &Path, path: &Path, opened: &Opened, has: impl Fn(&str) -> bool) -> bool {
         if matches!(opened, Opened::Careful) {
-            match target_kind(&path) {
+            match target_kind(path) {
                 Some(FileType::RegularFile) => {}
                 None | Some(FileType::Directory) => return false,
                 Some(_) => {
-                    if let Err(why) = file::check_regular(&path) {
-                        self.search.unread(&path, &why);
+                    if let Err(why) = file::check_regular(path) {
+                        self.search.unread(path, &why);
                     }
                     return false;
                 }
             }
         }
         let pushed = self.push_rules(folder, has);
-        let by = ignored::excluding(&self.rules, &path, false);
+        let by = ignored::excluding(&self.rules, path, false);
         if pushed {
             self.rules.pop();
         }
         if let Some(by) = &by {
-            self.search.ignored(&path, by);
+            self.search.ignored(path, by);
         }
         by.is_none()
     }
