@@ -39,8 +39,8 @@ impl Policy {
         let profile = found.profile;
         Ok(Self {
             has_turn: profile.sections.iter().any(|section| section.part != Part::Prefix),
-            profile: profile.name,
-            rebuild: profile.rebuild,
+            profile: profile.name.clone(),
+            rebuild: profile.rebuild.clone(),
             compaction: profile.compaction,
             cwd: workspace.cwd().to_owned(),
         })

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proem_core::builtin;
 use proem_core::fact::Absence;
@@ -70,7 +70,7 @@ pub struct Profiles {
 #[derive(Debug)]
 pub struct Found {
     /// The profile.
-    pub profile: Profile,
+    pub profile: Arc<Profile>,
     /// Whether any part of it was written by the workspace.
     pub is_of_workspace: bool,
     /// For example that a file of the workspace hides a built-in.
@@ -81,7 +81,7 @@ struct Text {
     name: String,
     home: Home,
     origin: String,
-    file: ProfileFile,
+    file: Arc<ProfileFile>,
 }
 
 impl Profiles {
@@ -130,9 +130,11 @@ impl Profiles {
         let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
         let notes =
             self.notes.iter().cloned().chain(chain.iter().filter_map(|text| self.hides(text))).collect();
-        let layers =
-            chain.into_iter().rev().map(|text| Layer { origin: text.origin, file: text.file }).collect();
-        Ok(Found { profile: profile::resolve(name, layers)?, is_of_workspace, notes })
+        let is_built_in = chain.iter().all(|text| text.home == Home::BuiltIn);
+        let layer = |text: Text| Layer { origin: text.origin, file: Arc::unwrap_or_clone(text.file) };
+        let resolve = || profile::resolve(name, chain.into_iter().rev().map(layer).collect());
+        let profile = if is_built_in { once(&RESOLVED, name, resolve)? } else { Arc::new(resolve()?) };
+        Ok(Found { profile, is_of_workspace, notes })
     }
 
     /// Notes that a file takes the place of another profile of the same name.
@@ -166,8 +168,10 @@ impl Profiles {
             .into_iter()
             .find(|home| self.path(*home, &name).is_some_and(|path| path.exists()))
             .unwrap_or(Home::BuiltIn);
-        let description =
-            self.find(&name).map(|found| found.profile.description).map_err(|error| error.to_string());
+        let description = self
+            .find(&name)
+            .map(|found| found.profile.description.clone())
+            .map_err(|error| error.to_string());
         Listed { path: self.path(home, &name), name, home, description }
     }
 
@@ -195,7 +199,7 @@ impl Profiles {
             let policy = if home == Home::Workspace { &self.workspace_policy } else { &self.user_policy };
             match read_text(&path, policy, CAP) {
                 Ok(text) => {
-                    let file = profile::parse(&text, &origin, name)?;
+                    let file = Arc::new(profile::parse(&text, &origin, name)?);
                     return Ok(Some(Text { name: name.to_owned(), home, file, origin }));
                 }
                 Err(Absence::NoSuchFile) => {}
@@ -225,17 +229,27 @@ impl Home {
     }
 }
 
-/// A built-in profile, which is read once: it is the same for as long as the process lives.
-fn built_in(name: &str, origin: &str) -> Result<Option<ProfileFile>, Error> {
-    static READ: Mutex<BTreeMap<String, ProfileFile>> = Mutex::new(BTreeMap::new());
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = read.get(name) {
-        return Ok(Some(known.clone()));
+/// What is known of built-in profiles, by name: they are the same for as long as the process lives.
+type Known<T> = Mutex<BTreeMap<String, Arc<T>>>;
+
+static READ: Known<ProfileFile> = Mutex::new(BTreeMap::new());
+/// Those that extend nothing but others that are built in.
+static RESOLVED: Known<Profile> = Mutex::new(BTreeMap::new());
+
+fn built_in(name: &str, origin: &str) -> Result<Option<Arc<ProfileFile>>, Error> {
+    let read = |text: &str| once(&READ, name, || profile::parse(text, origin, name));
+    Ok(builtin::profile(name).map(read).transpose()?)
+}
+
+/// What is known under a name, made when it is asked for first.
+fn once<T, E>(known: &Known<T>, name: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(name) {
+        return Ok(Arc::clone(found));
     }
-    let Some(text) = builtin::profile(name) else { return Ok(None) };
-    let file = profile::parse(text, origin, name)?;
-    read.insert(name.to_owned(), file.clone());
-    Ok(Some(file))
+    let found = Arc::new(make()?);
+    known.insert(name.to_owned(), Arc::clone(&found));
+    Ok(found)
 }
 
 fn outside(folder: &Path) -> Note {

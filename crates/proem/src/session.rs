@@ -200,7 +200,7 @@ impl Session {
         let handlers = hooks::handlers(&engine.hooks, &config.hooks.value);
         let mut memory = Memory::default();
         let build = engine::build_with(&request, caller, &engine.hooks, &mut memory)?;
-        let (rebuild, epoch, trigger) = (profile.rebuild, 1, Trigger::Startup);
+        let (rebuild, epoch, trigger) = (profile.rebuild.clone(), 1, Trigger::Startup);
         Ok(Self {
             engine,
             handlers,
@@ -407,7 +407,7 @@ impl Session {
         let build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
         if matches!(trigger, Trigger::Reload | Trigger::SkillsReload | Trigger::ProfileSwitch) {
             let Setup { config, found, .. } = Setup::of(&request, self.caller)?;
-            self.rebuild = found.profile.rebuild;
+            self.rebuild.clone_from(&found.profile.rebuild);
             self.handlers = hooks::handlers(&self.engine.hooks, &config.hooks.value);
         }
         self.build = build;

@@ -102,7 +102,7 @@ pub fn agents(request: &Request, caller: Caller) -> Result<BTreeMap<String, Agen
     let profiles = Profiles::of(request, caller)?;
     let names = profiles.list().into_iter().map(|listed| listed.name);
     let agent = |name: String| {
-        let agent = profiles.find(&name).ok()?.profile.agent?;
+        let agent = profiles.find(&name).ok()?.profile.agent.clone()?;
         Some((name, agent))
     };
     Ok(names.filter_map(agent).collect())
