@@ -23,7 +23,7 @@ use super::fence::Fence;
 use super::refs::{Refs, is_ref_name};
 use super::repository::{POINTER, Repository};
 use super::{head, program};
-use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, reason, shown};
+use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, read_head, reason, shown};
 use crate::process::{self, Allowance, Stopped};
 
 /// Our own settings: they come last, so they win over the few that are taken over.
@@ -60,6 +60,15 @@ const SETTINGS: &str = "\
 [protocol]
 	allow = never
 ";
+
+/// For an index of few files: git starts a thread for each 500 of them to look at them ahead of time, and starting threads
+/// then costs more than looking. For more files the threads pay, since they work side by side.
+const FEW_FILES: &str = "\
+[core]
+	preloadIndex = false
+";
+
+const FILES_MANY: u32 = 2_000;
 
 const IGNORE_FILE: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
@@ -181,7 +190,12 @@ impl Shadow {
 /// git opens blindly is copied.
 fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     let common = common_folder(folder, repository)?;
-    let settings = repository.settings().lines() + SETTINGS;
+    let mut settings = repository.settings().lines() + SETTINGS;
+    if repository.bounds.is_none()
+        && files_of(&repository.own.join("index")).is_some_and(|files| files < FILES_MANY)
+    {
+        settings.push_str(FEW_FILES);
+    }
     fs::write(common.join("config"), settings).map_err(|error| failed(&error))?;
     fs::create_dir(common.join("info")).map_err(|error| failed(&error))?;
     link(&repository.common.join("objects"), &common.join("objects"))?;
@@ -197,6 +211,13 @@ fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
         link_if_regular(&repository.own.join(&name), &folder.join(&name))?;
     }
     Ok(())
+}
+
+/// How many files an index says that it has; `None` for one that is not there or is none. Nothing but speed hangs on it.
+fn files_of(index: &Path) -> Option<u32> {
+    let head = read_head(index, &ReadPolicy::user(None, &[]), 12).ok()?.bytes;
+    let files = head.strip_prefix(b"DIRC")?.last_chunk()?;
+    (head.len() == 12).then_some(u32::from_be_bytes(*files))
 }
 
 /// Writes the ref that `HEAD` names, and no other: a link among the refs could lead to those of another repository.
