@@ -166,8 +166,10 @@ impl Frozen {
     }
 
     /// Puts a frozen prompt together again; `None` when a section lies outside of its carrier.
+    ///
+    /// Whoever has hashed the text of the system carrier hands its digest on; otherwise it is hashed here.
     #[must_use]
-    pub fn restore(pieces: Pieces) -> Option<Self> {
+    pub fn restore(pieces: Pieces, digest: Option<Digest>) -> Option<Self> {
         let Pieces { profile, carriers, sections, notes, considered } = pieces;
         let is_inside = |placed: &Placed| {
             carriers.get(&placed.carrier).is_some_and(|text| text.text().get(placed.bytes.clone()).is_some())
@@ -176,7 +178,9 @@ impl Frozen {
             return None;
         }
         let body = Body { carriers, sections };
-        let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+        let hash = || Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+        let digest = digest.unwrap_or_else(hash);
+        debug_assert_eq!(digest, hash(), "it is that of the text");
         Some(Self { profile, body, digest, notes, considered })
     }
 

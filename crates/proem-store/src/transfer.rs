@@ -175,10 +175,8 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                         .ok_or_else(|| bad(format!("the text {digest} does not stand before it")))
                 };
                 let own = wanted.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-                let prompt = StoredPrompt {
-                    texts: own.collect::<Result<_, TransferError>>()?,
-                    description: find(&description)?,
-                };
+                let texts = own.collect::<Result<_, TransferError>>()?;
+                let prompt = StoredPrompt::new(texts, find(&description)?);
                 let epoch = Epoch { head: *head, prompt, request: find(&request)? };
                 if !is_conversation_id(&epoch.head.conversation) {
                     return Err(bad("that is no name of a conversation".into()));
@@ -274,7 +272,7 @@ pub(crate) fn epoch_json(epoch: &Epoch) -> Result<String, StoreError> {
 pub(crate) fn epoch_of_json(text: &str) -> Result<Epoch, StoreError> {
     match serde_json::from_str(text).map_err(|error| damaged(&error))? {
         Record::Epoch { head, texts, description, request } => {
-            Ok(Epoch { head: *head, prompt: StoredPrompt { texts, description }, request })
+            Ok(Epoch { head: *head, prompt: StoredPrompt::new(texts, description), request })
         }
         _ => Err(StoreError::Damaged { what: "a compaction".into(), why: "it holds no prompt".into() }),
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};
+use proem_core::digest::Digest;
 use proem_core::frozen::{Frozen, Pieces, Placed};
 use proem_core::note::{Code, Fix, Note, Severity};
 use proem_core::rendered::{Rendered, Span};
@@ -20,13 +21,24 @@ use serde::{Deserialize, Serialize};
 pub const VERSION: u32 = 1;
 
 /// A frozen prompt: its texts, and what is known about them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct StoredPrompt {
     /// The text of each carrier.
     pub texts: BTreeMap<Carrier, String>,
     /// Where the bytes come from, as JSON.
     pub description: String,
+    /// The digest of the system carrier's text, where somebody has hashed it.
+    digest: Option<Digest>,
 }
+
+/// Whether somebody has hashed it is no part of a prompt.
+impl PartialEq for StoredPrompt {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts == other.texts && self.description == other.description
+    }
+}
+
+impl Eq for StoredPrompt {}
 
 /// Why a stored prompt cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,19 +138,24 @@ impl StoredPrompt {
         };
         let description = serde_json::to_string(&description).map_err(|error| Damaged(error.to_string()))?;
         let texts = pieces.carriers.into_iter().map(|(carrier, text)| (carrier, text.text().to_owned()));
-        Ok(Self { texts: texts.collect(), description })
+        Ok(Self::new(texts.collect(), description))
+    }
+
+    /// What a store has read.
+    #[must_use]
+    pub const fn new(texts: BTreeMap<Carrier, String>, description: String) -> Self {
+        Self { texts, description, digest: None }
+    }
+
+    /// The same, by somebody who has just hashed the text of the system carrier: it need not be hashed once more.
+    #[must_use]
+    pub fn hashed(self, digest: Option<Digest>) -> Self {
+        Self { digest, ..self }
     }
 
     /// The frozen prompt that was kept.
     pub fn frozen(mut self) -> Result<Frozen, Damaged> {
-        // The version alone first: the rest of a later form may be of any shape.
-        let Form { version } =
-            serde_json::from_str(&self.description).map_err(|error| Damaged(error.to_string()))?;
-        if version > VERSION {
-            return Err(Damaged(format!("it was written by a later proem, in form {version}")));
-        }
-        let description: Description =
-            serde_json::from_str(&self.description).map_err(|error| Damaged(error.to_string()))?;
+        let description = describe(&self.description)?;
         let mut carriers = BTreeMap::new();
         for (carrier, spans) in description.spans {
             let text = self.texts.remove(&carrier).unwrap_or_default();
@@ -153,8 +170,23 @@ impl StoredPrompt {
             notes: description.notes.into_iter().filter_map(restore_note).collect(),
             considered: description.considered.into_iter().map(restore_considered).collect(),
         };
-        Frozen::restore(pieces).ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
+        Frozen::restore(pieces, self.digest)
+            .ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
     }
+}
+
+/// Reads a description. Why it cannot be read is the version's doing if that is a later one: then the rest may be of any
+/// shape.
+fn describe(json: &str) -> Result<Description, Damaged> {
+    let read: Result<Description, _> = serde_json::from_str(json);
+    let version = match &read {
+        Ok(description) => description.version,
+        Err(_) => serde_json::from_str(json).map_or(VERSION, |Form { version }| version),
+    };
+    if version > VERSION {
+        return Err(Damaged(format!("it was written by a later proem, in form {version}")));
+    }
+    read.map_err(|error| Damaged(error.to_string()))
 }
 
 fn store_section(placed: &Placed) -> StoredSection {

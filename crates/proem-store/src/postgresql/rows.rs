@@ -140,10 +140,10 @@ impl EpochRow {
         let found = blobs(client, held, &digests)?;
         let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
         let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-        let prompt = StoredPrompt {
-            texts: texts.collect::<Result<_, StoreError>>()?,
-            description: find(&description)?,
-        };
+        let texts = texts.collect::<Result<_, StoreError>>()?;
+        // Each text was found to be that of its digest.
+        let digest = carriers.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
+        let prompt = StoredPrompt::new(texts, find(&description)?).hashed(digest);
         Ok(Epoch { head, prompt, request: find(&request)? })
     }
 }

@@ -70,15 +70,19 @@ impl Rows<'_> {
         let (head, seal) = (head(row)?, row.get::<_, Option<String>>(14)?);
         let digests = Digests { texts: &texts, description: &description, request: &request };
         digests.check(&head, seal.as_deref())?;
-        let prompt = StoredPrompt { texts: self.texts_of(&texts)?, description: self.text(&description)? };
+        let (texts, digest) = self.texts_of(&texts)?;
+        let prompt = StoredPrompt::new(texts, self.text(&description)?).hashed(digest);
         Ok(Some(Epoch { head, prompt, request: self.text(&request)? }))
     }
 
-    fn texts_of(self, digests: &str) -> Result<BTreeMap<Carrier, String>, Failure> {
+    /// The texts of an epoch, and the digest of the system carrier's: each was found to be that of its digest.
+    fn texts_of(self, digests: &str) -> Result<(BTreeMap<Carrier, String>, Option<Digest>), Failure> {
         let digests: BTreeMap<Carrier, String> = serde_json::from_str(digests).map_err(|error| {
             StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
         })?;
-        digests.into_iter().map(|(carrier, digest)| Ok((carrier, self.text(&digest)?))).collect()
+        let system = digests.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
+        let texts = digests.into_iter().map(|(carrier, digest)| Ok((carrier, self.text(&digest)?)));
+        Ok((texts.collect::<Result<_, Failure>>()?, system))
     }
 
     /// Reads a text that is kept once, and makes sure that it is the one.
