@@ -59,7 +59,10 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)
-        .enter("a JSON string as long", || serde_json::to_string(&as_long).expect("it is JSON").len())
+        .enter("a JSON string as long", || proem::json::to_vec(&as_long).expect("it is JSON").len())
+        .enter("as the command prints it", || {
+            serde_json::to_string_pretty(&BuildShape::of(&after)).expect("it is JSON").len()
+        })
         .enter("the same from memory", || serde_json::to_string(&read).expect("it is JSON").len())
         .enter("proem", explain)
         .run_short(options);

@@ -23,6 +23,8 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+// What a subcommand takes is described when it is asked for, and not at each start. What its structs say of themselves
+// would then take the place of what it is for, so they say it in plain comments.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -133,7 +135,7 @@ pub(crate) struct Build {
     pub(crate) notes: NoteFlags,
 }
 
-/// What goes to a provider.
+// What goes to a provider.
 #[derive(Debug, Args)]
 pub(crate) struct DeliveryFlags {
     /// Print the parts of the request that this provider takes, as JSON
@@ -186,7 +188,7 @@ pub(crate) struct Serve {
     pub(crate) web: Option<PathBuf>,
 }
 
-/// A text, a byte or a line of a prompt.
+// A text, a byte or a line of a prompt.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Text to look for
@@ -208,7 +210,7 @@ pub(crate) struct Why {
     pub(crate) format: Format,
 }
 
-/// A prompt, and what is wrong with it.
+// A prompt, and what is wrong with it.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Check {
@@ -245,7 +247,7 @@ pub(crate) enum CheckFormat {
     Sarif,
 }
 
-/// Two prompts.
+// Two prompts.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
     /// First prompt: a file with a request or with a saved build (`build --format json`), `CONVERSATION@EPOCH`,
@@ -269,7 +271,7 @@ pub(crate) struct Diff {
     pub(crate) format: Format,
 }
 
-/// Whose cache it is.
+// Whose cache it is.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutFlags {
     /// Provider whose cache counts: anthropic, bedrock, openai, deepseek, gemini, llama.cpp, vllm, sglang [default: one
@@ -278,7 +280,7 @@ pub(crate) struct LayoutFlags {
     pub(crate) provider: Option<String>,
 }
 
-/// A conversation against the present.
+// A conversation against the present.
 #[derive(Debug, Args)]
 pub(crate) struct Drift {
     /// Conversation
@@ -299,7 +301,7 @@ pub(crate) struct Drift {
     pub(crate) format: Format,
 }
 
-/// What agents would see.
+// What agents would see.
 #[derive(Debug, Args)]
 pub(crate) struct Compat {
     /// File: which agents read it, and which never will
@@ -318,7 +320,7 @@ pub(crate) struct Compat {
     pub(crate) format: Format,
 }
 
-/// What providers said about calls.
+// What providers said about calls.
 #[derive(Debug, Args)]
 pub(crate) struct Evidence {
     /// Calls, one on each line: the provider's response, or `{"response": …, "at": …, "request": …}`; `-` is
@@ -341,7 +343,7 @@ pub(crate) struct Evidence {
     pub(crate) format: Format,
 }
 
-/// Which store.
+// Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreFlags {
     /// The store: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
@@ -382,7 +384,7 @@ pub(crate) enum StoreCommand {
     },
 }
 
-/// Which conversations, and how they are shown.
+// Which conversations, and how they are shown.
 #[derive(Debug, Args)]
 pub(crate) struct ConversationFlags {
     #[command(flatten)]
@@ -572,7 +574,7 @@ pub(crate) struct Init {
     pub(crate) place: Place,
 }
 
-/// Which notes are printed to standard error: warnings, unless said otherwise.
+// Which notes are printed to standard error: warnings, unless said otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct NoteFlags {
     /// Do not print notes
@@ -592,7 +594,7 @@ impl NoteFlags {
     }
 }
 
-/// Where a command looks.
+// Where a command looks.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
     /// Working directory [default: the current one]
@@ -600,7 +602,7 @@ pub(crate) struct Place {
     pub(crate) cwd: Option<String>,
 }
 
-/// Which prompt: the request, and what only a prompt has.
+// Which prompt: the request, and what only a prompt has.
 #[derive(Debug, Args)]
 pub(crate) struct PromptFlags {
     #[command(flatten)]
@@ -628,7 +630,7 @@ pub(crate) struct PromptFlags {
     pub(crate) packs: Vec<String>,
 }
 
-/// The request, field by field. A flag overrides the request file.
+// The request, field by field. A flag overrides the request file.
 #[derive(Debug, Args)]
 pub(crate) struct RequestFlags {
     /// Working directory [default: the current one]
@@ -664,6 +666,30 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
         _ => {
             Err("write KEY=VALUE, for example `git:branch=main`; to make one absent use `--absent KEY`"
                 .into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// For its own help, the manual and completions, as in the list of all.
+    #[test]
+    fn a_subcommand_says_what_it_is_for_also_when_it_is_asked_for() {
+        let (listed, mut asked) = (Arguments::command(), Arguments::command());
+        asked.build();
+        let said = |command: &clap::Command| {
+            let words = |words: Option<&clap::builder::StyledStr>| words.map(ToString::to_string);
+            (words(command.get_about()), words(command.get_long_about()))
+        };
+        assert!(listed.get_subcommands().count() > 15);
+        for one in listed.get_subcommands() {
+            let again = asked.find_subcommand(one.get_name()).expect("it is there");
+            assert_eq!(said(one), said(again), "{}", one.get_name());
+            assert!(one.get_about().is_some(), "{}", one.get_name());
         }
     }
 }

@@ -163,6 +163,8 @@ impl StoredPrompt {
             let message = || Damaged(format!("the sources of the {carrier} carrier do not fit its text"));
             carriers.insert(carrier, rendered.ok_or_else(message)?.into());
         }
+        // A description that does not know of the text would make another prompt of it.
+        let digest = self.digest.filter(|_| carriers.contains_key(&Carrier::System));
         let pieces = Pieces {
             profile: description.profile,
             carriers,
@@ -170,8 +172,7 @@ impl StoredPrompt {
             notes: description.notes.into_iter().filter_map(restore_note).collect(),
             considered: description.considered.into_iter().map(restore_considered).collect(),
         };
-        Frozen::restore(pieces, self.digest)
-            .ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
+        Frozen::restore(pieces, digest).ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
     }
 }
 
@@ -285,5 +286,36 @@ fn restore_source(stored: StoredSource) -> Source {
         StoredSource::Pack { path, key, at } => Source::Pack { path, key, place: place(at) },
         StoredSource::Profile { profile, key } => Source::Profile { profile, key },
         StoredSource::Hook { name } => Source::Hook { name },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: &str =
+        r#"{"version":1,"profile":"x","sections":[],"spans":{},"notes":[],"considered":[]}"#;
+
+    fn stored(description: &str) -> StoredPrompt {
+        let texts = BTreeMap::from([(Carrier::System, "text".to_owned())]);
+        StoredPrompt::new(texts, description.to_owned()).hashed(Some(Digest::of(b"text")))
+    }
+
+    #[test]
+    fn a_description_of_another_prompt_does_not_get_the_digest_of_this_one() {
+        let frozen = stored(NOTHING).frozen().expect("it can be read");
+        assert_eq!((frozen.prefix(), frozen.digest()), ("", Digest::of(b"")));
+    }
+
+    #[test]
+    fn a_later_form_is_called_so_whatever_else_it_says() {
+        let later = "it was written by a later proem, in form 2";
+        for (description, expected) in [
+            (NOTHING.replace("\"version\":1", "\"version\":2"), later),
+            (r#"{"version":2,"spans":7}"#.to_owned(), later),
+        ] {
+            assert_eq!(stored(&description).frozen(), Err(Damaged(expected.to_owned())), "{description}");
+        }
+        assert!(stored(r#"{"version":1,"spans":7}"#).frozen().is_err_and(|Damaged(why)| why != later));
     }
 }

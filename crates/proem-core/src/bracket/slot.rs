@@ -50,7 +50,7 @@ impl<'s> Slots<'s> {
     #[inline(always)]
     pub(super) fn slot(&mut self, key: Key<'s>) -> u32 {
         let ends = Ends::of(key);
-        let cell = ends.hash(key.bytes().len()) & self.table.len().wrapping_sub(1);
+        let cell = ends.hash(key.bytes()) & self.table.len().wrapping_sub(1);
         match self.table.get(cell) {
             Some(slot) if self.is_at(*slot, key, ends) => *slot,
             _ => self.find(key, ends),
@@ -74,7 +74,7 @@ impl<'s> Slots<'s> {
             self.grow();
         }
         let mask = self.table.len() - 1;
-        let start = ends.hash(key.bytes().len());
+        let start = ends.hash(key.bytes());
         for probe in 0..PROBES_MAX {
             let cell = (start + probe) & mask;
             let slot = self.table[cell];
@@ -115,7 +115,7 @@ impl<'s> Slots<'s> {
         table.resize(cells, EMPTY);
         let mask = cells - 1;
         for (slot, (key, mark)) in self.keys.iter().zip(&self.marks).enumerate() {
-            let start = mark.ends.hash(key.len());
+            let start = mark.ends.hash(key.as_bytes());
             let free = (0..PROBES_MAX).map(|probe| (start + probe) & mask).find(|cell| table[*cell] == EMPTY);
             if let (Some(cell), Ok(slot)) = (free, u32::try_from(slot)) {
                 table[cell] = slot;
@@ -138,15 +138,24 @@ impl Ends {
         Self(short(bytes), 0)
     }
 
-    /// Keys that differ in the middle alone share a cell: that costs a probe and nothing else.
+    /// Longer keys than the ends are hashed as a whole: many files of one template may differ in the middle alone.
     #[inline]
-    fn hash(self, length: usize) -> usize {
-        let all = self.0 ^ self.1.rotate_left(29) ^ length as u64;
+    fn hash(self, key: &[u8]) -> usize {
+        let mut all = self.0 ^ self.1.rotate_left(29) ^ key.len() as u64;
+        if key.len() > 16 {
+            let (words, _) = key.as_chunks();
+            all = words.iter().fold(all, |all, word| {
+                (all ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR).rotate_left(23)
+            });
+        }
         // High bits of the factor reach the low ones of the product's upper half, low bits those of its lower half.
-        let (low, high) = all.carrying_mul(0x9e37_79b9_7f4a_7c15, 0);
+        let (low, high) = all.carrying_mul(FACTOR, 0);
         ((low ^ high) & 0xffff_ffff) as usize
     }
 }
+
+/// An odd number whose bits are in no order.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Up to three bytes as one number: a loop costs more than all else that is done with them.
 #[inline]
@@ -159,6 +168,16 @@ fn short(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use std::format;
+
+    #[test]
+    fn keys_that_differ_in_the_middle_alone_have_a_slot_each() {
+        let keys: Vec<std::string::String> = (10..99).map(|n| format!("file:docs/{n}/README.md")).collect();
+        let mut slots = Slots::new();
+        for key in keys.iter().chain(&keys) {
+            slots.slot(Key::new(key));
+        }
+        assert_eq!(slots.keys(), keys);
+    }
 
     #[test]
     fn equal_keys_share_a_slot_while_the_table_grows() {

@@ -63,12 +63,20 @@ pub(super) enum ProblemKind {
 
 impl<'s> Template<'s> {
     /// Parses `source`, leaving white space as it is.
+    ///
+    /// # Panics
+    ///
+    /// If `source` has 4 GiB or more. Builds refuse templates that are far smaller.
     #[must_use]
     pub fn parse(source: &'s str) -> Self {
         Self::parse_with(source, &Policies::SEED)
     }
 
     /// Parses `source`; of the policies only the one about standalone tags matters here.
+    ///
+    /// # Panics
+    ///
+    /// If `source` has 4 GiB or more.
     #[must_use]
     pub fn parse_with(source: &'s str, policies: &Policies) -> Self {
         let mut parser = Parser::new(source, policies.standalone_tags);

@@ -191,9 +191,8 @@ impl Shadow {
 fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     let common = common_folder(folder, repository)?;
     let mut settings = repository.settings().lines() + SETTINGS;
-    if repository.bounds.is_none()
-        && files_of(&repository.own.join("index")).is_some_and(|files| files < FILES_MANY)
-    {
+    let indexes = indexes(&repository.own);
+    if repository.bounds.is_none() && has_few_files(&repository.own, &indexes) {
         settings.push_str(FEW_FILES);
     }
     fs::write(common.join("config"), settings).map_err(|error| failed(&error))?;
@@ -207,10 +206,17 @@ fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     } else {
         write_head_ref(folder, repository)?;
     }
-    for name in indexes(&repository.own) {
+    for name in indexes {
         link_if_regular(&repository.own.join(&name), &folder.join(&name))?;
     }
     Ok(())
+}
+
+/// Tells whether a repository has so few files that looking at them one after the other is quickest. An index that shares
+/// files with others does not say how many.
+fn has_few_files(own: &Path, indexes: &[String]) -> bool {
+    let [index] = indexes else { return false };
+    files_of(&own.join(index)).is_some_and(|files| files < FILES_MANY)
 }
 
 /// How many files an index says that it has; `None` for one that is not there or is none. Nothing but speed hangs on it.

@@ -192,42 +192,44 @@ impl<'s> Scribe<'s> {
 
     /// What an expression is made of. What those of the same names have in common is worked out once.
     fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> Made {
-        if self.alike[alike].is_none() {
-            let untouched = self.made(index, site, None);
-            self.alike[alike] = Some(Alike { untouched, list: self.only_list(&site.names) });
-        }
-        let Some(known) = &self.alike[alike] else { return self.made(index, site, touch) };
-        let Some(touch) = touch else { return known.untouched.clone() };
-        match known.list {
-            Some(list) if list == touch.list => match self.context.touched(touch) {
-                Some(field) => {
-                    let stability = field.stability.max(self.known[index].asset.stability);
-                    Made { source: Some(field.source.clone()), stability }
-                }
-                None => known.untouched.clone(),
-            },
-            Some(_) => known.untouched.clone(),
-            None => self.made(index, site, Some(touch)),
-        }
+        let known = self.alike[alike].take().unwrap_or_else(|| Alike {
+            untouched: self.made(index, site, None),
+            list: self.only_list(&site.names),
+        });
+        let made = match (touch, known.list) {
+            (Some(touch), None) => Some(self.made(index, site, Some(touch))),
+            (Some(touch), Some(list)) if list == touch.list => self.field(index, touch),
+            _ => None,
+        };
+        let made = made.unwrap_or_else(|| known.untouched.clone());
+        self.alike[alike] = Some(known);
+        made
+    }
+
+    /// A field that was looked up, written by an expression of this template.
+    fn field(&self, index: usize, touch: Touch) -> Option<Made> {
+        let field = self.context.touched(touch)?;
+        let stability = field.stability.max(self.known[index].asset.stability);
+        Some(Made { source: Some(field.source.clone()), stability })
     }
 
     /// The number of the list of items that some names come from, if there is one and nothing else.
     fn only_list(&self, names: &BTreeSet<String>) -> Option<usize> {
-        let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
-        let mut only = None;
-        while let Some(name) = open.pop() {
-            if !seen.insert(name) {
-                continue;
+        let (mut lists, mut has_others) = (Vec::new(), false);
+        self.follow(names, |name| match self.binding(name) {
+            Some(Binding::Items { .. }) => {
+                lists.push(base_of(name));
+                true
             }
-            match self.binding(name) {
-                Some(Binding::Items { .. }) if only.is_none() => only = Some(base_of(name)),
-                None if self.fact(name).is_none() => open.extend(self.assigned_to(name)),
-                _ => return None,
+            None if self.fact(name).is_none() => false,
+            _ => {
+                has_others = true;
+                true
             }
-        }
-        let only = only?;
-        self.context.bindings.keys().position(|name| name == only)
+        });
+        let [only] = lists.as_slice() else { return None };
+        let number = self.context.bindings.keys().position(|name| name == only);
+        number.filter(|_| !has_others)
     }
 
     fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
@@ -239,23 +241,28 @@ impl<'s> Scribe<'s> {
 
     /// The sources behind some names, through everything that templates set.
     fn made_of(&self, names: &BTreeSet<String>, touch: Option<Touch>) -> Vec<(Source, Stability)> {
-        let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut sources = Vec::new();
-        while let Some(name) = open.pop() {
-            if !seen.insert(name) {
-                continue;
-            }
-            if let Some(source) = self.source(name, touch) {
-                sources.push(source);
-            } else {
-                open.extend(self.assigned_to(name));
-            }
-        }
+        self.follow(names, |name| {
+            let source = self.source(name, touch);
+            let is_found = source.is_some();
+            sources.extend(source);
+            is_found
+        });
         if sources.len() > 1 {
             sources.sort_by_cached_key(|(source, _)| source.to_string());
         }
         sources
+    }
+
+    /// Goes from some names to what templates set them to, up to those that `is_end` takes; each is met once.
+    fn follow<'n>(&'n self, names: &'n BTreeSet<String>, mut is_end: impl FnMut(&'n str) -> bool) {
+        let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if seen.insert(name) && !is_end(name) {
+                open.extend(self.assigned_to(name));
+            }
+        }
     }
 
     /// What templates make a name of that they set.

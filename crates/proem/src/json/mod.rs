@@ -16,7 +16,7 @@ pub use text::write_text;
 ///
 /// # Errors
 ///
-/// A value that JSON has no form for, as `serde_json` refuses it.
+/// A value that JSON has no form for, such as a map whose keys are no texts.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     let mut writer = Writer::default();
     value.serialize(&mut writer)?;

@@ -11,6 +11,9 @@ use super::text::{must_be_escaped, write_text};
 /// What `serde_json` calls a struct that holds JSON as it is.
 const RAW: &str = "$serde_json::private::RawValue";
 
+/// What it calls one that holds a number as it is written, where some crate of the build wants numbers so.
+const NUMBER: &str = "$serde_json::private::Number";
+
 /// JSON as far as it is written.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
@@ -218,7 +221,7 @@ impl<'w> Serializer for &'w mut Writer {
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Fields<'w>, Error> {
-        let is_raw = name == RAW;
+        let is_raw = name == RAW || name == NUMBER;
         if !is_raw {
             self.out.push(b'{');
         }
