@@ -98,18 +98,15 @@ pub(super) fn visit<'a, 's>(
     bound: &Bound<'_>,
     mut each: impl FnMut(&'a Step<'s>),
 ) {
-    let mut next = 0;
-    while let Some(step) = template.steps.get(next) {
-        next += 1;
+    let mut rest = template.steps.iter();
+    while let Some(step) = rest.next() {
         each(step);
-        match step.then {
-            Then::Next | Then::Insert { .. } => {}
-            Then::Test { slot, negated, otherwise, .. } => {
-                if bound.values[slot as usize].exists() == negated {
-                    next = otherwise as usize;
-                }
-            }
-            Then::Leave { target } => next = target as usize,
-        }
+        let next = match step.then {
+            Then::Next | Then::Insert { .. } => continue,
+            Then::Test { slot, negated, .. } if bound.values[slot as usize].exists() != negated => continue,
+            Then::Test { otherwise, .. } => otherwise,
+            Then::Leave { target } => target,
+        };
+        rest = template.steps.get(next as usize..).unwrap_or_default().iter();
     }
 }
