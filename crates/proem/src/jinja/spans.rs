@@ -79,14 +79,10 @@ struct Scribe<'s> {
     stack: Vec<(usize, Option<Source>)>,
     /// What is known of the expressions that are made of the same names, by the number of the first of them.
     alike: Vec<Option<Alike>>,
-    /// Where each expression stands, by its number: a loop comes back to it.
-    written: Vec<Option<Source>>,
-    /// Where the text stands that was met lately, each at a place that its address gives: a loop comes back to that, too.
-    texts: [Option<(usize, Origin)>; TEXTS],
 }
 
-/// How many places there are for text that was met lately: more than a loop usually has pieces.
-const TEXTS: usize = 16;
+/// How many places of a template are remembered: more than a loop usually has pieces.
+const PLACES: usize = 32;
 
 /// What expressions have in common that are made of the same names.
 struct Alike {
@@ -96,10 +92,34 @@ struct Alike {
     list: Option<usize>,
 }
 
+/// Bytes of a template, and where they stand.
+type Met = [Option<(usize, Source)>; PLACES];
+
 struct Known<'s> {
     asset: &'s Asset,
     outline: &'s Outline,
     places: Places<'s>,
+    /// The last byte that was asked for.
+    last: usize,
+    /// What was asked for since the render came back to an earlier byte, each at a place that its byte gives: a loop will ask
+    /// again.
+    again: Option<Box<Met>>,
+}
+
+impl Known<'_> {
+    /// Where a byte of the template stands.
+    fn place(&mut self, offset: usize) -> Source {
+        if offset < self.last && self.again.is_none() {
+            self.again = Some(Box::new([const { None }; PLACES]));
+        }
+        self.last = offset;
+        let mut look = || self.asset.origin.at(self.places.at(offset));
+        let Some(again) = &mut self.again else { return look() };
+        match &mut again[offset % PLACES] {
+            Some((known, source)) if *known == offset => source.clone(),
+            other => other.insert((offset, look())).1.clone(),
+        }
+    }
 }
 
 /// What a value is made of: one source for all of it, and its stability.
@@ -121,15 +141,14 @@ impl<'s> Scribe<'s> {
         let known = |placed: &Placed| {
             let asset = assets.find(&placed.name).and_then(Result::ok);
             let asset = asset.expect("only assets that exist are traced");
-            Known { asset, outline: &outlines[&placed.name], places: Places::new(&asset.text) }
+            let (outline, places) = (&*outlines[&placed.name], Places::new(&asset.text));
+            Known { asset, outline, places, last: 0, again: None }
         };
         let known: Vec<Known<'_>> = templates.iter().map(known).collect();
         let sites = known.iter().map(|known| known.outline.sites.len()).sum();
-        let (mut alike, mut written) = (Vec::new(), Vec::new());
+        let mut alike = Vec::new();
         alike.resize_with(sites, || None);
-        written.resize_with(sites, || None);
-        let texts = [const { None }; TEXTS];
-        Self { templates, known, assets, context, assigned, stack, alike, written, texts }
+        Self { templates, known, assets, context, assigned, stack, alike }
     }
 
     fn origin(&mut self, piece: &Piece) -> Origin {
@@ -148,22 +167,6 @@ impl<'s> Scribe<'s> {
     }
 
     fn text(&mut self, address: usize) -> Origin {
-        // Within one template only: where others include each other, what is met says where the render stands.
-        if self.templates.len() > 1 {
-            return self.text_anew(address);
-        }
-        let place = address % TEXTS;
-        if let Some((known, origin)) = &self.texts[place]
-            && *known == address
-        {
-            return origin.clone();
-        }
-        let origin = self.text_anew(address);
-        self.texts[place] = Some((address, origin.clone()));
-        origin
-    }
-
-    fn text_anew(&mut self, address: usize) -> Origin {
         let holds = |placed: &Placed| (placed.start..placed.end()).contains(&address);
         let index = self.templates.iter().position(holds).unwrap_or(0);
         self.enter(index);
@@ -181,8 +184,7 @@ impl<'s> Scribe<'s> {
         let site = self.known[index].outline.sites.get(number - first)?;
         self.enter(index);
         let made = self.made_alike(index, site, first + site.alike, touch);
-        let written = self.written[number].take().unwrap_or_else(|| self.place(index, site.offset));
-        self.written[number] = Some(written.clone());
+        let written = self.place(index, site.offset);
         let (included_from, stability) = (self.included_from(), made.stability);
         Some(match made.source {
             Some(source) => Origin { source, template: Some(written), included_from, stability },
@@ -309,8 +311,7 @@ impl<'s> Scribe<'s> {
     }
 
     fn place(&mut self, index: usize, offset: usize) -> Source {
-        let Known { asset, places, .. } = &mut self.known[index];
-        asset.origin.at(places.at(offset))
+        self.known[index].place(offset)
     }
 
     /// Notes that the render is now in this template: back in one that included the last, or in one
