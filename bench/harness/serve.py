@@ -16,7 +16,8 @@ Server = collections.namedtuple("Server", "process address")
 
 
 def measure(setting):
-    seconds = 1 if setting.is_short else 3
+    # Many short spells rather than a few long ones: those that a neighbour disturbs do not move the median then.
+    seconds, spells = 1, setting.turns if setting.is_short else 4 * setting.turns
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         candidates = gather(setting, folder, stack)
@@ -24,7 +25,7 @@ def measure(setting):
         for candidate in candidates:
             drive(candidate, folder, 1)
         samples = [[] for _ in candidates]
-        for _ in range(setting.turns):
+        for _ in range(spells):
             for candidate, found in zip(candidates, samples):
                 found.append(drive(candidate, folder, seconds))
     return [line(candidate, found) for candidate, found in zip(candidates, samples)]

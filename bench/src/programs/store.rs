@@ -13,6 +13,7 @@ use proem_bench::{Options, Race, Unit, report};
 use proem_store::{Conversations, SqliteStore, Store};
 use proem_testkit::PostgresServer;
 use rusqlite::Connection;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// How many conversations are asked for again and again.
 const HOT: usize = 1_000;
@@ -161,6 +162,7 @@ fn bytes(prompts: &Prompts, place: &StoreFile, count: usize) {
 
 /// P13: PostgreSQL on this machine. The floor is one prepared statement that returns the text.
 fn postgres(options: &Options, prompts: &Prompts, count: usize) {
+    let _one_core = OneCore::new();
     let Some(server) = PostgresServer::start() else { return };
     let url = server.database("bench");
     let store: Arc<dyn Store> = Arc::from(proem_store::open(&url).expect("it can be opened"));
@@ -182,4 +184,27 @@ fn postgres(options: &Options, prompts: &Prompts, count: usize) {
         .enter("floor", || client.query_one(&select, &[&id(a())]).expect("it is there").get::<_, String>(0))
         .enter("proem", || store.current(&id(b())).expect("it can be read").expect("it is there"))
         .run_each(if options.is_short { 200 } else { CALLS });
+}
+
+/// Keeps this thread, and what it starts, on one core. Of two, the system chooses where each end of a connection runs, for
+/// each connection anew; that a core has to be woken takes as long as the whole question.
+struct OneCore {
+    before: CpuSet,
+}
+
+impl OneCore {
+    fn new() -> Self {
+        let before = sched_getaffinity(None).expect("the system says where this may run");
+        let core = (0..CpuSet::MAX_CPU).rev().find(|core| before.is_set(*core)).expect("it runs somewhere");
+        let mut one = CpuSet::new();
+        one.set(core);
+        sched_setaffinity(None, &one).expect("a thread may stay where it may run");
+        Self { before }
+    }
+}
+
+impl Drop for OneCore {
+    fn drop(&mut self) {
+        sched_setaffinity(None, &self.before).expect("it ran there before");
+    }
 }

@@ -231,13 +231,13 @@ pub(crate) fn place(opened_at: i64, conversation: &str) -> String {
     format!("{opened_at}~{conversation}")
 }
 
-/// Reads a place; one that nobody gave is the beginning.
 /// Tells whether a text is a place in a list of conversations, as a page gives it.
 #[must_use]
 pub fn is_place(place: &str) -> bool {
     read_place(place).is_some()
 }
 
+/// Reads a place; one that nobody gave is the beginning.
 pub(crate) fn read_place(place: &str) -> Option<(i64, String)> {
     let (time, name) = place.split_once('~')?;
     Some((time.parse().ok()?, name.to_owned()))
