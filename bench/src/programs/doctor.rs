@@ -1,6 +1,6 @@
 //! P17 and P19: explaining, comparing and checking prompts, against hashing them or reading their files.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use proem::check::check;
@@ -53,18 +53,18 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
         .run_short(options);
     let json = || proem::json::to_vec(&BuildShape::of(&after)).expect("it is JSON");
-    let explain = || json().len();
-    let as_long = "x".repeat(explain());
+    let as_long = "x".repeat(json().len());
     let read: serde_json::Value = serde_json::from_slice(&json()).expect("it is JSON");
+    let mut nowhere = File::create("/dev/null").expect("it is always there");
     Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)
         .enter("a JSON string as long", || proem::json::to_vec(&as_long).expect("it is JSON").len())
-        .enter("as the command prints it", || {
-            serde_json::to_string_pretty(&BuildShape::of(&after)).expect("it is JSON").len()
+        .enter("compact, in memory", || json().len())
+        .enter("the same from memory", || serde_json::to_string_pretty(&read).expect("it is JSON").len())
+        .enter("proem", || {
+            proem::json::print(&mut nowhere, &BuildShape::of(&after)).expect("it can be written")
         })
-        .enter("the same from memory", || serde_json::to_string(&read).expect("it is JSON").len())
-        .enter("proem", explain)
         .run_short(options);
 }
 

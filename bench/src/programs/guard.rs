@@ -2,6 +2,7 @@
 //! `proem-bench guard WORK TIMES` does one.
 
 use std::hint::black_box;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use serde_json::json;
 /// Sets something up in a folder, and returns what is counted.
 type SetUp = fn(&Path) -> Box<dyn FnMut()>;
 
-const WORKS: [(&str, SetUp); 14] = [
+const WORKS: &[(&str, SetUp)] = &[
     ("parse", parse),
     ("render", render),
     ("front_matter", front),
@@ -37,6 +38,7 @@ const WORKS: [(&str, SetUp); 14] = [
     ("check", lints),
     ("diff", diff),
     ("explain", explain),
+    ("print", print),
     ("deliver", payload),
     ("digest", digest),
     ("tokens", tokens),
@@ -138,6 +140,12 @@ fn diff(root: &Path) -> Box<dyn FnMut()> {
 fn explain(root: &Path) -> Box<dyn FnMut()> {
     let (_, build) = built(root);
     boxed(move || proem::json::to_vec(&BuildShape::of(&build)).expect("it is JSON"))
+}
+
+/// As `proem explain --format json` prints it.
+fn print(root: &Path) -> Box<dyn FnMut()> {
+    let (_, build) = built(root);
+    boxed(move || proem::json::print(&mut io::sink(), &BuildShape::of(&build)).expect("it is JSON"))
 }
 
 fn payload(root: &Path) -> Box<dyn FnMut()> {

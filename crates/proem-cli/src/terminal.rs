@@ -55,10 +55,15 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints a value as JSON; on a terminal, what could act there is escaped, which says the same.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
     let mut output = io::stdout().lock();
-    let text = if output.is_terminal() { harmless_json(&text) } else { text };
-    writeln!(output, "{text}").and_then(|()| output.flush()).map_err(Failure::Output)
+    let printed = if output.is_terminal() {
+        let mut json = Vec::new();
+        proem::json::print(&mut json, value)
+            .and_then(|()| output.write_all(harmless_json(&String::from_utf8_lossy(&json)).as_bytes()))
+    } else {
+        proem::json::print(&mut output, value)
+    };
+    printed.and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
 /// The same JSON without a character that acts: they stand in strings only.

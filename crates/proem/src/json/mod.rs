@@ -1,14 +1,16 @@
-//! Compact JSON in the bytes that `serde_json` writes, for answers that are long: it looks at texts byte by byte, and most
-//! of an explanation is text of which nothing need be escaped.
+//! JSON in the bytes that `serde_json` writes, for answers that are long: it looks at texts byte by byte, and most of an
+//! explanation is text of which nothing need be escaped.
 
 #[cfg(test)]
 mod tests;
 mod text;
 mod writer;
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
-use writer::Writer;
+use writer::{Compact, Lines, Writer};
 
 pub use text::write_text;
 
@@ -18,7 +20,18 @@ pub use text::write_text;
 ///
 /// A value that JSON has no form for, such as a map whose keys are no texts.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
-    let mut writer = Writer::default();
+    let mut writer = Writer::new(Compact);
     value.serialize(&mut writer)?;
     Ok(writer.into_bytes())
+}
+
+/// Prints a value as JSON for people: every part on a line of its own, two spaces deeper than what it is a part of, and
+/// a line break at the end. It is handed to `sink` while it is written, so that no more than a piece of it is in
+/// memory.
+///
+/// # Errors
+///
+/// What `sink` says, and as [`to_vec`]. Pieces that were handed on before stay.
+pub fn print<T: Serialize + ?Sized>(sink: &mut dyn Write, value: &T) -> io::Result<()> {
+    Writer::new(Lines::new(sink)).print(value)
 }

@@ -1,13 +1,14 @@
 //! What is written is what `serde_json` writes, for everything that can be.
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Write};
 
 use proptest::prelude::*;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
-use super::to_vec;
+use super::{print, to_vec};
 
 /// Values of every kind that serde knows.
 #[derive(Serialize)]
@@ -135,6 +136,65 @@ fn keys_are_texts() {
         let map = BTreeMap::from([(refused, 1)]);
         let usual = serde_json::to_vec(&map).expect_err("it is no text");
         assert_eq!(to_vec(&map).expect_err("it is no text").to_string(), usual.to_string());
+        let printed = print(&mut Vec::new(), &map).expect_err("it is no text");
+        assert_eq!((printed.kind(), printed.to_string()), (ErrorKind::InvalidData, usual.to_string()));
+    }
+}
+
+/// Deeper than the spaces that are written at once.
+#[test]
+fn lists_of_lists_are_written_as_usual() {
+    let mut value = Value::from("x");
+    for depth in 0..40 {
+        value = if depth % 2 == 0 {
+            Value::from(vec![value])
+        } else {
+            serde_json::json!({ "a": value, "b": [] })
+        };
+        is_written_as_usual(&value);
+    }
+}
+
+/// Handed on in pieces, of which each ends anywhere.
+#[test]
+fn long_lists_are_written_as_usual() {
+    let items = (0..30_000).map(|number| match number % 3 {
+        0 => Value::from("text, and more of it"),
+        1 => serde_json::json!([]),
+        _ => serde_json::json!({ "a": [number], "b": {} }),
+    });
+    let value = Value::from(items.collect::<Vec<_>>());
+    is_written_as_usual(&value);
+    let (mut sink, mut refusing) = (Pieces::default(), Pieces { most: 2, ..Pieces::default() });
+    print(&mut sink, &value).expect("it takes all");
+    assert!(sink.count > 5, "it is handed on as a whole");
+    let failure = print(&mut refusing, &value).expect_err("it takes no more");
+    assert_eq!((failure.kind(), refusing.count), (ErrorKind::BrokenPipe, 2), "it went on");
+}
+
+/// Counts what is handed on, and may refuse more.
+struct Pieces {
+    count: usize,
+    most: usize,
+}
+
+impl Default for Pieces {
+    fn default() -> Self {
+        Self { count: 0, most: usize::MAX }
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.count == self.most {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        self.count += 1;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -146,8 +206,12 @@ proptest! {
 }
 
 fn is_written_as_usual<T: Serialize + ?Sized>(value: &T) {
-    let ours = String::from_utf8(to_vec(value).expect("it is JSON")).expect("it is UTF-8");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is UTF-8");
+    let ours = text(to_vec(value).expect("it is JSON"));
     assert_eq!(ours, serde_json::to_string(value).expect("it is JSON"));
+    let mut printed = Vec::new();
+    print(&mut printed, value).expect("it is JSON");
+    assert_eq!(text(printed), serde_json::to_string_pretty(value).expect("it is JSON") + "\n");
 }
 
 fn raw(json: &str) -> Box<RawValue> {

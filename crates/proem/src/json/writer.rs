@@ -1,5 +1,7 @@
 //! The writer.
 
+use std::io::{self, Write};
+
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
@@ -14,13 +16,87 @@ const RAW: &str = "$serde_json::private::RawValue";
 /// What it calls one that holds a number as it is written, where some crate of the build wants numbers so.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// JSON as far as it is written.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    out: Vec<u8>,
+/// The beginning of a line, as deep as most are.
+const LINE: &[u8; 17] = b"\n                ";
+
+/// The longest name, with what stands around it, that is put together before it is written.
+const NAME_BYTES_MAX: usize = 24;
+
+/// How much of a long text for people is held before it is handed on.
+const HELD_BYTES_MAX: usize = 64 << 10;
+
+/// Where lines break, and what becomes of what is written. The compiler makes a writer of each form, so that the compact
+/// one does not ask.
+pub(super) trait Form {
+    /// Whether every part has a line of its own.
+    const HAS_LINES: bool;
+
+    /// May take what is written so far.
+    fn take(&mut self, out: &mut Vec<u8>) -> Result<(), Error>;
 }
 
-impl Writer {
+/// Without any space, as a whole.
+#[derive(Debug)]
+pub(super) struct Compact;
+
+impl Form for Compact {
+    const HAS_LINES: bool = false;
+
+    fn take(&mut self, _: &mut Vec<u8>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// For people: every part on a line of its own, two spaces deeper than what it is a part of; handed on while it is
+/// written.
+pub(super) struct Lines<'s> {
+    sink: &'s mut dyn Write,
+    /// Why no more can be handed on.
+    failure: Option<io::Error>,
+}
+
+impl Form for Lines<'_> {
+    const HAS_LINES: bool = true;
+
+    fn take(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        if out.len() < HELD_BYTES_MAX { Ok(()) } else { self.hand_on(out) }
+    }
+}
+
+impl<'s> Lines<'s> {
+    pub(super) fn new(sink: &'s mut dyn Write) -> Self {
+        Self { sink, failure: None }
+    }
+
+    #[cold]
+    fn hand_on(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        // Whoever closes a list looks at the last byte.
+        let last = out.pop();
+        let taken = self.sink.write_all(out);
+        out.clear();
+        out.extend(last);
+        taken.map_err(|failure| {
+            let error = Error::custom(&failure);
+            self.failure = Some(failure);
+            error
+        })
+    }
+}
+
+/// JSON as far as it is written, or as it is not handed on yet.
+#[derive(Debug)]
+pub(super) struct Writer<F> {
+    out: Vec<u8>,
+    /// How many lists and objects are open.
+    depth: usize,
+    form: F,
+}
+
+impl<F: Form> Writer<F> {
+    pub(super) const fn new(form: F) -> Self {
+        Self { out: Vec::new(), depth: 0, form }
+    }
+
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.out
     }
@@ -30,19 +106,35 @@ impl Writer {
         serde_json::to_writer(&mut self.out, &value)
     }
 
-    /// The name of a field. It is known to the compiler, which writes it without a look at its bytes.
+    /// The name of a field. It is known to the compiler, which puts it together with what stands around it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a name known where it is written costs a quarter less in all")]
     fn name(&mut self, name: &'static str) {
-        if name.as_bytes().iter().any(|byte| must_be_escaped(*byte)) {
+        let (bytes, end) = (name.as_bytes(), if F::HAS_LINES { b"\": ".as_slice() } else { b"\":" });
+        let mut piece = [b'"'; NAME_BYTES_MAX];
+        let length = 1 + bytes.len() + end.len();
+        if length > NAME_BYTES_MAX || bytes.iter().any(|byte| must_be_escaped(*byte)) {
             write_text(&mut self.out, name);
-        } else {
-            self.out.reserve(name.len() + 3);
-            self.out.push(b'"');
-            self.out.extend_from_slice(name.as_bytes());
-            self.out.push(b'"');
+            return self.colon();
         }
-        self.out.push(b':');
+        for (place, byte) in piece.iter_mut().skip(1).zip(bytes.iter().chain(end)) {
+            *place = *byte;
+        }
+        self.out.extend_from_slice(piece.get(..length).unwrap_or_default());
+    }
+
+    fn colon(&mut self) {
+        self.out.extend_from_slice(if F::HAS_LINES { b": " } else { b":" });
+    }
+
+    /// Begins the line of a part.
+    fn line(&mut self) {
+        if F::HAS_LINES {
+            let end = self.out.len() + 1 + 2 * self.depth;
+            // Too much at first: a copy whose length is known takes less than one of the right length.
+            self.out.extend_from_slice(LINE);
+            self.out.resize(end, b' ');
+        }
     }
 
     /// Every part of a list or an object has a comma behind it, until it is closed.
@@ -52,31 +144,61 @@ impl Writer {
         Ok(())
     }
 
-    fn close(&mut self, bracket: u8) {
-        match self.out.last_mut() {
-            Some(last) if *last == b',' => *last = bracket,
-            _ => self.out.push(bracket),
-        }
+    /// A part of a list. Lists are what is long: fields need not be handed on one by one.
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.line();
+        self.part(value)?;
+        self.form.take(&mut self.out)
+    }
+
+    /// A part of an object.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `name`")]
+    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        self.line();
+        self.name(name);
+        self.part(value)
     }
 
     fn open(&mut self, bracket: u8) -> &mut Self {
         self.out.push(bracket);
+        self.depth += 1;
         self
     }
 
+    fn close(&mut self, bracket: u8) {
+        self.depth -= 1;
+        if self.out.pop_if(|last| *last == b',').is_some() {
+            self.line();
+        }
+        self.out.push(bracket);
+    }
+
     fn open_variant(&mut self, variant: &'static str, bracket: u8) -> &mut Self {
-        self.out.push(b'{');
+        self.open(b'{').line();
         self.name(variant);
         self.open(bracket)
     }
 
     fn close_variant(&mut self, bracket: u8) {
         self.close(bracket);
-        self.out.push(b'}');
+        self.out.push(b',');
+        self.close(b'}');
     }
 }
 
-impl<'w> Serializer for &'w mut Writer {
+impl Writer<Lines<'_>> {
+    /// Writes a value, and a line break behind it.
+    pub(super) fn print<T: Serialize + ?Sized>(mut self, value: &T) -> io::Result<()> {
+        if let Err(error) = value.serialize(&mut self) {
+            return Err(self.form.failure.unwrap_or_else(|| error.into()));
+        }
+        self.out.push(b'\n');
+        self.form.sink.write_all(&self.out)
+    }
+}
+
+impl<'w, F: Form> Serializer for &'w mut Writer<F> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Self;
@@ -84,7 +206,7 @@ impl<'w> Serializer for &'w mut Writer {
     type SerializeTupleStruct = Self;
     type SerializeTupleVariant = Self;
     type SerializeMap = Self;
-    type SerializeStruct = Fields<'w>;
+    type SerializeStruct = Fields<'w, F>;
     type SerializeStructVariant = Self;
 
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
@@ -187,10 +309,8 @@ impl<'w> Serializer for &'w mut Writer {
         variant: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        self.out.push(b'{');
-        self.name(variant);
-        value.serialize(&mut *self)?;
-        self.out.push(b'}');
+        self.open(b'{').field(variant, value)?;
+        self.close(b'}');
         Ok(())
     }
 
@@ -220,10 +340,10 @@ impl<'w> Serializer for &'w mut Writer {
         Ok(self.open(b'{'))
     }
 
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Fields<'w>, Error> {
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Fields<'w, F>, Error> {
         let is_raw = name == RAW || name == NUMBER;
         if !is_raw {
-            self.out.push(b'{');
+            self.open(b'{');
         }
         Ok(Fields { writer: self, is_raw })
     }
@@ -239,12 +359,12 @@ impl<'w> Serializer for &'w mut Writer {
     }
 }
 
-impl SerializeSeq for &mut Writer {
+impl<F: Form> SerializeSeq for &mut Writer<F> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.part(value)
+        self.element(value)
     }
 
     fn end(self) -> Result<(), Error> {
@@ -253,12 +373,12 @@ impl SerializeSeq for &mut Writer {
     }
 }
 
-impl SerializeTuple for &mut Writer {
+impl<F: Form> SerializeTuple for &mut Writer<F> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.part(value)
+        self.element(value)
     }
 
     fn end(self) -> Result<(), Error> {
@@ -266,12 +386,12 @@ impl SerializeTuple for &mut Writer {
     }
 }
 
-impl SerializeTupleStruct for &mut Writer {
+impl<F: Form> SerializeTupleStruct for &mut Writer<F> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.part(value)
+        self.element(value)
     }
 
     fn end(self) -> Result<(), Error> {
@@ -279,12 +399,12 @@ impl SerializeTupleStruct for &mut Writer {
     }
 }
 
-impl SerializeTupleVariant for &mut Writer {
+impl<F: Form> SerializeTupleVariant for &mut Writer<F> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.part(value)
+        self.element(value)
     }
 
     fn end(self) -> Result<(), Error> {
@@ -293,11 +413,12 @@ impl SerializeTupleVariant for &mut Writer {
     }
 }
 
-impl SerializeMap for &mut Writer {
+impl<F: Form> SerializeMap for &mut Writer<F> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        self.line();
         let start = self.out.len();
         key.serialize(&mut **self)?;
         match self.out.get(start) {
@@ -309,12 +430,13 @@ impl SerializeMap for &mut Writer {
             }
             _ => return Err(Error::custom("key must be a string")),
         }
-        self.out.push(b':');
+        self.colon();
         Ok(())
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.part(value)
+        self.part(value)?;
+        self.form.take(&mut self.out)
     }
 
     fn end(self) -> Result<(), Error> {
@@ -323,13 +445,12 @@ impl SerializeMap for &mut Writer {
     }
 }
 
-impl SerializeStructVariant for &mut Writer {
+impl<F: Form> SerializeStructVariant for &mut Writer<F> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
-        self.name(key);
-        self.part(value)
+        self.field(key, value)
     }
 
     fn end(self) -> Result<(), Error> {
@@ -340,12 +461,12 @@ impl SerializeStructVariant for &mut Writer {
 
 /// The fields of a struct.
 #[derive(Debug)]
-pub(super) struct Fields<'w> {
-    writer: &'w mut Writer,
+pub(super) struct Fields<'w, F> {
+    writer: &'w mut Writer<F>,
     is_raw: bool,
 }
 
-impl SerializeStruct for Fields<'_> {
+impl<F: Form> SerializeStruct for Fields<'_, F> {
     type Ok = ();
     type Error = Error;
 
@@ -359,8 +480,7 @@ impl SerializeStruct for Fields<'_> {
             self.writer.out.extend_from_slice(json.as_bytes());
             return Ok(());
         }
-        self.writer.name(key);
-        self.writer.part(value)
+        self.writer.field(key, value)
     }
 
     fn end(self) -> Result<(), Error> {
