@@ -62,7 +62,9 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("a JSON string as long", || proem::json::to_vec(&as_long).expect("it is JSON").len())
         .enter("compact, in memory", || json().len())
         .enter("the same from memory", || serde_json::to_string_pretty(&read).expect("it is JSON").len())
-        .enter("proem", || proem::json::print(&mut nowhere, &BuildShape::of(&after)).is_ok())
+        .enter("proem", || {
+            proem::json::print(&mut nowhere, &BuildShape::of(&after)).expect("it can be written");
+        })
         .run_short(options);
 }
 
