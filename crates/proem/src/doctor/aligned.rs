@@ -3,69 +3,69 @@
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Bound;
 
 use proem_core::carrier::Carrier;
 use proem_core::change::between;
 use proem_core::source::Source;
-use similar::{Algorithm, DiffOp, capture_diff};
+use similar::DiffOp;
 
+use super::alignment::{Alignment, Pair};
 use super::cause::{Cause, Reason};
 use super::compare::{Difference, Kind, Owner};
-use super::snapshot::Snapshot;
-use super::units::{Key, Keys, Role, Unit, identity};
+use super::snapshot::{CarrierText, Snapshot};
+use super::units::{Key, Role, Unit, Units, identity};
 
-/// Two lists of units, to be aligned by their sources.
+/// What became of a file whose text is in the prompt.
+const USED: &str = "used";
+
+/// Two texts of a carrier, aligned by their sources.
 pub(super) struct Aligned<'u> {
-    pub(super) carrier: Carrier,
     /// The first byte that differs.
-    pub(super) byte: usize,
-    pub(super) before: &'u [Unit<'u>],
-    pub(super) after: &'u [Unit<'u>],
-    pub(super) sides: (&'u Snapshot, &'u Snapshot),
-    /// How the one list becomes the other.
-    ops: Vec<DiffOp>,
+    byte: usize,
+    texts: (&'u CarrierText, &'u CarrierText),
+    alignment: &'u Alignment<'u>,
+    sides: (&'u Snapshot, &'u Snapshot),
     /// How often each unit without a partner at its place is on one side and on the other. The others are as often on both.
     counts: HashMap<Key<'u>, (usize, usize)>,
-    /// The files that were used on one side only, by path, and whether that is the second.
-    flipped: Vec<(&'u str, bool)>,
     /// What takes a look at everything, and is the same for every difference that asks.
     known: Known<'u>,
 }
 
 #[derive(Default)]
 struct Known<'u> {
+    /// The files that were used on one side only, by path, and whether that is the second.
+    flipped: OnceCell<Vec<(&'u str, bool)>>,
     deciding_file: OnceCell<Option<(String, bool)>>,
     cuts: OnceCell<[HashSet<usize>; 2]>,
     sections: OnceCell<[HashSet<Option<&'u str>>; 2]>,
-    parting: OnceCell<Option<(&'u Unit<'u>, &'u Unit<'u>)>>,
+    parting: OnceCell<Option<Pair<'u>>>,
 }
 
 impl<'u> Aligned<'u> {
     pub(super) fn new(
-        (carrier, byte): (Carrier, usize),
-        before: &'u [Unit<'u>],
-        after: &'u [Unit<'u>],
+        byte: usize,
+        texts: (&'u CarrierText, &'u CarrierText),
+        alignment: &'u Alignment<'u>,
         sides: (&'u Snapshot, &'u Snapshot),
     ) -> Self {
-        let (old, new) = (0..before.len(), 0..after.len());
-        let ops = capture_diff(Algorithm::Myers, &Keys(before), old, &Keys(after), new);
         let mut counts: HashMap<Key<'u>, (usize, usize)> = HashMap::new();
-        for op in ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
-            for unit in &before[op.old_range()] {
+        for op in alignment.ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
+            for unit in &alignment.before[op.old_range()] {
                 counts.entry(unit.key).or_default().0 += 1;
             }
-            for unit in &after[op.new_range()] {
+            for unit in &alignment.after[op.new_range()] {
                 counts.entry(unit.key).or_default().1 += 1;
             }
         }
-        let (flipped, known) = (flipped(sides.0, sides.1), Known::default());
-        Self { carrier, byte, before, after, sides, ops, counts, flipped, known }
+        Self { byte, texts, alignment, sides, counts, known: Known::default() }
     }
 
     pub(super) fn differences(&self) -> Vec<Difference> {
-        let mut found = Vec::new();
-        for op in &self.ops {
-            let (old, new) = (&self.before[op.old_range()], &self.after[op.new_range()]);
+        let Alignment { front, before, after, ops, back } = self.alignment;
+        let mut found: Vec<Difference> = front.iter().map(|(old, new)| self.changed(old, new)).collect();
+        for op in ops {
+            let (old, new) = (&before[op.old_range()], &after[op.new_range()]);
             if matches!(op, DiffOp::Equal { .. }) {
                 let pairs = old.iter().zip(new).filter(|(old, new)| old.text != new.text);
                 found.extend(pairs.map(|(old, new)| self.changed(old, new)));
@@ -73,6 +73,7 @@ impl<'u> Aligned<'u> {
                 found.extend(self.replaced(old, new));
             }
         }
+        found.extend(back.iter().map(|(old, new)| self.changed(old, new)));
         found
     }
 
@@ -127,11 +128,13 @@ impl<'u> Aligned<'u> {
 
     /// What stands at the byte on each side.
     fn reordered(&self) -> Option<Difference> {
-        let at = |units: &'u [Unit<'u>]| {
-            let here = units.iter().filter(|unit| unit.bytes.end > self.byte);
-            here.clone().find(|unit| unit.role() != Role::Frame).or_else(|| here.clone().next())
+        let at = |text: &'u CarrierText| {
+            let mut here = Units::of(text).filter(|unit| unit.bytes.end > self.byte).peekable();
+            let first = here.peek().cloned();
+            here.find(|unit| unit.role() != Role::Frame).or(first)
         };
-        let (a, b) = (*self.known.parting.get_or_init(|| at(self.before).zip(at(self.after))))?;
+        let find = || at(self.texts.0).zip(at(self.texts.1));
+        let (a, b) = self.known.parting.get_or_init(find).as_ref()?;
         let cause = Cause::Reordered(a.first.source.without_place().to_string());
         Some(self.difference(Kind::Moved, Some(a), Some(b), cause))
     }
@@ -182,24 +185,30 @@ impl<'u> Aligned<'u> {
 
     /// Tells whether a unit is text of a file that was used on one side only.
     fn is_flipped(&self, unit: &Unit<'_>) -> bool {
-        path_of(&unit.first.source).is_some_and(|path| self.flipped_at(path).is_some())
+        let is_used =
+            |side: &Snapshot, path| side.considered.get(path).is_some_and(|outcome| outcome == USED);
+        path_of(&unit.first.source)
+            .is_some_and(|path| is_used(self.sides.0, path) != is_used(self.sides.1, path))
     }
 
-    /// The place of a path among those that were used on one side only.
-    fn flipped_at(&self, path: &str) -> Option<usize> {
-        self.flipped.binary_search_by_key(&path, |(path, _)| path).ok()
+    /// The files that were used on one side only, by path, and whether that is the second.
+    fn flipped(&self) -> &[(&'u str, bool)] {
+        self.known.flipped.get_or_init(|| flipped(self.sides.0, self.sides.1))
     }
 
     /// The one file that was used on one side only and whose text is on neither.
     fn deciding_file(&self) -> Option<(String, bool)> {
         let find = || {
             let (a, b) = self.sides;
-            let mut is_shown = vec![false; self.flipped.len()];
+            let flipped = self.flipped();
+            let mut is_shown = vec![false; flipped.len()];
             let spans = a.carriers.iter().chain(&b.carriers).flat_map(|carrier| &carrier.spans);
-            for index in spans.filter_map(|span| self.flipped_at(path_of(&span.source)?)) {
-                is_shown[index] = true;
+            for path in spans.filter_map(|span| path_of(&span.source)) {
+                if let Ok(index) = flipped.binary_search_by_key(&path, |(path, _)| path) {
+                    is_shown[index] = true;
+                }
             }
-            let hidden = self.flipped.iter().zip(is_shown).filter(|(_, is_shown)| !is_shown);
+            let hidden = flipped.iter().zip(is_shown).filter(|(_, is_shown)| !is_shown);
             only(hidden.map(|(file, _)| file))
         };
         self.known.deciding_file.get_or_init(find).clone()
@@ -207,17 +216,17 @@ impl<'u> Aligned<'u> {
 
     /// The names of the sections that each side has.
     fn sections(&self) -> &[HashSet<Option<&'u str>>; 2] {
-        let of = |units: &'u [Unit<'u>]| units.iter().map(|unit| unit.key.section).collect();
-        self.known.sections.get_or_init(|| [of(self.before), of(self.after)])
+        let of = |text: &'u CarrierText| Units::of(text).map(|unit| unit.key.section).collect();
+        self.known.sections.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
     }
 
     /// Where on each side the words begin that stand in place of what is cut.
     fn cuts(&self) -> &[HashSet<usize>; 2] {
-        let of = |units: &[Unit<'_>]| {
-            let cuts = units.iter().filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
+        let of = |text: &CarrierText| {
+            let cuts = Units::of(text).filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
             cuts.map(|unit| unit.bytes.start).collect()
         };
-        self.known.cuts.get_or_init(|| [of(self.before), of(self.after)])
+        self.known.cuts.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
     }
 
     fn changed(&self, old: &Unit<'_>, new: &Unit<'_>) -> Difference {
@@ -248,10 +257,19 @@ impl<'u> Aligned<'u> {
 
     /// The one file below a folder that was used on one side only.
     fn flipped_below(&self, folder: &str) -> Option<(String, bool)> {
-        let below = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        let beginning = || folder.bytes().chain([b'/']);
-        let first = self.flipped.partition_point(|(path, _)| path.bytes().lt(beginning()));
-        only(self.flipped.iter().skip(first).take_while(|(path, _)| below(path)))
+        let beginning = format!("{folder}/");
+        // Most are files, below which nothing is: then nobody need know what was used on one side only.
+        let is_below = |path: &str| path.starts_with(&beginning);
+        let is_empty = |side: &Snapshot| {
+            let behind = (Bound::Included(beginning.as_str()), Bound::Unbounded);
+            !side.considered.range::<str, _>(behind).next().is_some_and(|(path, _)| is_below(path))
+        };
+        if is_empty(self.sides.0) && is_empty(self.sides.1) {
+            return None;
+        }
+        let flipped = self.flipped();
+        let first = flipped.partition_point(|(path, _)| *path < beginning.as_str());
+        only(flipped[first..].iter().take_while(|(path, _)| is_below(path)))
     }
 
     fn one_sided(&self, old: Option<&Unit<'_>>, new: Option<&Unit<'_>>) -> Difference {
@@ -281,12 +299,12 @@ impl<'u> Aligned<'u> {
         };
         Difference {
             kind,
-            carrier: Some(self.carrier),
+            carrier: Some(self.texts.0.carrier),
             byte,
             a: old.map(|unit| self.owner(unit, old.zip(new))),
             b: new.map(|unit| self.owner(unit, old.zip(new))),
             cause,
-            reason: match self.carrier {
+            reason: match self.texts.0.carrier {
                 Carrier::System | Carrier::Developer => Reason::System,
                 Carrier::FirstUser | Carrier::Turn => Reason::Messages,
             },
@@ -334,7 +352,7 @@ fn beginning<'u>(unit: &Unit<'u>) -> Beginning<'u> {
 /// The files that were used on one side only, by path, and whether that is the second.
 fn flipped<'s>(a: &'s Snapshot, b: &'s Snapshot) -> Vec<(&'s str, bool)> {
     fn used(side: &Snapshot) -> impl Iterator<Item = &str> {
-        side.considered.iter().filter(|(_, outcome)| *outcome == "used").map(|(path, _)| path.as_str())
+        side.considered.iter().filter(|(_, outcome)| *outcome == USED).map(|(path, _)| path.as_str())
     }
     let (mut a, mut b, mut flipped) = (used(a).peekable(), used(b).peekable(), Vec::new());
     loop {

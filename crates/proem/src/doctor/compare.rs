@@ -8,10 +8,10 @@ use proem_core::change::between;
 use proem_core::source::Source;
 
 use super::aligned::Aligned;
+use super::alignment::Alignment;
 use super::cause::{Cause, Reason};
 use super::layout::{Grain, Layout};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
-use super::units::units;
 use crate::models::Model;
 use crate::tokens::Tokenizer;
 
@@ -282,18 +282,20 @@ fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
 }
 
 /// What differs in one carrier.
-pub(super) fn of_carrier<'s>(
-    a: Option<&'s CarrierText>,
-    b: Option<&'s CarrierText>,
+pub(super) fn of_carrier(
+    a: Option<&CarrierText>,
+    b: Option<&CarrierText>,
     sides: (&Snapshot, &Snapshot),
 ) -> Vec<Difference> {
-    let text = |side: Option<&'s CarrierText>| side.map_or("", |carrier| carrier.text.as_str());
-    let Some(carrier) = a.or(b).map(|text| text.carrier).filter(|_| text(a) != text(b)) else {
+    let Some(carrier) = a.or(b).map(|text| text.carrier) else { return Vec::new() };
+    let none = CarrierText { carrier, text: String::new(), spans: Vec::new(), sections: Vec::new() };
+    let texts = (a.unwrap_or(&none), b.unwrap_or(&none));
+    if texts.0.text == texts.1.text {
         return Vec::new();
-    };
-    let (before, after) = (a.map(units).unwrap_or_default(), b.map(units).unwrap_or_default());
-    let byte = between(text(a), text(b)).first_byte;
-    let aligned = Aligned::new((carrier, byte), &before, &after, sides);
+    }
+    let byte = between(&texts.0.text, &texts.1.text).first_byte;
+    let alignment = Alignment::of(texts.0, texts.1);
+    let aligned = Aligned::new(byte, texts, &alignment, sides);
     let (mut found, mut told) = (Vec::new(), HashSet::new());
     for difference in aligned.differences() {
         // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.

@@ -1,6 +1,7 @@
 //! What broke the cache: two prompts against each other, and whose byte it was.
 
 mod aligned;
+mod alignment;
 mod cause;
 mod compare;
 mod layout;

@@ -82,27 +82,38 @@ impl CarrierText {
             [(_, before), (_, after)] => before.end <= after.start && after.start <= after.end,
             _ => true,
         };
-        SectionIndex { sections: &self.sections, is_in_order: self.sections.windows(2).all(is_behind) }
+        let is_in_order = self.sections.windows(2).all(is_behind);
+        SectionIndex { sections: &self.sections, is_in_order, last: None }
     }
 }
 
 /// Finds the section of a byte.
+#[derive(Debug, Clone)]
 pub(super) struct SectionIndex<'c> {
     sections: &'c [(String, Range<usize>)],
     /// Whether each begins behind the one before. That of a saved build may be anything.
     is_in_order: bool,
+    /// The one that was found last: who asks about neighbours mostly asks about that.
+    last: Option<&'c (String, Range<usize>)>,
 }
 
 impl<'c> SectionIndex<'c> {
     /// The first section that a byte lies in.
-    pub(super) fn at(&self, byte: usize) -> Option<&'c str> {
+    pub(super) fn at(&mut self, byte: usize) -> Option<&'c str> {
+        if !self.last.is_some_and(|(_, bytes)| self.is_in_order && bytes.contains(&byte)) {
+            self.last = self.find(byte);
+        }
+        self.last.map(|(id, _)| id.as_str())
+    }
+
+    fn find(&self, byte: usize) -> Option<&'c (String, Range<usize>)> {
         let near = if self.is_in_order {
             let passed = self.sections.partition_point(|(_, bytes)| bytes.end <= byte);
             &self.sections[passed..self.sections.len().min(passed + 1)]
         } else {
             self.sections
         };
-        near.iter().find(|(_, bytes)| bytes.contains(&byte)).map(|(id, _)| id.as_str())
+        near.iter().find(|(_, bytes)| bytes.contains(&byte))
     }
 }
 
