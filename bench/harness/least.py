@@ -1,13 +1,14 @@
-"""The least program with the same large libraries: what size, start and memory are compared with."""
+"""The least program with the same large libraries, which size, start and memory are compared with, and one with all of them."""
 import pathlib, subprocess, sys
 
-PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "least"
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+PACKAGE, LIBRARIES = BENCH / "least", BENCH / "libraries"
 
 
-def build():
-    target = PACKAGE.parent.parent / "target" / "bench-least"
-    cargo(PACKAGE, target)
-    return target / "release" / "least"
+def build(package=PACKAGE):
+    target = BENCH.parent / "target" / f"bench-{package.name}"
+    cargo(package, target)
+    return target / "release" / package.name
 
 
 def cargo(package, target):

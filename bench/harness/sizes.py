@@ -3,15 +3,17 @@ import contextlib, pathlib, re, resource, tempfile, time
 
 import least, serve
 
-BENCH = pathlib.Path(__file__).resolve().parent.parent
 CACHE_BYTES = 64 << 20
+ALL_LIBRARIES = "all libraries, each called once"
 
 
 def measure(setting):
     program = None if setting.is_short else least.build()
     lines = [of("size of the program", "proem", "bytes", setting.proem.stat().st_size)]
     if program:
-        lines.append(of("size of the program", "floor", "bytes", program.stat().st_size))
+        libraries = least.build(least.LIBRARIES)
+        sizes = [("floor", program), (ALL_LIBRARIES, libraries)]
+        lines += [of("size of the program", who, "bytes", path.stat().st_size) for who, path in sizes]
         lines += cold_builds()
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -26,7 +28,7 @@ def of(case, who, unit, value):
 def cold_builds():
     """CPU seconds from nothing but downloaded sources to the program."""
     found = []
-    for who, package in [("floor", least.PACKAGE), ("proem", BENCH.parent)]:
+    for who, package in [("floor", least.PACKAGE), (ALL_LIBRARIES, least.LIBRARIES), ("proem", least.BENCH.parent)]:
         with tempfile.TemporaryDirectory() as target:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             least.cargo(package, target)

@@ -1,11 +1,12 @@
 //! P17 and P19: explaining, comparing and checking prompts, against hashing them or reading their files.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use proem::check::check;
 use proem::doctor::why::{Question, places};
-use proem::doctor::{Snapshot, compare};
+use proem::doctor::{Kind, Snapshot, compare};
 use proem::tokens::Tokenizer;
 use proem::wire::BuildShape;
 use proem::{Build, Caller, Request, build};
@@ -37,6 +38,11 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let after = built();
     let snapshot = |build: &Build| Snapshot::of("one", &build.frozen, &request, None);
     let (a, b) = (snapshot(&before), snapshot(&after));
+    // In the middle of the others.
+    let another = format!("skill-{:05}-new", sources / 2);
+    write_skill(root, &another, "new");
+    let with_another = snapshot(&built());
+    fs::remove_dir_all(root.join("tree/.agents/skills").join(another)).expect("it was there");
     let (old, new) = (before.frozen.prefix(), after.frozen.prefix());
     let hash = || Digest::of(old.as_bytes()) == Digest::of(new.as_bytes());
     let size = format!("{sources} sources");
@@ -46,6 +52,14 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("floor", hash)
         .enter("looks at every source", || same_sources(&before, &after))
         .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
+        .run_short(options);
+    // At the most that are taken, another one goes for it.
+    let came = compare(&b, &with_another, Tokenizer::Estimate).differences;
+    assert!(came.first().is_some_and(|first| first.kind == Kind::Added) && came.len() <= 2, "one skill came");
+    Race::new("P17", format!("diff two prompts of {size}, one skill more"))
+        .grows("diff, one skill more", new.len())
+        .enter("floor", hash)
+        .enter("proem", || compare(&b, &with_another, Tokenizer::Estimate).common_bytes)
         .run_short(options);
     Race::new("P17", format!("why: find a text among {size}"))
         .grows("why", new.len())
@@ -84,12 +98,16 @@ fn lay_out(root: &Path, skills: usize, first: &str) {
     write(&root.join("home/.keep"), "");
     write(&root.join("tree/AGENTS.md"), &rules(first, skills));
     for number in 0..skills {
-        let text = format!(
-            "---\nname: skill-{number:05}\ndescription: Does thing number {number}; use it when somebody asks for that.\n\
-             ---\nA line of the body.\n"
-        );
-        write(&root.join(format!("tree/.agents/skills/skill-{number:05}/SKILL.md")), &text);
+        write_skill(root, &format!("skill-{number:05}"), number);
     }
+}
+
+fn write_skill(root: &Path, name: &str, thing: impl Display) {
+    let text = format!(
+        "---\nname: {name}\ndescription: Does thing number {thing}; use it when somebody asks for that.\n\
+         ---\nA line of the body.\n"
+    );
+    write(&root.join(format!("tree/.agents/skills/{name}/SKILL.md")), &text);
 }
 
 /// Three rules for four skills: a file of a quarter of the prompt, and below what one file may have.

@@ -32,6 +32,11 @@ impl<'t> Alignment<'t> {
         let (mut a, mut b) = (Units::of(a), Units::of(b));
         let front = Alike::walk(&mut a, &mut b, Units::next);
         let back = Alike::walk(&mut a, &mut b, Units::next_back);
+        if a.left().is_empty() && b.left().is_empty() {
+            // Nothing came or went; both have the same units, and all of them were seen.
+            let (before, after, ops) = (Vec::new(), Vec::new(), Vec::new());
+            return Self { front: front.without_last(0), before, after, ops, back: Vec::new() };
+        }
         let mut margin = MARGIN;
         loop {
             let (before, after): (Vec<_>, Vec<_>) =
