@@ -1,6 +1,5 @@
 //! P17 and P19: explaining, comparing and checking prompts, against hashing them or reading their files.
 
-use std::fmt::Display;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -39,10 +38,10 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let snapshot = |build: &Build| Snapshot::of("one", &build.frozen, &request, None);
     let (a, b) = (snapshot(&before), snapshot(&after));
     // In the middle of the others.
-    let another = format!("skill-{:05}-new", sources / 2);
-    write_skill(root, &another, "new");
-    let with_another = snapshot(&built());
-    fs::remove_dir_all(root.join("tree/.agents/skills").join(another)).expect("it was there");
+    let one = sources / 2;
+    fs::remove_dir_all(skill(root, one)).expect("it is there");
+    let without_one = snapshot(&built());
+    write_skill(root, one);
     let (old, new) = (before.frozen.prefix(), after.frozen.prefix());
     let hash = || Digest::of(old.as_bytes()) == Digest::of(new.as_bytes());
     let size = format!("{sources} sources");
@@ -53,13 +52,12 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("looks at every source", || same_sources(&before, &after))
         .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
         .run_short(options);
-    // At the most that are taken, another one goes for it.
-    let came = compare(&b, &with_another, Tokenizer::Estimate).differences;
-    assert!(came.first().is_some_and(|first| first.kind == Kind::Added) && came.len() <= 2, "one skill came");
-    Race::new("P17", format!("diff two prompts of {size}, one skill more"))
-        .grows("diff, one skill more", new.len())
+    let gone = compare(&b, &without_one, Tokenizer::Estimate).differences;
+    assert!(gone.len() == 1 && gone[0].kind == Kind::Removed, "one skill is gone");
+    Race::new("P17", format!("diff two prompts of {size}, one skill less"))
+        .grows("diff, one skill less", new.len())
         .enter("floor", hash)
-        .enter("proem", || compare(&b, &with_another, Tokenizer::Estimate).common_bytes)
+        .enter("proem", || compare(&b, &without_one, Tokenizer::Estimate).common_bytes)
         .run_short(options);
     Race::new("P17", format!("why: find a text among {size}"))
         .grows("why", new.len())
@@ -98,16 +96,20 @@ fn lay_out(root: &Path, skills: usize, first: &str) {
     write(&root.join("home/.keep"), "");
     write(&root.join("tree/AGENTS.md"), &rules(first, skills));
     for number in 0..skills {
-        write_skill(root, &format!("skill-{number:05}"), number);
+        write_skill(root, number);
     }
 }
 
-fn write_skill(root: &Path, name: &str, thing: impl Display) {
+fn skill(root: &Path, number: usize) -> PathBuf {
+    root.join(format!("tree/.agents/skills/skill-{number:05}"))
+}
+
+fn write_skill(root: &Path, number: usize) {
     let text = format!(
-        "---\nname: {name}\ndescription: Does thing number {thing}; use it when somebody asks for that.\n\
+        "---\nname: skill-{number:05}\ndescription: Does thing number {number}; use it when somebody asks for that.\n\
          ---\nA line of the body.\n"
     );
-    write(&root.join(format!("tree/.agents/skills/{name}/SKILL.md")), &text);
+    write(&skill(root, number).join("SKILL.md"), &text);
 }
 
 /// Three rules for four skills: a file of a quarter of the prompt, and below what one file may have.
