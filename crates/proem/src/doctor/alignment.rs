@@ -1,13 +1,16 @@
-//! Two carriers aligned by source. What is alike from both ends is passed by, and only what lies between becomes a list for
-//! an algorithm: most changes of a prompt are one, and the prompt may have many thousand sources.
+//! Two carriers aligned by source. What is alike from both ends is passed by, and only what lies between the first and the last
+//! that came or went becomes a list for an algorithm: mostly that is little, and a prompt may have many thousand sources.
+//!
+//! The result is that of the algorithm on whole lists, which itself passes by what is alike at both ends. `properties.rs`
+//! compares the two.
 
 use similar::{Algorithm, DiffOp, capture_diff};
 
 use super::snapshot::CarrierText;
 use super::units::{Keys, Unit, Units};
 
-/// How many units that are alike the algorithm sees on either side. It moves what came or went along them, to where a
-/// person would say that it came.
+/// How many units that are alike the algorithm sees on either side. What came and repeats what follows is moved along them,
+/// as far as they go.
 const MARGIN: usize = if cfg!(test) { 1 } else { 32 };
 
 /// How the units of one carrier become those of another.
