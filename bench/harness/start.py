@@ -5,6 +5,7 @@ import least
 
 HELLO = 'fn main() { println!("hello"); }'
 CASE = "start to prompt, 12 levels, 3 files, 50 skills"
+LEAST = "all libraries, the least by the rules"
 
 
 def environment(**more):
@@ -23,11 +24,12 @@ def measure(setting):
         candidates = {"floor": ([hello], 1), "proem": (proem, 1), "proem --version": ([setting.proem, "--version"], 1)}
         if not setting.is_short:
             candidates["the least program --version"] = ([least.build(), "--version"], 1)
+            candidates[LEAST] = ([least.build(least.LIBRARIES), "--prompt", deep], 1)
             candidates["node -e 0"] = (["node", "-e", "0"], 20)
         if setting.peers.node:
             candidates["pi"] = (pi(setting), 60)
         env = environment(HOME=root / "home", PI_OFFLINE=1, ANTHROPIC_API_KEY="none")
-        for who in ["proem", "pi"]:
+        for who in ["proem", LEAST, "pi"]:
             if who in candidates:
                 check(who, candidates[who][0], deep, env)
         samples = {who: [] for who in candidates}

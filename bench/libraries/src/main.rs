@@ -1,5 +1,7 @@
 //! Calls every library that proem has, once.
 
+mod prompt;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::path::Path;
@@ -37,8 +39,11 @@ type Outcome = Result<(), Box<dyn Error>>;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// A file
+    /// A file; with `--prompt`, a working directory
     file: String,
+    /// Print a prompt, and do nothing else
+    #[arg(long)]
+    prompt: bool,
     /// A database
     #[arg(long, env = "LIBRARIES_DATABASE")]
     database: Option<String>,
@@ -56,6 +61,9 @@ struct Document {
 
 fn main() -> Outcome {
     let arguments = Arguments::parse();
+    if arguments.prompt {
+        return prompt::print(Path::new(&arguments.file));
+    }
     describe()?;
     let text = fs::read_to_string(&arguments.file)?;
     texts(&text)?;
