@@ -86,8 +86,7 @@ fn describe() -> Outcome {
 /// What is done with texts.
 fn texts(text: &str) -> Outcome {
     for line in text.lines() {
-        let of_toml =
-            toml::from_str::<Document>(line).and_then(|read| Ok(toml::to_string(&read).unwrap_or_default()));
+        let of_toml = toml::from_str::<Document>(line).map(|read| toml::to_string(&read));
         let of_json = serde_json::from_str::<Document>(line).and_then(|read| serde_json::to_string(&read));
         println!("{of_toml:?} {of_json:?} {}", YamlParser::new_from_str(line).count());
     }
