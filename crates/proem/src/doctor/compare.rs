@@ -7,9 +7,9 @@ use proem_core::carrier::Carrier;
 use proem_core::change::between;
 use proem_core::source::Source;
 
-use super::aligned::Aligned;
 use super::alignment::Alignment;
 use super::cause::{Cause, Reason};
+use super::differences::Differences;
 use super::layout::{Grain, Layout};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
 use crate::models::Model;
@@ -295,9 +295,9 @@ pub(super) fn of_carrier(
     }
     let byte = between(&texts.0.text, &texts.1.text).first_byte;
     let alignment = Alignment::of(texts.0, texts.1);
-    let aligned = Aligned::new(byte, texts, &alignment, sides);
+    let differences = Differences::new(byte, texts, &alignment, sides);
     let (mut found, mut told) = (Vec::new(), HashSet::new());
-    for difference in aligned.differences() {
+    for difference in differences.all() {
         // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
         let is_value =
             matches!(difference.cause, Cause::Clock(_) | Cause::Day(_) | Cause::Git(_) | Cause::Variable(_));

@@ -1,9 +1,9 @@
 //! What broke the cache: two prompts against each other, and whose byte it was.
 
-mod aligned;
 mod alignment;
 mod cause;
 mod compare;
+mod differences;
 mod layout;
 #[cfg(test)]
 mod properties;

@@ -20,7 +20,7 @@ use super::units::{Key, Role, Unit, Units, identity};
 const USED: &str = "used";
 
 /// Two texts of a carrier, aligned by their sources.
-pub(super) struct Aligned<'u> {
+pub(super) struct Differences<'u> {
     /// The first byte that differs.
     byte: usize,
     texts: (&'u CarrierText, &'u CarrierText),
@@ -42,7 +42,7 @@ struct Known<'u> {
     parting: OnceCell<Option<Pair<'u>>>,
 }
 
-impl<'u> Aligned<'u> {
+impl<'u> Differences<'u> {
     pub(super) fn new(
         byte: usize,
         texts: (&'u CarrierText, &'u CarrierText),
@@ -61,7 +61,7 @@ impl<'u> Aligned<'u> {
         Self { byte, texts, alignment, sides, counts, known: Known::default() }
     }
 
-    pub(super) fn differences(&self) -> Vec<Difference> {
+    pub(super) fn all(&self) -> Vec<Difference> {
         let Alignment { front, before, after, ops, back } = self.alignment;
         let mut found: Vec<Difference> = front.iter().map(|(old, new)| self.changed(old, new)).collect();
         for op in ops {
