@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use proem::deliver::Provider;
 use proem_core::note::Note;
 
@@ -21,6 +21,27 @@ Exit codes:
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// The command line, where those commands are described already that have commands of their own: `help` knows the
+    /// names of no others.
+    pub(crate) fn described() -> clap::Command {
+        let groups: [(&str, fn(clap::Command) -> clap::Command); 5] = [
+            ("skills", Group::<Skills>::augment_args),
+            ("conversation", Group::<ConversationCommand>::augment_args),
+            ("store", Group::<StoreCommand>::augment_args),
+            ("profile", Group::<Profile>::augment_args),
+            ("trust", Group::<TrustCommand>::augment_args),
+        ];
+        let mut command = Self::command();
+        for group in command.get_subcommands_mut() {
+            if let Some((_, describe)) = groups.iter().find(|(name, _)| *name == group.get_name()) {
+                *group = describe(std::mem::take(group)).defer(|group| group);
+            }
+        }
+        command
+    }
 }
 
 // What a subcommand takes is described when it is asked for, and not at each start. What its structs say of themselves
@@ -49,26 +70,21 @@ pub(crate) enum Command {
     /// Follow a conversation through a provider's cache: what is read, written, and paid in full
     Simulate(Simulate),
     /// List skills, or check them
-    #[command(subcommand)]
-    Skills(Skills),
+    Skills(Group<Skills>),
     /// Serve prompts over HTTP, and keep them
     Serve(Serve),
     /// List conversations of a store or a server, show one, or change it
-    #[command(subcommand)]
-    Conversation(ConversationCommand),
+    Conversation(Group<ConversationCommand>),
     /// Check a store, or move what it keeps
-    #[command(subcommand)]
-    Store(StoreCommand),
+    Store(Group<StoreCommand>),
     /// List every variable with its value here, or why it has none
     Vars(Vars),
     /// List profiles, or show one with everything decided
-    #[command(subcommand)]
-    Profile(Profile),
+    Profile(Group<Profile>),
     /// Print the effective configuration and where each value comes from
     Config(ConfigCommand),
     /// Let a workspace run the programs that it names, list such workspaces, or trust one no more
-    #[command(subcommand)]
-    Trust(TrustCommand),
+    Trust(Group<TrustCommand>),
     /// Write a commented `.proem/proem.toml` and a template; never overwrites
     Init(Init),
     /// Print a completion script for a shell
@@ -82,6 +98,13 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
+}
+
+// A command that has commands of its own: what it takes is described when it is asked for, as that of the others is.
+#[derive(Debug, Args)]
+pub(crate) struct Group<C: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: C,
 }
 
 /// How results are printed.
@@ -352,6 +375,7 @@ pub(crate) struct StoreFlags {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum StoreCommand {
     /// Look for damage; exit code 1 if there is any
     Check {
@@ -397,6 +421,7 @@ pub(crate) struct ConversationFlags {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ConversationCommand {
     /// List conversations, the one with the newest epoch first
     List {
@@ -488,6 +513,7 @@ pub(crate) struct TurnCommand {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Skills {
     /// List every skill that was found, and why one is not in the prompt
     List(SkillsCommand),
@@ -515,6 +541,7 @@ pub(crate) struct Vars {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Profile {
     /// List the profiles that a request can name
     List {
@@ -543,6 +570,7 @@ pub(crate) struct ConfigCommand {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum TrustCommand {
     /// Let a workspace run the hooks of its `.proem/proem.toml`, as they are now
     ///
@@ -690,6 +718,22 @@ mod tests {
             let again = asked.find_subcommand(one.get_name()).expect("it is there");
             assert_eq!(said(one), said(again), "{}", one.get_name());
             assert!(one.get_about().is_some(), "{}", one.get_name());
+        }
+    }
+
+    #[test]
+    fn help_knows_the_commands_of_each_command() {
+        let mut described = Arguments::described();
+        described.build();
+        let help = described.find_subcommand("help").expect("it is there");
+        let names = |command: &clap::Command| {
+            let names = command.get_subcommands().map(|one| one.get_name().to_owned());
+            names.filter(|name| name != "help").collect::<Vec<_>>()
+        };
+        assert_eq!(names(help), names(&described));
+        for one in described.get_subcommands().filter(|one| one.get_name() != "help") {
+            let again = help.find_subcommand(one.get_name()).expect("it is there");
+            assert_eq!(names(again), names(one), "{}", one.get_name());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use proem::deliver::{Delivered, Lifetime, Options, deliver};
@@ -31,7 +32,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     warn_of_idle_flags(arguments);
     let request =
         with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery, reads_input(arguments))?;
-    let build = proem::build(&request, Caller::User)?;
+    // The process ends with this command: to take a prompt apart piece by piece would be in vain.
+    let build = ManuallyDrop::new(proem::build(&request, Caller::User)?);
     let extras = Extras::of(arguments, &request, &build)?;
     if arguments.format == Format::Json {
         return print_json(&extras.shape(&build));

@@ -10,7 +10,7 @@ use crate::terminal::print_raw;
 
 pub(super) fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "proem", &mut script);
+    clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
     print_raw(&String::from_utf8_lossy(&script))
 }
 
