@@ -5,8 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use memchr::memchr_iter;
 use memchr::memmem::Finder;
+use memchr::{memchr, memchr_iter, memchr2_iter};
 
 use crate::text::slice;
 
@@ -71,8 +71,10 @@ const SHAPES: [Shape; 34] = [
 
 const PRIVATE_KEY: &str = "-----BEGIN ";
 const ADDRESS: &str = "://";
-const HOOKS: [&str; 3] =
-    ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
+const SITE: &str = ".com/";
+/// What stands before the site and behind it in the address of a webhook.
+const HOOKS: [(&str, &str); 3] =
+    [("hooks.slack", "services/"), ("discord", "api/webhooks/"), ("discordapp", "api/webhooks/")];
 const BEARER: &str = "Bearer ";
 const IS: &str = " is ";
 
@@ -102,11 +104,9 @@ pub fn scan(text: &str) -> Vec<Secret> {
 /// What is looked for, made ready once: for a short text that takes longer than looking.
 #[derive(Debug)]
 pub struct Scanner {
-    shapes: [Finder<'static>; SHAPES.len()],
     private_key: Finder<'static>,
-    web_token: Finder<'static>,
     address: Finder<'static>,
-    hooks: [Finder<'static>; HOOKS.len()],
+    site: Finder<'static>,
     bot: Finder<'static>,
     bearer: Finder<'static>,
     is: Finder<'static>,
@@ -123,11 +123,9 @@ impl Scanner {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            shapes: SHAPES.each_ref().map(|shape| Finder::new(shape.begins)),
             private_key: Finder::new(PRIVATE_KEY),
-            web_token: Finder::new("eyJ"),
             address: Finder::new(ADDRESS),
-            hooks: HOOKS.map(Finder::new),
+            site: Finder::new(SITE),
             bot: Finder::new(":AA"),
             bearer: Finder::new(BEARER),
             is: Finder::new(IS),
@@ -141,20 +139,23 @@ impl Scanner {
         if !has_long_run(text) {
             return found;
         }
-        let runs = long_runs(text.as_bytes());
-        for run in &runs {
-            for (shape, finder) in SHAPES.iter().zip(&self.shapes) {
-                shaped(text, run, (shape, finder), &mut found);
-            }
+        let bytes = text.as_bytes();
+        for run in long_runs(bytes) {
+            shaped(text, &run, &mut found);
+            web_token(text, &run, &mut found);
         }
-        private_keys(self, text, &mut found);
-        for run in &runs {
-            web_tokens(self, text, run, &mut found);
-        }
-        addresses(self, text, &mut found);
         hooks(self, text, &mut found);
-        bearers(self, text, &mut found);
-        telling(self, text, &mut found);
+        // Each of the others has a sign or a space in it, which most names and paths have not.
+        if memchr(b':', bytes).is_some() {
+            addresses(self, text, &mut found);
+            bots(self, text, &mut found);
+        }
+        telling(text, memchr2_iter(b':', b'=', bytes).map(|at| at..at + 1), &mut found);
+        if memchr(b' ', bytes).is_some() {
+            private_keys(self, text, &mut found);
+            bearers(self, text, &mut found);
+            telling(text, self.is.find_iter(bytes).map(|at| at..at + IS.len()), &mut found);
+        }
         found.sort_by_key(|secret| (secret.bytes.start, usize::MAX - secret.bytes.end));
         let mut apart: Vec<Secret> = Vec::with_capacity(found.len());
         for secret in found {
@@ -201,11 +202,7 @@ impl Scanner {
 /// from the sign of the scheme to that behind the password.
 fn has_long_run(text: &str) -> bool {
     const BYTES_MIN: usize = 11;
-    let mut run = 0;
-    text.bytes().any(|byte| {
-        run = if byte.is_ascii_whitespace() { 0 } else { run + 1 };
-        run >= BYTES_MIN
-    })
+    runs(text.as_bytes(), BYTES_MIN, |byte| !byte.is_ascii_whitespace()).next().is_some()
 }
 
 /// A secret as it may be shown: how it begins, and how long it is.
@@ -240,53 +237,48 @@ const TOKEN_BYTES_MIN: usize = {
     least
 };
 
-/// The runs of bytes that can be such a token. Text has few of them, and to look through each for every beginning takes
-/// less than to look through the text for one.
-fn long_runs(bytes: &[u8]) -> Vec<Range<usize>> {
-    // A run that is long enough has a whole block in it, wherever it begins.
-    const BLOCK: usize = TOKEN_BYTES_MIN.div_ceil(2).next_power_of_two() / 2;
-    const STRIDE: usize = 8 * BLOCK;
-    let is_of_run = |byte: &&u8| is_run_byte(**byte);
-    let mut found: Vec<Range<usize>> = Vec::new();
-    for (index, stride) in bytes.chunks(STRIDE).enumerate() {
-        let mut flags = [false; STRIDE];
-        // Without a branch for each byte, so that they are compared together.
-        flags.iter_mut().zip(stride).for_each(|(flag, byte)| *flag = is_run_byte(*byte));
-        let (blocks, _) = flags.as_chunks::<BLOCK>();
-        for block in blocks.iter().enumerate().filter(|(_, block)| **block == [true; BLOCK]).map(|(at, _)| at)
-        {
-            let at = index * STRIDE + block * BLOCK;
-            if found.last().is_some_and(|last| at < last.end) {
-                continue;
-            }
-            let (before, behind) = bytes.split_at(at);
-            let start = at - before.iter().rev().take_while(is_of_run).count();
-            let end = at + behind.iter().take_while(is_of_run).count();
-            if end - start >= TOKEN_BYTES_MIN {
-                found.push(start..end);
+/// The runs of bytes that can be such a token: text has few of them.
+fn long_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    runs(bytes, TOKEN_BYTES_MIN, is_run_byte)
+}
+
+/// The runs of at least `least` bytes that `is_of_run` takes. Each window is looked at from its end: most of them are passed
+/// over whole because of one of their last bytes.
+fn runs(bytes: &[u8], least: usize, is_of_run: impl Fn(u8) -> bool) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    core::iter::from_fn(move || {
+        loop {
+            let window = bytes.get(start..start + least)?;
+            match window.iter().rposition(|byte| !is_of_run(*byte)) {
+                Some(other) => start += other + 1,
+                None => break,
             }
         }
-    }
-    found
+        let rest = bytes.get(start + least..).unwrap_or_default();
+        let end = start + least + rest.iter().take_while(|byte| is_of_run(**byte)).count();
+        Some(core::mem::replace(&mut start, end)..end)
+    })
 }
 
 const fn is_run_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// Tokens of one shape in a run.
-fn shaped(text: &str, run: &Range<usize>, (shape, finder): (&Shape, &Finder<'_>), found: &mut Vec<Secret>) {
+/// Tokens of known shapes in a run. A beginning stands at that of the run, or behind a dot: anywhere else it would be in the
+/// middle of a token.
+fn shaped(text: &str, run: &Range<usize>, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
-    for start in finder.find_iter(&bytes[run.clone()]).map(|start| run.start + start) {
-        if start > 0 && is_token_byte(bytes[start - 1]) {
-            continue;
-        }
-        let behind = start + shape.begins.len();
-        let is_dotted = shape.begins.ends_with('.');
-        let of_it = |byte: &&u8| is_token_byte(**byte) || (is_dotted && **byte == b'.');
-        let end = behind + bytes[behind..].iter().take_while(of_it).count();
-        if end - behind >= shape.least && is_token(slice(text, behind, end)) {
-            found.push(Secret { bytes: start..end, what: shape.what });
+    let behind_dots = memchr_iter(b'.', &bytes[run.clone()]).map(|dot| run.start + dot + 1);
+    for start in core::iter::once(run.start).chain(behind_dots) {
+        let rest = &bytes[start..];
+        for shape in SHAPES.iter().filter(|shape| rest.starts_with(shape.begins.as_bytes())) {
+            let behind = start + shape.begins.len();
+            let is_dotted = shape.begins.ends_with('.');
+            let of_it = |byte: &&u8| is_token_byte(**byte) || (is_dotted && **byte == b'.');
+            let end = behind + bytes[behind..].iter().take_while(of_it).count();
+            if end - behind >= shape.least && is_token(slice(text, behind, end)) {
+                found.push(Secret { bytes: start..end, what: shape.what });
+            }
         }
     }
 }
@@ -332,24 +324,20 @@ const fn is_base64(byte: u8) -> bool {
 /// The signature of the token that every introduction shows.
 const EXAMPLE_SIGNATURE: &str = "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";
 
-/// Three parts in base64, the first two of which begin as JSON does.
-fn web_tokens(scanner: &Scanner, text: &str, run: &Range<usize>, found: &mut Vec<Secret>) {
-    let bytes = text.as_bytes();
-    for start in scanner.web_token.find_iter(&bytes[run.clone()]).map(|start| run.start + start) {
-        if start > 0 && (is_token_byte(bytes[start - 1]) || bytes[start - 1] == b'.') {
-            continue;
-        }
-        let of_it = |byte: &&u8| is_token_byte(**byte) || **byte == b'.';
-        let end = start + bytes[start..].iter().take_while(of_it).count();
-        let token = slice(text, start, end);
-        let parts: Vec<&str> = token.split('.').collect();
-        if let [head, body, sign] = parts.as_slice()
-            && body.starts_with("eyJ")
-            && head.len().min(body.len()).min(sign.len()) >= 16
-            && *sign != EXAMPLE_SIGNATURE
-        {
-            found.push(Secret { bytes: start..end, what: "a JSON web token" });
-        }
+/// Three parts in base64, the first two of which begin as JSON does: all of a run.
+fn web_token(text: &str, run: &Range<usize>, found: &mut Vec<Secret>) {
+    const BEGINS: &str = "eyJ";
+    let token = slice(text, run.start, run.end);
+    if !token.starts_with(BEGINS) {
+        return;
+    }
+    let parts: Vec<&str> = token.split('.').collect();
+    if let [head, body, sign] = parts.as_slice()
+        && body.starts_with(BEGINS)
+        && head.len().min(body.len()).min(sign.len()) >= 16
+        && *sign != EXAMPLE_SIGNATURE
+    {
+        found.push(Secret { bytes: run.clone(), what: "a JSON web token" });
     }
 }
 
@@ -371,19 +359,24 @@ fn addresses(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
     }
 }
 
-/// Addresses that whoever knows them may post to, and what names a bot.
+/// Addresses that whoever knows them may post to.
 fn hooks(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
-    for (begins, finder) in HOOKS.iter().zip(&scanner.hooks) {
-        for start in finder.find_iter(text.as_bytes()) {
-            let behind = start + begins.len();
-            let rest = slice(text, behind, text.len()).bytes();
-            let length = rest.take_while(|byte| is_token_byte(*byte) || *byte == b'/').count();
-            let value = slice(text, behind, behind + length);
+    for site in scanner.site.find_iter(text.as_bytes()) {
+        let (before, rest) = (slice(text, 0, site), slice(text, site + SITE.len(), text.len()));
+        for (name, way) in HOOKS {
+            let Some(value) = rest.strip_prefix(way).filter(|_| before.ends_with(name)) else { continue };
+            let start = text.len() - value.len();
+            let length = value.bytes().take_while(|byte| is_token_byte(*byte) || *byte == b'/').count();
+            let value = slice(value, 0, length);
             if value.contains('/') && length >= 30 && is_token(value) {
-                found.push(Secret { bytes: behind..behind + length, what: "the address of a webhook" });
+                found.push(Secret { bytes: start..start + length, what: "the address of a webhook" });
             }
         }
     }
+}
+
+/// What names a bot, and lets in whoever knows it.
+fn bots(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
     for colon in scanner.bot.find_iter(text.as_bytes()) {
         let digits = text.as_bytes()[..colon].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let rest = slice(text, colon + 1, text.len()).bytes().take_while(|byte| is_token_byte(*byte)).count();
@@ -408,16 +401,13 @@ fn bearers(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
     }
 }
 
-/// A value that looks random behind a name that says what it is.
-fn telling(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
-    let signs = memchr_iter(b'=', text.as_bytes()).chain(memchr_iter(b':', text.as_bytes()));
-    let is = scanner.is.find_iter(text.as_bytes());
-    let signs = signs.map(|at| (at, at + 1)).chain(is.map(|at| (at, at + IS.len())));
-    for (before, behind) in signs {
-        if !is_telling(name_before(slice(text, 0, before))) {
+/// A value that looks random behind a name that says what it is; `signs` are what may stand between the two.
+fn telling(text: &str, signs: impl Iterator<Item = Range<usize>>, found: &mut Vec<Secret>) {
+    for sign in signs {
+        if !is_telling(name_before(slice(text, 0, sign.start))) {
             continue;
         }
-        let value = slice(text, behind, text.len()).trim_start_matches([' ', '\t', '"', '\'', '`']);
+        let value = slice(text, sign.end, text.len()).trim_start_matches([' ', '\t', '"', '\'', '`']);
         let start = text.len() - value.len();
         let is_end = |character: char| character.is_whitespace() || "\"'`,;<>|".contains(character);
         let value = slice(value, 0, value.find(is_end).unwrap_or(value.len()))
@@ -668,11 +658,11 @@ mod tests {
             for length in 0..60 {
                 let text = [" ".repeat(skipped), "a-_.Z9".repeat(10)[..length].into(), "é x".into()].concat();
                 let expected = (length >= TOKEN_BYTES_MIN).then_some(skipped..skipped + length);
-                assert_eq!(long_runs(text.as_bytes()), Vec::from_iter(expected), "{skipped} {length}");
+                assert!(long_runs(text.as_bytes()).eq(expected), "{skipped} {length}");
             }
         }
         let two = ["b".repeat(20), "c".repeat(99)].join(" ");
-        assert_eq!(long_runs(two.as_bytes()), [0..20, 21..120]);
+        assert!(long_runs(two.as_bytes()).eq([0..20, 21..120]));
         let is_of_run = |shape: &Shape| shape.begins.bytes().all(is_run_byte);
         assert!(SHAPES.iter().all(is_of_run), "a token lies in one run");
     }
