@@ -366,6 +366,9 @@ fn too_deep() -> String {
 /// Tells whether the core schema takes a plain scalar for an integer or a floating point number.
 fn is_number(text: &str) -> bool {
     let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
+    if !text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.')) {
+        return false;
+    }
     if let Some(digits) = text.strip_prefix("0o") {
         return all(digits, |digit| digit.is_digit(8));
     }

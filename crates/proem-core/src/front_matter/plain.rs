@@ -9,6 +9,7 @@ use alloc::string::{String, ToString};
 
 use super::Value;
 use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_NODES_MAX};
+use crate::text::slice;
 
 /// The map itself is a node, and so is each key and each value.
 const ENTRIES_MAX: usize = (FRONT_MATTER_NODES_MAX - 1) / 2;
@@ -21,13 +22,23 @@ pub(super) fn parse(yaml: &str) -> Option<BTreeMap<String, Value>> {
         return None;
     }
     let mut entries = BTreeMap::new();
-    for line in yaml.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in lines(yaml).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (key, value) = entry(line)?;
         if entries.len() == ENTRIES_MAX || entries.insert(key.to_string(), value).is_some() {
             return None;
         }
     }
     Some(entries)
+}
+
+/// The lines, without what ends them; behind the last break there is one more, which may be empty.
+fn lines(yaml: &str) -> impl Iterator<Item = &str> {
+    let ends = memchr::memchr_iter(b'\n', yaml.as_bytes()).chain(core::iter::once(yaml.len()));
+    let mut start = 0;
+    ends.map(move |end| {
+        let line = slice(yaml, core::mem::replace(&mut start, end + 1), end);
+        line.strip_suffix('\r').unwrap_or(line)
+    })
 }
 
 /// Tells whether no character is one that YAML forbids, breaks a line at or passes over somewhere.
@@ -56,7 +67,8 @@ fn has_usual_breaks(yaml: &str) -> bool {
 
 /// A key, a colon, and nothing or a single space and a value.
 fn entry(line: &str) -> Option<(&str, Value)> {
-    let (key, rest) = line.split_once(':')?;
+    let colon = memchr::memchr(b':', line.as_bytes())?;
+    let (key, rest) = (slice(line, 0, colon), slice(line, colon + 1, line.len()));
     if !is_key(key) {
         return None;
     }

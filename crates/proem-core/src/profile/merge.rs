@@ -3,8 +3,9 @@
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::file::{SectionKeys, TemplateKeys, ToolsKeys};
 use super::places;
@@ -47,42 +48,56 @@ impl Merge {
     fn lay(&mut self, layer: Layer) -> Result<(), ProfileError> {
         let Layer { origin, file } = layer;
         let mut keys = self.keys.take().unwrap_or_default();
-        self.key(&mut keys.description, file.description, "description", &origin);
-        self.key(&mut keys.agent, file.agent, "agent", &origin);
-        self.key(&mut keys.rebuild, file.rebuild, "rebuild", &origin);
-        self.key(&mut keys.compaction, file.compaction, "compaction", &origin);
-        self.key(&mut keys.bracket.unknown_type, file.bracket.unknown_type, "bracket.unknown_type", &origin);
-        self.key(&mut keys.bracket.absent, file.bracket.absent, "bracket.absent", &origin);
+        self.key(&mut keys.description, file.description, format_args!("description"), &origin);
+        self.key(&mut keys.agent, file.agent, format_args!("agent"), &origin);
+        self.key(&mut keys.rebuild, file.rebuild, format_args!("rebuild"), &origin);
+        self.key(&mut keys.compaction, file.compaction, format_args!("compaction"), &origin);
+        self.key(
+            &mut keys.bracket.unknown_type,
+            file.bracket.unknown_type,
+            format_args!("bracket.unknown_type"),
+            &origin,
+        );
+        self.key(&mut keys.bracket.absent, file.bracket.absent, format_args!("bracket.absent"), &origin);
         self.key(
             &mut keys.bracket.standalone_tags,
             file.bracket.standalone_tags,
-            "bracket.standalone_tags",
+            format_args!("bracket.standalone_tags"),
             &origin,
         );
-        self.key(&mut keys.append, file.append, "append", &origin);
-        self.key(&mut keys.hygiene, file.hygiene, "hygiene", &origin);
-        self.key(&mut keys.secrets, file.secrets, "secrets", &origin);
-        self.key(&mut keys.fact_bytes_max, file.fact_bytes_max, "fact_bytes_max", &origin);
-        self.key(&mut keys.slots, file.slots, "slots", &origin);
+        self.key(&mut keys.append, file.append, format_args!("append"), &origin);
+        self.key(&mut keys.hygiene, file.hygiene, format_args!("hygiene"), &origin);
+        self.key(&mut keys.secrets, file.secrets, format_args!("secrets"), &origin);
+        self.key(&mut keys.fact_bytes_max, file.fact_bytes_max, format_args!("fact_bytes_max"), &origin);
+        self.key(&mut keys.slots, file.slots, format_args!("slots"), &origin);
         self.entries(&mut keys.places, file.places, "places", &origin);
         self.entries(&mut keys.texts, file.texts, "texts", &origin);
         self.entries(&mut keys.tools.descriptions, file.tools.descriptions, "tools.descriptions", &origin);
-        self.key(&mut keys.tools.default, file.tools.default, "tools.default", &origin);
-        self.key(&mut keys.tools.guidelines, file.tools.guidelines, "tools.guidelines", &origin);
+        self.key(&mut keys.tools.default, file.tools.default, format_args!("tools.default"), &origin);
+        self.key(
+            &mut keys.tools.guidelines,
+            file.tools.guidelines,
+            format_args!("tools.guidelines"),
+            &origin,
+        );
         let (own, said) = (&mut keys.jinja, file.jinja);
-        self.key(&mut own.trim_blocks, said.trim_blocks, "jinja.trim_blocks", &origin);
-        self.key(&mut own.lstrip_blocks, said.lstrip_blocks, "jinja.lstrip_blocks", &origin);
-        self.key(&mut own.aliases, said.aliases, "jinja.aliases", &origin);
-        self.key(&mut own.variables, said.variables, "jinja.variables", &origin);
-        self.key(&mut own.defaults, said.defaults, "jinja.defaults", &origin);
+        self.key(&mut own.trim_blocks, said.trim_blocks, format_args!("jinja.trim_blocks"), &origin);
+        self.key(&mut own.lstrip_blocks, said.lstrip_blocks, format_args!("jinja.lstrip_blocks"), &origin);
+        self.key(&mut own.aliases, said.aliases, format_args!("jinja.aliases"), &origin);
+        self.key(&mut own.variables, said.variables, format_args!("jinja.variables"), &origin);
+        self.key(&mut own.defaults, said.defaults, format_args!("jinja.defaults"), &origin);
         for (carrier, said) in file.carrier {
             let own = keys.carrier.entry(carrier).or_default();
-            let path = |key: &str| format!("carrier.{carrier}.{key}");
-            self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), &origin);
-            self.key(&mut own.separator, said.separator, &path("separator"), &origin);
-            self.key(&mut own.trim, said.trim, &path("trim"), &origin);
-            self.key(&mut own.budget, said.budget, &path("budget"), &origin);
-            self.key(&mut own.cut, said.cut, &path("cut"), &origin);
+            self.key(&mut own.trim_end, said.trim_end, format_args!("carrier.{carrier}.trim_end"), &origin);
+            self.key(
+                &mut own.separator,
+                said.separator,
+                format_args!("carrier.{carrier}.separator"),
+                &origin,
+            );
+            self.key(&mut own.trim, said.trim, format_args!("carrier.{carrier}.trim"), &origin);
+            self.key(&mut own.budget, said.budget, format_args!("carrier.{carrier}.budget"), &origin);
+            self.key(&mut own.cut, said.cut, format_args!("carrier.{carrier}.cut"), &origin);
         }
         refuse_twins(&file.section, &origin)?;
         for section in file.section {
@@ -93,10 +108,10 @@ impl Merge {
     }
 
     /// Takes a key if the file has it, and remembers who said it.
-    fn key<T>(&mut self, own: &mut Option<T>, said: Option<T>, path: &str, origin: &str) {
+    fn key<T>(&mut self, own: &mut Option<T>, said: Option<T>, path: fmt::Arguments<'_>, origin: &str) {
         if said.is_some() {
             *own = said;
-            self.origins.insert(path.to_owned(), origin.to_owned());
+            self.origins.insert(path.to_string(), origin.to_owned());
         }
     }
 
@@ -153,35 +168,36 @@ impl Merge {
 
     fn section_keys(&mut self, own: &mut SectionKeys, said: SectionKeys, origin: &str) {
         let id = own.id.clone();
-        let path = |key: &str| format!("section.{id}.{key}");
         // A section has one kind of content: saying another one replaces the first.
         if said.template.is_some() || said.given.is_some() || said.collect.is_some() {
-            (own.template, own.given, own.collect) = (None, None, None);
-            for kind in ["template", "given", "collect"] {
-                self.origins.remove(&path(kind));
-            }
-            if said.collect.is_none() {
-                own.format = None;
-                self.origins.remove(&path("format"));
+            let loses_format = said.collect.is_none() && own.format.take().is_some();
+            let lost = [
+                ("template", own.template.take().is_some()),
+                ("given", own.given.take().is_some()),
+                ("collect", own.collect.take().is_some()),
+                ("format", loses_format),
+            ];
+            for (kind, _) in lost.into_iter().filter(|(_, is_lost)| *is_lost) {
+                self.origins.remove(&format!("section.{id}.{kind}"));
             }
         }
-        self.key(&mut own.template, said.template, &path("template"), origin);
-        self.key(&mut own.given, said.given, &path("given"), origin);
-        self.key(&mut own.collect, said.collect, &path("collect"), origin);
-        self.key(&mut own.format, said.format, &path("format"), origin);
-        self.key(&mut own.files, said.files, &path("files"), origin);
-        self.key(&mut own.when_tool, said.when_tool, &path("when_tool"), origin);
-        self.key(&mut own.when_project, said.when_project, &path("when_project"), origin);
-        self.key(&mut own.carrier, said.carrier, &path("carrier"), origin);
-        self.key(&mut own.stability, said.stability, &path("stability"), origin);
-        self.key(&mut own.accepts, said.accepts, &path("accepts"), origin);
-        self.key(&mut own.lead, said.lead, &path("lead"), origin);
-        self.key(&mut own.trail, said.trail, &path("trail"), origin);
-        self.key(&mut own.trim_end, said.trim_end, &path("trim_end"), origin);
-        self.key(&mut own.trim, said.trim, &path("trim"), origin);
-        self.key(&mut own.fresh_line, said.fresh_line, &path("fresh_line"), origin);
-        self.key(&mut own.boundary, said.boundary, &path("boundary"), origin);
-        self.key(&mut own.keep_empty, said.keep_empty, &path("keep_empty"), origin);
+        self.key(&mut own.template, said.template, format_args!("section.{id}.template"), origin);
+        self.key(&mut own.given, said.given, format_args!("section.{id}.given"), origin);
+        self.key(&mut own.collect, said.collect, format_args!("section.{id}.collect"), origin);
+        self.key(&mut own.format, said.format, format_args!("section.{id}.format"), origin);
+        self.key(&mut own.files, said.files, format_args!("section.{id}.files"), origin);
+        self.key(&mut own.when_tool, said.when_tool, format_args!("section.{id}.when_tool"), origin);
+        self.key(&mut own.when_project, said.when_project, format_args!("section.{id}.when_project"), origin);
+        self.key(&mut own.carrier, said.carrier, format_args!("section.{id}.carrier"), origin);
+        self.key(&mut own.stability, said.stability, format_args!("section.{id}.stability"), origin);
+        self.key(&mut own.accepts, said.accepts, format_args!("section.{id}.accepts"), origin);
+        self.key(&mut own.lead, said.lead, format_args!("section.{id}.lead"), origin);
+        self.key(&mut own.trail, said.trail, format_args!("section.{id}.trail"), origin);
+        self.key(&mut own.trim_end, said.trim_end, format_args!("section.{id}.trim_end"), origin);
+        self.key(&mut own.trim, said.trim, format_args!("section.{id}.trim"), origin);
+        self.key(&mut own.fresh_line, said.fresh_line, format_args!("section.{id}.fresh_line"), origin);
+        self.key(&mut own.boundary, said.boundary, format_args!("section.{id}.boundary"), origin);
+        self.key(&mut own.keep_empty, said.keep_empty, format_args!("section.{id}.keep_empty"), origin);
     }
 
     fn finish(self, name: &str, origin: &str) -> Result<Profile, ProfileError> {
