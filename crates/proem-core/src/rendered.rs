@@ -95,26 +95,34 @@ impl Rendered {
             return;
         }
         self.text.insert_str(0, text);
-        for span in &mut self.spans {
-            span.bytes = span.bytes.start + text.len()..span.bytes.end + text.len();
-        }
+        self.shift(text.len());
         let first =
             Span { bytes: 0..text.len(), source, template: None, included_from: Vec::new(), stability };
         self.spans.insert(0, first);
     }
 
     /// Adds another text behind this one, keeping its spans.
-    pub fn append(&mut self, other: Self) {
-        if self.text.is_empty() && self.spans.is_empty() {
-            *self = other;
-            return;
-        }
+    pub fn append(&mut self, mut other: Self) {
         let shift = self.text.len();
-        self.text.push_str(&other.text);
-        self.spans.extend(other.spans.into_iter().map(|mut span| {
-            span.bytes = span.bytes.start + shift..span.bytes.end + shift;
-            span
-        }));
+        if shift > 0 {
+            other.shift(shift);
+        }
+        // The larger of the two stays where it is in memory.
+        if self.spans.len() < other.spans.len() {
+            other.text.insert_str(0, &self.text);
+            other.spans.splice(0..0, self.spans.drain(..));
+            *self = other;
+        } else {
+            self.text.push_str(&other.text);
+            self.spans.append(&mut other.spans);
+        }
+    }
+
+    /// Counts the bytes of all spans on by `bytes`.
+    fn shift(&mut self, bytes: usize) {
+        for span in &mut self.spans {
+            span.bytes = span.bytes.start + bytes..span.bytes.end + bytes;
+        }
     }
 
     /// Puts `text` in at a byte, which must be the start of a character. A span around it is cut in two.
@@ -219,5 +227,41 @@ impl Rendered {
     #[must_use]
     pub fn stability(&self) -> Stability {
         self.spans.iter().map(|span| span.stability).max().unwrap_or(Stability::Release)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    /// A text of so many spans, the first of which is empty.
+    fn rendered(name: &str, spans: usize) -> Rendered {
+        let mut rendered = Rendered::new();
+        for index in 0..spans {
+            let source = Source::Variable { key: format!("{name}:{index}").into(), path: None };
+            rendered.push(&name.repeat(index), source, None, Stability::Session);
+        }
+        rendered
+    }
+
+    /// Whichever of the two is the larger.
+    #[test]
+    fn what_is_appended_stands_behind_with_its_spans() {
+        for (first, second) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 9), (9, 2), (1, 5), (5, 5), (0, 4)] {
+            let (before, behind) = (rendered("é", first), rendered("ab", second));
+            let mut expected = Rendered::new();
+            for part in [&before, &behind] {
+                for Span { bytes, source, stability, .. } in part.spans() {
+                    let text = slice(part.text(), bytes.start, bytes.end);
+                    expected.push(text, source.clone(), None, *stability);
+                }
+            }
+            let mut whole = before;
+            whole.append(behind);
+            assert_eq!(whole, expected, "{first} {second}");
+            assert_eq!(Rendered::restore(whole.text.clone(), whole.spans.clone()), Some(whole));
+        }
     }
 }

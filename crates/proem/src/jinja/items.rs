@@ -3,6 +3,7 @@
 //! `{{ skill.name }}` must be traced to that skill's file. A field that is looked up leaves a touch, and
 //! the expression that is written next takes it: so the trace knows which of a thousand skills it was.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,11 +81,11 @@ impl Object for ItemValue {
 }
 
 /// The text as part of an XML element or attribute.
-pub(super) fn xml(text: &str) -> String {
+pub(super) fn xml(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     // Most texts have none of the five, which a search tells sixteen bytes at a time.
     if memchr::memchr3(b'&', b'<', b'>', bytes).or_else(|| memchr::memchr2(b'"', b'\'', bytes)).is_none() {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
@@ -97,7 +98,7 @@ pub(super) fn xml(text: &str) -> String {
             other => escaped.push(other),
         }
     }
-    escaped
+    Cow::Owned(escaped)
 }
 
 #[cfg(test)]

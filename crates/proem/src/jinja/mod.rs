@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
+use minijinja::value::{ArgType, Value};
 use minijinja::{AutoEscape, Environment, ErrorKind, Output, State, UndefinedBehavior, escape_formatter};
 use proem_core::limit::JINJA_DEPTH_MAX;
 
@@ -168,10 +168,20 @@ fn base() -> (Environment<'static>, Budget) {
     // It prints what is inside minijinja.
     environment.remove_global("debug");
     let xml_budget = budget.clone();
-    environment.add_filter("xml", move |text: &str| xml_budget.spend(text.len()).map(|()| items::xml(text)));
+    environment.add_filter("xml", move |value: Value| xml(value, &xml_budget));
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
     (environment, budget)
+}
+
+/// The filter `xml`. A text that has nothing to escape stays the value that it is.
+fn xml(value: Value, budget: &Budget) -> Result<Value, minijinja::Error> {
+    let text = <&str>::from_value(Some(&value))?;
+    budget.spend(text.len())?;
+    match items::xml(text) {
+        Cow::Borrowed(_) if !value.is_safe() => Ok(value),
+        escaped => Ok(Value::from(escaped.into_owned())),
+    }
 }
 
 /// The qualified name of an include. A name that is none travels on, to be refused with its reason.

@@ -26,6 +26,9 @@ pub(super) type Outlines = BTreeMap<String, Arc<Outline>>;
 /// A template that walks a long list may take more steps: the list has a limit of its own.
 const FUEL_PER_ITEM: u64 = 64;
 
+/// What is put around a render later, usually: a section's own words, and the sections before a long list.
+const BYTES_AROUND: usize = 16 << 10;
+
 /// A template and its assets, compiled once: each fact that it turns out to need is another try.
 pub(crate) struct Session<'s> {
     root: &'s str,
@@ -141,11 +144,13 @@ impl Placed {
 /// All assets with their insertions, in an environment of their own.
 struct Prepared {
     placed: Vec<Placed>,
+    /// How many expressions they have.
+    sites: usize,
     fuel: u64,
     environment: Environment<'static>,
     budget: Budget,
     /// The bytes and pieces of the last output: the next one is as long, or nearly.
-    last: (usize, usize),
+    last: Option<(usize, usize)>,
 }
 
 /// A text, and what wrote which part of it.
@@ -176,7 +181,15 @@ impl Prepared {
             let template = environment.get_template(&placed.name);
             placed.start = template.map_or(0, |template| template.source().as_ptr().addr());
         }
-        Self { placed, fuel: guard::fuel(longest), environment, budget, last: (0, 0) }
+        Self { placed, sites: first_site, fuel: guard::fuel(longest), environment, budget, last: None }
+    }
+
+    /// The bytes and pieces of an output that has each template once, and each field of each thing.
+    fn expected(&self, context: &Context) -> (usize, usize) {
+        let (fields, bytes) = context.fields();
+        let templates = self.placed.iter().map(|placed| placed.edited.bytes).sum::<usize>();
+        // A piece of the template stands between each two values.
+        (templates + bytes + BYTES_AROUND, 2 * (self.sites + fields))
     }
 
     fn render(&mut self, root: &str, context: &Arc<Context>) -> Result<Output, minijinja::Error> {
@@ -187,7 +200,7 @@ impl Prepared {
             self.environment.add_function("file", move |path: &str| file(path));
         }
         let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
-        let mut sink = Sink::new(sources, self.last);
+        let mut sink = Sink::new(sources, self.last.unwrap_or_else(|| self.expected(context)));
         let rendered = self
             .environment
             .get_template(root)
@@ -195,7 +208,7 @@ impl Prepared {
         // It holds the context, which is not to be kept with the template.
         self.environment.remove_global("file");
         rendered?;
-        self.last = (sink.text.len(), sink.pieces.len());
+        self.last = Some((sink.text.len(), sink.pieces.len()));
         let text = String::from_utf8(sink.text)
             .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))?;
         Ok(Output { text, pieces: sink.pieces })

@@ -26,6 +26,9 @@ pub(super) struct Scene<'s> {
     pub(super) templates: &'s [Placed],
 }
 
+/// The spans of what is put around a render later, usually: as with its bytes.
+const SPANS_AROUND: usize = 128;
+
 /// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,
 /// but nothing wrong.
 pub(super) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
@@ -36,7 +39,7 @@ pub(super) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>
         return rendered;
     };
     let mut scribe = Scribe::new(scene);
-    let mut spans = Vec::with_capacity(pieces.len());
+    let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
     let mut start = 0;
     for piece in pieces {
         let bytes = start..start + piece.bytes;

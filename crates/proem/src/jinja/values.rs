@@ -62,6 +62,16 @@ impl Context {
         self.bindings.values().map(items).sum()
     }
 
+    /// How many fields the things in lists have, together, and their bytes.
+    pub(super) fn fields(&self) -> (usize, usize) {
+        let lists = self.bindings.values().filter_map(|binding| match binding {
+            Binding::Items { items, .. } => Some(items),
+            _ => None,
+        });
+        let fields = lists.flat_map(|items| items.iter()).flat_map(|item| &item.fields);
+        fields.fold((0, 0), |(count, bytes), field| (count + 1, bytes + field.text.len()))
+    }
+
     /// The field that an expression looked up.
     pub(super) fn touched(&self, touch: Touch) -> Option<&Field> {
         let binding = self.bindings.values().nth(touch.list)?;
