@@ -184,12 +184,15 @@ pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd
 /// Skills: `name`, `description`, `location`, and `layer`, which is `global` or `project`.
 pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
     let names: [Arc<str>; 4] = ["name".into(), "description".into(), "location".into(), "layer".into()];
+    let mut layers: BTreeMap<&str, Arc<str>> = BTreeMap::new();
     let item = |skill: &Skill| {
-        let (source, stability) = (discover::file(&skill.location), skill.owner.stability());
-        let texts = [&skill.name, &skill.description, &skill.location, skill.owner.word()];
+        let source = Source::File { path: Arc::clone(&skill.location), place: None };
+        let (word, stability) = (skill.owner.word(), skill.owner.stability());
+        let layer = layers.entry(word).or_insert_with(|| word.into());
+        let texts = [&skill.name, &skill.description, &skill.location, layer];
         let fields = names.iter().zip(texts).map(|(name, text)| Field {
             name: Arc::clone(name),
-            text: text.into(),
+            text: Arc::clone(text),
             source: source.clone(),
             stability,
         });

@@ -65,9 +65,9 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
 fn report(candidate: &Candidate) -> SkillReport {
     let Candidate { skill, location, outcome, why, problems } = candidate;
     SkillReport {
-        name: skill.as_ref().map(|skill| skill.name.clone()),
-        description: skill.as_ref().map(|skill| skill.description.clone()),
-        location: location.clone(),
+        name: skill.as_ref().map(|skill| skill.name.to_string()),
+        description: skill.as_ref().map(|skill| skill.description.to_string()),
+        location: location.to_string(),
         outcome: *outcome,
         why: why.clone(),
         problems: problems.iter().map(|problem| problem.note(location)).collect(),

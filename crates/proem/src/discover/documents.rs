@@ -161,6 +161,9 @@ impl Search<'_> {
     }
 
     fn denied(&self, name: &str) -> Option<&str> {
+        if self.recipe.deny.is_empty() {
+            return None;
+        }
         let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();
         self.recipe.deny.iter().map(String::as_str).find(|part| name.contains(&part.to_lowercase()))
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use proem_core::fact::Absence;
@@ -90,9 +91,10 @@ pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
         return real;
     }
     let above: Vec<&Path> = path.ancestors().skip(1).collect();
-    // Mostly the folder is there and the file is not, or its folder is the only one that is missing. Otherwise each folder
-    // that is there lies above each that is not, so the last one is searched for: a path can name two thousand of them.
-    let near = above.iter().take(2).position(|folder| known(folder).is_some());
+    // Mostly the folder is there and the file is not, or its folder and perhaps the one above are all that is missing.
+    // Otherwise each folder that is there lies above each that is not, so the last one is searched for: a path can name two
+    // thousand of them.
+    let near = above.iter().take(3).position(|folder| known(folder).is_some());
     let missing = near.unwrap_or_else(|| above.partition_point(|folder| known(folder).is_none()));
     let first_missing = missing.checked_sub(1).and_then(|last| above.get(last)).copied().unwrap_or(path);
     if let Ok(target) = first_missing.read_link()
@@ -127,19 +129,26 @@ pub(crate) fn is_plain(path: &Path) -> bool {
         && (!may_have_dots(bytes) || bytes.split(|byte| *byte == b'/').skip(1).all(is_name))
 }
 
-/// Tells whether a slash or a dot stands behind any slash. Without a branch for each byte, so that they are compared
-/// together.
+/// Tells whether a slash or a dot stands behind any slash. Without a branch for each byte and so many at a time that they are
+/// compared together.
 fn may_have_dots(bytes: &[u8]) -> bool {
-    let pairs = bytes.iter().zip(bytes.iter().skip(1));
-    pairs.fold(false, |found, (first, second)| found | (*first == b'/' && matches!(second, b'/' | b'.')))
+    const STRIDE: usize = 32;
+    fn has_pair(bytes: &[u8]) -> bool {
+        let pairs = bytes.iter().zip(bytes.get(1..).unwrap_or_default());
+        pairs.fold(false, |found, (first, second)| found | ((*first == b'/') & matches!(second, b'/' | b'.')))
+    }
+    let has_pair_in = |window: &[u8; STRIDE + 1]| has_pair(window);
+    let Some(last) = bytes.last_chunk() else { return has_pair(bytes) };
+    let windows = (0..bytes.len() - STRIDE).step_by(STRIDE);
+    windows.filter_map(|at| bytes.get(at..)?.first_chunk()).any(has_pair_in) || has_pair_in(last)
 }
 
 fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Real paths by paths as they are written; `None` for what does not exist.
-type Resolved = BTreeMap<PathBuf, Option<PathBuf>>;
+/// Real paths by paths as they are written, byte for byte; `None` for what does not exist.
+type Resolved = BTreeMap<OsString, Option<PathBuf>>;
 
 thread_local! {
     static RESOLVED: RefCell<Option<Resolved>> = const { RefCell::new(None) };
@@ -164,13 +173,13 @@ fn canonical(path: &Path) -> PathBuf {
 
 /// The real path of a folder, asked for once; `None` if it does not exist.
 fn known(path: &Path) -> Option<PathBuf> {
-    if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
+    if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path.as_os_str()).cloned()) {
         return known;
     }
     let real = super::open::canonical(path).ok();
     RESOLVED.with_borrow_mut(|resolved| {
         if let Some(known) = resolved {
-            known.insert(path.to_owned(), real.clone());
+            known.insert(path.into(), real.clone());
         }
     });
     real
@@ -277,6 +286,6 @@ mod tests {
             assert_eq!(nearest_existing(&path, 0), one_by_one(site.path(), 0));
             RESOLVED.with_borrow(|resolved| resolved.as_ref().map_or(0, BTreeMap::len))
         });
-        assert!((2..=13).contains(&asked), "{asked} folders were asked for");
+        assert!((2..=14).contains(&asked), "{asked} folders were asked for");
     }
 }

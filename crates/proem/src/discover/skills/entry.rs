@@ -19,9 +19,9 @@ const COMPATIBILITY_CHARACTERS_MAX: usize = 500;
 /// A skill as the prompt knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Skill {
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) location: String,
+    pub(crate) name: Arc<str>,
+    pub(crate) description: Arc<str>,
+    pub(crate) location: Arc<str>,
     pub(crate) owner: Owner,
     /// Whether it asks not to be listed.
     pub(crate) is_hidden: bool,
@@ -62,31 +62,31 @@ impl Problem {
 }
 
 /// Reads a skill from the head of its file. Without one, the first problem says why.
-pub(super) fn read(spot: &Spot<'_>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
+pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
         Ok(front_matter) => {
-            let (skill, problems) = skill(spot, &front_matter);
+            let (skill, problems) = skill(spot, location, &front_matter);
             (skill.map(Arc::new), problems)
         }
     }
 }
 
-fn skill(spot: &Spot<'_>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Problem>) {
+fn skill(spot: &Spot<'_>, location: &Arc<str>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Problem>) {
     let Spot { path, owner, is_in_root, named_by_file } = *spot;
     let description = match description(front_matter) {
-        Ok(description) => description.to_owned(),
+        Ok(description) => description,
         Err(problem) => return (None, vec![problem]),
     };
     let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
     let name = match front_matter.value("name") {
-        Some(Value::Text(name)) if !name.is_empty() => name.clone(),
-        _ if named_by_file => stem(path).to_owned(),
-        _ => folder.to_owned(),
+        Some(Value::Text(name)) if !name.is_empty() => name,
+        _ if named_by_file => stem(path),
+        _ => folder,
     };
     let mut problems = Vec::new();
-    check_name(&name, (!is_in_root).then_some(folder), front_matter, &mut problems);
-    check_length("description", &description, DESCRIPTION_CHARACTERS_MAX, &mut problems);
+    check_name(name, (!is_in_root).then_some(folder), front_matter, &mut problems);
+    check_length("description", description, DESCRIPTION_CHARACTERS_MAX, &mut problems);
     check_others(front_matter, &mut problems);
     let is_hidden = front_matter.value("disable-model-invocation") == Some(&Value::Bool(true));
     if let Some(other @ (Value::Text(_) | Value::Number(_))) = front_matter.value("disable-model-invocation")
@@ -95,8 +95,7 @@ fn skill(spot: &Spot<'_>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Pro
             format!("`disable-model-invocation` is {}, which does not hide the skill", other.word());
         problems.push(Problem::new(message).hint("write `true` or `false`, without quotes"));
     }
-    // Nearly every path is text, which needs no look at each of its characters.
-    let location = path.to_str().map_or_else(|| path.display().to_string(), str::to_owned);
+    let (name, description, location) = (name.into(), description.into(), Arc::clone(location));
     (Some(Skill { name, description, location, owner, is_hidden }), problems)
 }
 

@@ -11,7 +11,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ struct Spot<'s> {
 pub(crate) struct Candidate {
     /// The skill; `None` when nothing could be made of the file.
     pub(crate) skill: Option<Arc<Skill>>,
-    pub(crate) location: String,
+    pub(crate) location: Arc<str>,
     pub(crate) outcome: Outcome,
     pub(crate) why: Option<String>,
     pub(crate) problems: Vec<Problem>,
@@ -93,7 +93,7 @@ impl Found {
         }
         let mut considered = self.considered.clone();
         considered.extend(self.candidates.iter().map(|candidate| Considered {
-            path: candidate.location.clone(),
+            path: candidate.location.as_ref().into(),
             outcome: candidate.outcome,
             why: candidate.why.clone(),
         }));
@@ -113,8 +113,8 @@ pub(crate) fn find(
         places,
         policy,
         found: Found::default(),
-        names: HashMap::new(),
-        files: HashMap::new(),
+        names: BTreeMap::new(),
+        files: BTreeMap::new(),
         left_out: 0,
     };
     for root in roots(recipe, places, has_project) {
@@ -144,9 +144,11 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
         .filter_map(|(path, owner)| (owner == Owner::User).then_some(path))
         .collect();
     let own_folders: Vec<Identity> = own.iter().filter_map(|path| identity(path)).collect();
-    let is_own = |path: &PathBuf| {
-        own.contains(path) || identity(path).is_some_and(|folder| own_folders.contains(&folder))
+    // Where there is none, no folder can be one of them.
+    let is_own_folder = |path: &Path| {
+        !own_folders.is_empty() && identity(path).is_some_and(|folder| own_folders.contains(&folder))
     };
+    let is_own = |path: &PathBuf| own.contains(path) || is_own_folder(path);
     let mut roots = Vec::new();
     for directory in &recipe.directories {
         let Some((path, owner)) = places.path(&directory.path) else { continue };
@@ -180,8 +182,8 @@ struct Search<'s> {
     policy: &'s ReadPolicy,
     found: Found,
     /// The first candidate of each name, and the one of each file.
-    names: HashMap<String, usize>,
-    files: HashMap<Identity, usize>,
+    names: BTreeMap<Arc<str>, usize>,
+    files: BTreeMap<Identity, usize>,
     left_out: usize,
 }
 
@@ -193,21 +195,22 @@ impl Search<'_> {
             Ok(head) => {
                 let note = self.places.link_outside(path, &head.real);
                 self.found.notes.extend(note);
-                self.take(spot, head.identity, || entry::read(spot, &head.bytes));
+                self.take(spot, head.identity, |location| entry::read(spot, location, &head.bytes));
             }
             Err(why) => self.unread(path, &why),
         }
     }
 
     /// Takes a file, unless it was taken under another name; `read` makes a skill of it.
-    fn take(&mut self, spot: &Spot<'_>, identity: Identity, read: impl FnOnce() -> memory::Read) {
+    fn take(&mut self, spot: &Spot<'_>, identity: Identity, read: impl FnOnce(&Arc<str>) -> memory::Read) {
         let path = spot.path;
-        let Some(location) = path.to_str().map(str::to_owned) else {
+        let Some(location) = path.to_str() else {
             return self.unread(path, &Absence::BadPath("the path is not UTF-8"));
         };
         if location.len() > PATH_BYTES_MAX {
             return self.unread(path, &Absence::BadPath("the path is too long"));
         }
+        let location: Arc<str> = location.into();
         if let Some(first) = self.files.get(&identity).and_then(|first| self.location(*first)) {
             let why = Some(format!("of {first}"));
             return self.push(Candidate { outcome: Outcome::Duplicate, why, ..Candidate::unknown(location) });
@@ -216,7 +219,7 @@ impl Search<'_> {
             self.left_out += 1;
             return;
         }
-        let (skill, mut problems) = read();
+        let (skill, mut problems) = read(&location);
         let Some(skill) = skill else {
             let why = problems.first().map(|problem| problem.message.clone());
             let outcome = Outcome::Malformed;
@@ -237,13 +240,13 @@ impl Search<'_> {
         // A file that another one's name keeps out may still be listed under a second name of its own.
         if outcome != Outcome::Shadowed {
             self.files.insert(identity, self.found.candidates.len());
-            self.names.insert(skill.name.clone(), self.found.candidates.len());
+            self.names.insert(Arc::clone(&skill.name), self.found.candidates.len());
         }
         self.push(Candidate { skill: Some(skill), location, outcome, why, problems });
     }
 
     fn location(&self, candidate: usize) -> Option<&str> {
-        self.found.candidates.get(candidate).map(|candidate| candidate.location.as_str())
+        self.found.candidates.get(candidate).map(|candidate| &*candidate.location)
     }
 
     /// A place that this caller may not look at at all.
@@ -281,7 +284,7 @@ impl Search<'_> {
 }
 
 impl Candidate {
-    const fn unknown(location: String) -> Self {
+    const fn unknown(location: Arc<str>) -> Self {
         Self { skill: None, location, outcome: Outcome::Malformed, why: None, problems: Vec::new() }
     }
 }

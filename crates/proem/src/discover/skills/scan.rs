@@ -181,7 +181,6 @@ impl Walk<'_, '_> {
 
     /// A folder that is no link: its `SKILL.md` is tried first, before anything else is known of it.
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
-        let skill = [name, b"/", FILE_NAME].concat();
         // Before anything in it is looked at: what changes meanwhile will show next time.
         self.scan.count();
         let stamp = if self.scan.is_warm() { stamp(parent, name) } else { None };
@@ -192,14 +191,15 @@ impl Walk<'_, '_> {
             memory::used();
             return self.take_known(&known, &file);
         }
-        let opened = head::read_beneath(parent.as_fd(), &skill, &mut self.buffer);
+        let opened =
+            below(name, FILE_NAME, |skill| head::read_beneath(parent.as_fd(), skill, &mut self.buffer));
         // Asked below the open folder: the way from the root to here need not be walked three times more.
-        let has = |file: &str| exists(parent, &[name, b"/", file.as_bytes()].concat());
+        let has = |file: &str| below(name, file.as_bytes(), |file| exists(parent, file));
         if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
             return match (&opened, stamp) {
                 (Opened::Head(stamp, bytes), Some(folder)) if !ignored::NAMES.into_iter().any(has) => {
-                    let read =
-                        entry::read(&self.spot(&file, false), self.buffer.get(..*bytes).unwrap_or_default());
+                    let (spot, location) = (self.spot(&file, false), file.to_string_lossy().into());
+                    let read = entry::read(&spot, &location, self.buffer.get(..*bytes).unwrap_or_default());
                     let known = Known { folder, file: *stamp, read: Arc::new(read) };
                     self.scan.keep(name, &known);
                     self.take_known(&known, &file);
@@ -216,14 +216,14 @@ impl Walk<'_, '_> {
     /// What is known of a folder, if it still holds.
     fn known(&self, parent: &OwnedFd, name: &[u8], folder: Option<Stamp>) -> Option<Known> {
         let known = self.scan.known(name).filter(|known| Some(known.folder) == folder)?;
-        let file = stamp(parent, &[name, b"/", FILE_NAME].concat())?;
+        let file = below(name, FILE_NAME, |skill| stamp(parent, skill))?;
         (known.file == file).then(|| known.clone())
     }
 
     /// Takes a skill that is known.
     fn take_known(&mut self, known: &Known, path: &Path) {
         let spot = self.spot(path, false);
-        self.search.take(&spot, known.file.identity, || (*known.read).clone());
+        self.search.take(&spot, known.file.identity, |_| (*known.read).clone());
     }
 
     /// A link to a folder: it may lead anywhere, so the policy is asked.
@@ -289,7 +289,7 @@ impl Walk<'_, '_> {
         match opened {
             Opened::Head(stamp, bytes) => {
                 let head = self.buffer.get(..*bytes).unwrap_or_default();
-                self.search.take(&spot, stamp.identity, || entry::read(&spot, head));
+                self.search.take(&spot, stamp.identity, |location| entry::read(&spot, location, head));
             }
             Opened::Careful => self.search.linked_file(&spot),
             Opened::Missing => self.search.unread(path, &Absence::NoSuchFile),
@@ -346,6 +346,19 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
     order::arrange(&mut entries);
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((entries, ignore_files))
+}
+
+/// Does some work with the name of a file in a folder below the one that is open. A name is made four times for each skill, so
+/// none is allocated.
+fn below<R>(folder: &[u8], file: &[u8], work: impl FnOnce(&[u8]) -> R) -> R {
+    const BYTES_MAX: usize = 288;
+    let mut room = [0; BYTES_MAX];
+    let (bytes, start) = (folder.len() + 1 + file.len(), folder.len() + 1);
+    let Some(name) = room.get_mut(..bytes) else { return work(&[folder, b"/", file].concat()) };
+    name[..folder.len()].copy_from_slice(folder);
+    name[folder.len()] = b'/';
+    name[start..].copy_from_slice(file);
+    work(name)
 }
 
 /// The stamp of what a name stands for, links not followed.
