@@ -24,10 +24,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The command line, where those commands are described already that have commands of their own: `help` knows the
-    /// names of no others.
+    /// The command line, where those commands are described already that have commands of their own. For scripts: what
+    /// stands below `help` is copied before anything is described.
     pub(crate) fn described() -> clap::Command {
-        let groups: [(&str, fn(clap::Command) -> clap::Command); 5] = [
+        type Describe = fn(clap::Command) -> clap::Command;
+        let groups: [(&str, Describe); 5] = [
             ("skills", Group::<Skills>::augment_args),
             ("conversation", Group::<ConversationCommand>::augment_args),
             ("store", Group::<StoreCommand>::augment_args),
@@ -37,6 +38,7 @@ impl Arguments {
         let mut command = Self::command();
         for group in command.get_subcommands_mut() {
             if let Some((_, describe)) = groups.iter().find(|(name, _)| *name == group.get_name()) {
+                // And not once more when it is asked for.
                 *group = describe(std::mem::take(group)).defer(|group| group);
             }
         }
@@ -700,25 +702,31 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// For its own help, the manual and completions, as in the list of all.
     #[test]
     fn a_subcommand_says_what_it_is_for_also_when_it_is_asked_for() {
-        let (listed, mut asked) = (Arguments::command(), Arguments::command());
+        let (listed, mut asked) = (Arguments::described(), Arguments::described());
         asked.build();
+        let (commands, of_them) = compare(&listed, &asked);
+        assert!(commands > 15 && of_them > 10, "{commands} {of_them}");
+    }
+
+    /// Compares what commands say before and behind a build; counts those of this level and of the next.
+    fn compare(listed: &clap::Command, asked: &clap::Command) -> (usize, usize) {
         let said = |command: &clap::Command| {
             let words = |words: Option<&clap::builder::StyledStr>| words.map(ToString::to_string);
             (words(command.get_about()), words(command.get_long_about()))
         };
-        assert!(listed.get_subcommands().count() > 15);
+        let mut counted = (0, 0);
         for one in listed.get_subcommands() {
             let again = asked.find_subcommand(one.get_name()).expect("it is there");
             assert_eq!(said(one), said(again), "{}", one.get_name());
             assert!(one.get_about().is_some(), "{}", one.get_name());
+            counted = (counted.0 + 1, counted.1 + compare(one, again).0);
         }
+        counted
     }
 
     #[test]

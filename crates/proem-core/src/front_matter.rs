@@ -366,6 +366,7 @@ fn too_deep() -> String {
 /// Tells whether the core schema takes a plain scalar for an integer or a floating point number.
 fn is_number(text: &str) -> bool {
     let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
+    // Most values are words.
     if !text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.')) {
         return false;
     }

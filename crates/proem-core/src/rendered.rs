@@ -107,8 +107,8 @@ impl Rendered {
         if shift > 0 {
             other.shift(shift);
         }
-        // The larger of the two stays where it is in memory.
-        if self.spans.len() < other.spans.len() {
+        // The larger of the two keeps its room in memory: a long list need not be copied behind a short beginning.
+        if self.room() < other.room() {
             other.text.insert_str(0, &self.text);
             other.spans.splice(0..0, self.spans.drain(..));
             *self = other;
@@ -116,6 +116,11 @@ impl Rendered {
             self.text.push_str(&other.text);
             self.spans.append(&mut other.spans);
         }
+    }
+
+    /// About how much memory it takes.
+    const fn room(&self) -> usize {
+        self.text.len() + self.spans.len() * size_of::<Span>()
     }
 
     /// Counts the bytes of all spans on by `bytes`.

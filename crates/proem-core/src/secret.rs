@@ -264,16 +264,24 @@ const fn is_run_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
+/// How many beginnings of tokens with dots are tried in one run. Each of them takes all of the rest.
+const DOTTED_MAX: usize = 32;
+
 /// Tokens of known shapes in a run. A beginning stands at that of the run, or behind a dot: anywhere else it would be in the
 /// middle of a token.
 fn shaped(text: &str, run: &Range<usize>, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
+    let mut dotted = 0;
     let behind_dots = memchr_iter(b'.', &bytes[run.clone()]).map(|dot| run.start + dot + 1);
     for start in core::iter::once(run.start).chain(behind_dots) {
         let rest = &bytes[start..];
         for shape in SHAPES.iter().filter(|shape| rest.starts_with(shape.begins.as_bytes())) {
             let behind = start + shape.begins.len();
             let is_dotted = shape.begins.ends_with('.');
+            dotted += usize::from(is_dotted);
+            if is_dotted && dotted > DOTTED_MAX {
+                continue;
+            }
             let of_it = |byte: &&u8| is_token_byte(**byte) || (is_dotted && **byte == b'.');
             let end = behind + bytes[behind..].iter().take_while(of_it).count();
             if end - behind >= shape.least && is_token(slice(text, behind, end)) {
@@ -403,6 +411,9 @@ fn bearers(scanner: &Scanner, text: &str, found: &mut Vec<Secret>) {
 
 /// A value that looks random behind a name that says what it is; `signs` are what may stand between the two.
 fn telling(text: &str, signs: impl Iterator<Item = Range<usize>>, found: &mut Vec<Secret>) {
+    /// Nobody has a longer one, and a text can be one value behind many signs.
+    const VALUE_BYTES_MAX: usize = 8 << 10;
+    let mut end = 0;
     for sign in signs {
         if !is_telling(name_before(slice(text, 0, sign.start))) {
             continue;
@@ -410,8 +421,14 @@ fn telling(text: &str, signs: impl Iterator<Item = Range<usize>>, found: &mut Ve
         let value = slice(text, sign.end, text.len()).trim_start_matches([' ', '\t', '"', '\'', '`']);
         let start = text.len() - value.len();
         let is_end = |character: char| character.is_whitespace() || "\"'`,;<>|".contains(character);
-        let value = slice(value, 0, value.find(is_end).unwrap_or(value.len()))
-            .trim_end_matches(['.', ')', '*', '!', '?']);
+        // What begins inside the last value ends where that does.
+        if start >= end {
+            end = start + value.find(is_end).unwrap_or(value.len());
+        }
+        if end - start > VALUE_BYTES_MAX {
+            continue;
+        }
+        let value = slice(text, start, end).trim_end_matches(['.', ')', '*', '!', '?']);
         if is_secret_value(value) {
             found.push(Secret { bytes: start..start + value.len(), what: "a value beside a telling name" });
         }
@@ -691,6 +708,42 @@ mod tests {
         let value = token("", 24);
         for name in ["DB_PASSWORD=", "\"api_key\": \"", "**Token**: `", "client_secret = '"] {
             assert_eq!(found(&alloc::format!("{name}{value}")), ["a value beside a telling name"], "{name}");
+        }
+    }
+
+    #[test]
+    fn webhooks_and_bots_are_found_also_without_a_space_or_a_scheme() {
+        let value = [token("", 18), token("", 40)].join("/");
+        for site in ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"]
+        {
+            for before in ["", "https://", "see ", "x."] {
+                let text = [before, site, &value].concat();
+                let bytes = text.len() - value.len()..text.len();
+                assert_eq!(scan(&text), [Secret { bytes, what: "the address of a webhook" }], "{text}");
+            }
+            assert_eq!(found(&["my", site, &value].concat()).len(), 1, "{site}");
+        }
+        for other in ["discord.com/api/", "example.com/api/webhooks/", "discord.org/api/webhooks/"] {
+            assert_eq!(found(&[other, &value].concat()), [] as [&str; 0], "{other}");
+        }
+        let bot = ["1234567890", ":AA", &token("", 33)].concat();
+        for (before, behind) in [("", ""), ("bot", "/getMe"), ("use ", " here")] {
+            assert_eq!(found(&[before, &bot, behind].concat()), ["a Telegram token"], "{before}");
+        }
+        // Of two names for the same bytes, the one that says more.
+        assert_eq!(found(&["token=", &bot].concat()), ["a Telegram token"]);
+        assert_eq!(found(&["token=", &token("ghp_", 36)].concat()), ["a GitHub token"]);
+    }
+
+    /// A long text that is one token or one value behind each of its signs: were each looked at whole, this would take
+    /// minutes.
+    #[test]
+    fn a_text_that_begins_again_and_again_is_looked_through_once() {
+        for part in
+            ["SG.", "ya29.", "token=", "token:", "secret=a1B2", "sk-", "eyJ.", "://", "Bearer ", ":AA"]
+        {
+            let text = part.repeat((1 << 18) / part.len());
+            assert!(scan(&text).len() < 10, "{part}");
         }
     }
 

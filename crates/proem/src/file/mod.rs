@@ -27,7 +27,7 @@ pub(crate) fn shown(path: &Path) -> String {
         control if control.is_control() => control.escape_unicode().to_string(),
         other => other.to_string(),
     };
-    // Nearly every path is this plain, which need not be asked of each of its characters.
+    // Nearly every path is this plain, and its bytes are compared many at a time.
     let is_plain = |text: &&str| text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
     if let Some(text) = path.to_str().filter(is_plain) {
         return text.to_owned();

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use proem_core::fact::Absence;
@@ -147,8 +146,8 @@ fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Real paths by paths as they are written, byte for byte; `None` for what does not exist.
-type Resolved = BTreeMap<OsString, Option<PathBuf>>;
+/// Real paths by paths as they are written; `None` for what does not exist.
+type Resolved = BTreeMap<PathBuf, Option<PathBuf>>;
 
 thread_local! {
     static RESOLVED: RefCell<Option<Resolved>> = const { RefCell::new(None) };
@@ -173,13 +172,13 @@ fn canonical(path: &Path) -> PathBuf {
 
 /// The real path of a folder, asked for once; `None` if it does not exist.
 fn known(path: &Path) -> Option<PathBuf> {
-    if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path.as_os_str()).cloned()) {
+    if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
         return known;
     }
     let real = super::open::canonical(path).ok();
     RESOLVED.with_borrow_mut(|resolved| {
         if let Some(known) = resolved {
-            known.insert(path.into(), real.clone());
+            known.insert(path.to_owned(), real.clone());
         }
     });
     real
@@ -221,6 +220,17 @@ mod tests {
                     let path = format!("{first}/{second}/{third}");
                     paths.extend([format!("/{path}"), path]);
                 }
+            }
+        }
+        // Longer ones are looked at in strides.
+        for length in 20..75 {
+            let name = "x".repeat(length);
+            for part in parts {
+                paths.extend([
+                    format!("/{name}/{part}"),
+                    format!("/{name}/{part}/{name}"),
+                    format!("/{part}/{name}"),
+                ]);
             }
         }
         for path in &paths {

@@ -26,7 +26,7 @@ pub(super) type Outlines = BTreeMap<String, Arc<Outline>>;
 /// A template that walks a long list may take more steps: the list has a limit of its own.
 const FUEL_PER_ITEM: u64 = 64;
 
-/// What is put around a render later, usually: a section's own words, and the sections before a long list.
+/// Room for what is put around a text later, usually: a section's own words, and the sections before a long list.
 const BYTES_AROUND: usize = 16 << 10;
 
 /// A template and its assets, compiled once: each fact that it turns out to need is another try.

@@ -26,7 +26,8 @@ pub(super) struct Scene<'s> {
     pub(super) templates: &'s [Placed],
 }
 
-/// The spans of what is put around a render later, usually: as with its bytes.
+/// Room for the spans of what is put around a text later, usually: a section's own words, and the sections before a long
+/// list.
 const SPANS_AROUND: usize = 128;
 
 /// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,

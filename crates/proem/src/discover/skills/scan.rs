@@ -351,7 +351,8 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
 /// Does some work with the name of a file in a folder below the one that is open. A name is made four times for each skill, so
 /// none is allocated.
 fn below<R>(folder: &[u8], file: &[u8], work: impl FnOnce(&[u8]) -> R) -> R {
-    const BYTES_MAX: usize = 288;
+    /// A name of the greatest length, a slash, and more than the longest name that is asked for.
+    const BYTES_MAX: usize = 255 + 1 + 32;
     let mut room = [0; BYTES_MAX];
     let (bytes, start) = (folder.len() + 1 + file.len(), folder.len() + 1);
     let Some(name) = room.get_mut(..bytes) else { return work(&[folder, b"/", file].concat()) };
