@@ -6,7 +6,7 @@ import least
 HELLO = 'fn main() { println!("hello"); }'
 CASE = "start to prompt, 12 levels, 3 files, 50 skills"
 LEAST = "all libraries, the least by the rules"
-AS_BUILT = "proem, as the linker left it"
+AS_BUILT = "proem, in target/release"
 
 
 def environment(**more):
@@ -30,9 +30,9 @@ def measure(setting):
             candidates[LEAST] = ([installed(least.build(least.LIBRARIES), folder), "--prompt", deep], 1)
             candidates["node -e 0"] = (["node", "-e", "0"], 20)
         if setting.peers.node:
-            candidates["pi"] = (pi(setting), 60)
+            candidates["pi"] = (pi(setting), 20)
         env = environment(HOME=root / "home", PI_OFFLINE=1, ANTHROPIC_API_KEY="none")
-        for who in ["proem", LEAST, "pi"]:
+        for who in ["proem", AS_BUILT, LEAST, "pi"]:
             if who in candidates:
                 check(who, candidates[who][0], deep, env)
         samples = {who: [] for who in candidates}
@@ -51,8 +51,9 @@ def compile_hello(folder):
 
 
 def installed(program, folder):
-    """A program as it is read from disk, like node and every other that was not linked a moment ago: what a linker has
-    written lies in memory page by page, and takes longer to start."""
+    """A program that is in memory because it was read from disk, like node and every other that was not linked a moment
+    ago: what a linker has written lies in memory page by page, and takes longer to start. A file system without a disk
+    keeps what was written."""
     copy = folder / f"installed-{program.name}"
     shutil.copy(program, copy)
     with open(copy, "rb") as file:
