@@ -1,6 +1,5 @@
 //! Reads what the command line names: files and standard input, at most so many bytes.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -16,7 +15,7 @@ pub(crate) fn read(path: &Path, what: &'static str, bytes_max: usize) -> Result<
     let read = if path == Path::new("-") {
         io::stdin().lock().take(limit).read_to_end(&mut bytes)
     } else {
-        File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+        proem::open_named(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
     };
     read.map_err(|error| refuse(reason(&error)))?;
     if bytes.len() > bytes_max {

@@ -59,7 +59,11 @@ impl Outcome {
     pub const fn of(why: &Absence) -> Self {
         match why {
             Absence::NoSuchFile => Self::Missing,
-            Absence::SecretPath | Absence::OutsideRoots | Absence::PathEscape => Self::Refused,
+            Absence::SecretPath
+            | Absence::OutsideRoots
+            | Absence::OutsideProject(_)
+            | Absence::PathEscape
+            | Absence::Reserved => Self::Refused,
             _ => Self::Unreadable,
         }
     }

@@ -53,6 +53,10 @@ pub enum Absence {
     OutsideRoots,
     /// The path leaves its root by `..`.
     PathEscape,
+    /// The path leads out of a project that the user has not trusted, to this place.
+    OutsideProject(String),
+    /// The path leads to a file of the store that this process has open.
+    Reserved,
     /// The configuration does not allow this environment variable.
     EnvNotAllowed,
     /// The environment variable is not set.
@@ -73,8 +77,9 @@ impl Absence {
             Self::NotUtf8(_) | Self::HasNul(_) | Self::EnvNotUtf8 => Code::NotUtf8,
             Self::OverLimit(_) => Code::OverLimit,
             Self::SecretPath => Code::SecretPath,
-            Self::OutsideRoots => Code::RootNotAllowed,
+            Self::OutsideRoots | Self::Reserved => Code::RootNotAllowed,
             Self::PathEscape => Code::PathEscape,
+            Self::OutsideProject(_) => Code::LinkOutside,
             Self::EnvNotAllowed => Code::EnvNotAllowed,
             Self::SaidAbsent
             | Self::NotGiven
@@ -115,6 +120,11 @@ impl Absence {
                 Some("add the exact path to `files.allow` in proem.toml of your configuration directory")
             }
             Self::NotUtf8(_) => Some("convert the file to UTF-8"),
+            Self::OutsideProject(_) => Some(
+                "trust the workspace with `proem trust add`, or add the path to `files.allow` in proem.toml of your \
+                 configuration directory",
+            ),
+            Self::Reserved => Some("remove the link, or keep the store outside of the workspace"),
             Self::NotGiven => Some("give it in the request or with a flag"),
             _ => None,
         }
@@ -144,6 +154,10 @@ impl fmt::Display for Absence {
             Self::SecretPath => formatter.write_str("refused: its name says that it holds a secret"),
             Self::OutsideRoots => formatter.write_str("refused: outside the allowed roots"),
             Self::PathEscape => formatter.write_str("refused: the path leaves its root"),
+            Self::OutsideProject(real) => {
+                write!(formatter, "refused: it leads out of the project, to {real}")
+            }
+            Self::Reserved => formatter.write_str("refused: it is a file of proem's own store"),
             Self::EnvNotAllowed => formatter.write_str("not allowed by the configuration"),
             Self::EnvNotSet => formatter.write_str("not set in the environment"),
             Self::EnvNotUtf8 => formatter.write_str("not UTF-8"),

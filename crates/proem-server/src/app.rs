@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use proem::{Caller, Engine, Request};
+use proem::{Caller, Engine, Request, Workspaces};
 use proem_store::{Conversations, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -61,6 +61,7 @@ pub struct App {
     pub(crate) metrics: Metrics,
     /// The workspaces as they really lie, links resolved.
     roots: Vec<PathBuf>,
+    workspaces: Workspaces,
     /// Directories that were found in a workspace a moment ago.
     looked: Looked,
     work: Arc<Semaphore>,
@@ -78,9 +79,10 @@ impl App {
         let conversations = Conversations::new(store, engine);
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
+        let workspaces = Workspaces::new(&options.workspaces);
         let (metrics, looked) = (Metrics::default(), Looked::default());
         let room = Room::new(options.body_bytes_max);
-        Arc::new(Self { conversations, options, metrics, roots, looked, work, waiting, room })
+        Arc::new(Self { conversations, options, metrics, roots, workspaces, looked, work, waiting, room })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -188,8 +190,10 @@ impl App {
         !has_dots && nearest.is_some_and(|real| self.roots.iter().any(|root| real.starts_with(root)))
     }
 
-    /// Everybody at the other end of a connection is a stranger.
-    pub(crate) const CALLER: Caller = Caller::Remote;
+    /// The caller of every request: a client who may read what this server serves.
+    pub(crate) const fn caller(&self) -> Caller {
+        Caller::Remote(self.workspaces)
+    }
 }
 
 /// How long it is taken for granted that a directory lies where it lay.

@@ -8,6 +8,7 @@ use proem_core::frozen::{Body, Frozen, Suffix, freeze};
 use proem_core::note::Note;
 
 use crate::base::{self, Sources};
+use crate::caller::Caller;
 use crate::catalog::{Catalog, RequestPack};
 use crate::config::Config;
 use crate::discover::{Discovered, Places};
@@ -27,15 +28,6 @@ use crate::tools::Tools;
 use crate::treatment::Treatment;
 use crate::unused;
 use crate::workspace::Workspace;
-
-/// Who asks for a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
-    /// The user, on their own machine: templates in the request are the user's own.
-    User,
-    /// Somebody at the other end of a connection.
-    Remote,
-}
 
 /// A finished prompt: what is frozen, and what belongs to this turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +134,7 @@ fn build_here(
     hook_notes.retain(|_| parts == Parts::All);
     let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
     let catalog = if profile.sections.iter().any(unused::is_catalogued) {
-        let author = if caller == Caller::Remote { Author::Other } else { Author::User };
+        let author = if caller.is_remote() { Author::Other } else { Author::User };
         let policy = Resolver::new(request, &host, &workspace, &config).read_policy(author);
         let own = request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone()));
         let packs: Vec<RequestPack> =

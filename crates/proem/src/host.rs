@@ -2,19 +2,22 @@
 
 use std::cell::OnceCell;
 use std::env::VarError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use proem_core::fact::Absence;
+use proem_core::limit::SETTINGS_BYTES_MAX;
 
-use crate::engine::Caller;
+use crate::caller::Caller;
 use crate::error::Error;
+use crate::file::{Cap, ReadPolicy, canonical, read_text};
 use crate::long_date::local_date;
 use crate::request::{HostPins, Pin, Request};
 
 /// The machine as one build sees it. The clock is read at most once.
 #[derive(Debug)]
 pub struct Host {
+    caller: Caller,
     pins: HostPins,
     said_now: Pin<Timestamp>,
     read_now: OnceCell<Timestamp>,
@@ -30,12 +33,12 @@ impl Host {
             ("config_dir", *config_dir != Pin::Observe),
             ("env", *env != Pin::Observe),
         ];
-        match said.iter().find(|(_, is_said)| *is_said && caller == Caller::Remote) {
+        match said.iter().find(|(_, is_said)| *is_said && caller.is_remote()) {
             Some((field, _)) => Err(Error::request_with_hint(
                 format!("`host.{field}` cannot be said over a connection"),
                 "leave it out: it decides what may be read and run",
             )),
-            None => Self::new(&request.host),
+            None => Ok(Self { caller, ..Self::new(&request.host)? }),
         }
     }
 
@@ -62,7 +65,25 @@ impl Host {
                 return Err(Error::request_with_hint(message, "write the whole path, from `/` on"));
             }
         }
-        Ok(Self { pins: pins.clone(), said_now, read_now: OnceCell::new() })
+        Ok(Self { caller: Caller::User, pins: pins.clone(), said_now, read_now: OnceCell::new() })
+    }
+
+    /// Tells whether a repository around the working directory belongs to what a text in that directory may read. Over a
+    /// connection it must lie in a workspace. One that holds the user's home is a way to keep settings, not a project.
+    pub(crate) fn reaches(&self, repository: &Path) -> bool {
+        let Ok(real) = canonical(repository) else { return false };
+        match self.caller {
+            Caller::Remote(workspaces) => workspaces.contain(&real),
+            Caller::User => {
+                let home = self.home().map(|home| canonical(&home).unwrap_or(home));
+                home.is_none_or(|home| !home.starts_with(&real))
+            }
+        }
+    }
+
+    /// The side of a connection that the request came from.
+    pub(crate) const fn caller(&self) -> Caller {
+        self.caller
     }
 
     /// The moment of this build.
@@ -176,7 +197,7 @@ fn zone_of_the_machine() -> Option<String> {
         Ok(target) => zone_name(target.to_str()?),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("UTC".into()),
         // A copy of the zone's rules: its name is lost, unless the system wrote it down.
-        Err(_) => std::fs::read_to_string("/etc/timezone").ok().map(|name| name.trim().to_owned()),
+        Err(_) => system_text("/etc/timezone").map(|name| name.trim().to_owned()),
     }
 }
 
@@ -185,10 +206,14 @@ fn zone_name(path: &str) -> Option<String> {
     path.split_once("zoneinfo/").map(|(_, name)| name.to_owned())
 }
 
+/// The text of a small file of the system.
+fn system_text(path: &str) -> Option<String> {
+    let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+    read_text(Path::new(path), &ReadPolicy::user(None, &[]), cap).ok()
+}
+
 fn pretty_name() -> Option<String> {
-    let text = ["/etc/os-release", "/usr/lib/os-release"]
-        .iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())?;
+    let text = ["/etc/os-release", "/usr/lib/os-release"].into_iter().find_map(system_text)?;
     let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim();
     let unquoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
     Some(unquoted.replace("\\\"", "\"").replace("\\\\", "\\"))

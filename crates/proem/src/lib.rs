@@ -13,6 +13,7 @@
 //! ```
 
 mod base;
+mod caller;
 mod canonical;
 pub mod catalog;
 pub mod check;
@@ -68,10 +69,12 @@ pub mod warm;
 pub mod wire;
 mod workspace;
 
+pub use caller::{Caller, Workspaces};
 pub use canonical::canonical_json;
 pub use deliver::RawMessage;
-pub use engine::{Build, Caller, build};
+pub use engine::{Build, build};
 pub use error::{Error, Excerpt, Kind};
+pub use file::{Reservation, open_named};
 pub use fingerprint::Fingerprint;
 pub use git::Revision;
 #[cfg(feature = "fuzz")]

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use proem_core::limit::SETTINGS_BYTES_MAX;
 use serde::Deserialize;
 
+use crate::caller::Caller;
 use crate::config;
-use crate::engine::Caller;
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::host::Host;

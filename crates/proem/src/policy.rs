@@ -3,8 +3,8 @@
 use proem_core::profile::{Compaction, Part, Reason};
 use proem_core::source::Source;
 
+use crate::caller::Caller;
 use crate::catalog::{Catalog, RequestPack};
-use crate::engine::Caller;
 use crate::error::Error;
 use crate::jinja::{Asset, Context};
 use crate::libraries::Libraries;
@@ -50,7 +50,7 @@ impl Policy {
 /// What a model is told when it summarises a conversation. Packs may say it in other words.
 pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<String, Error> {
     let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
-    let author = if caller == Caller::Remote { Author::Other } else { Author::User };
+    let author = if caller.is_remote() { Author::Other } else { Author::User };
     let mut resolver = Resolver::new(request, &host, &workspace, &config).with_profile(&found.profile);
     let policy = resolver.read_policy(author);
     let packs: Vec<RequestPack> =

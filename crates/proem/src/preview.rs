@@ -9,7 +9,8 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::Offsets;
 
-use crate::engine::{self, Build, Caller, Memory};
+use crate::caller::Caller;
+use crate::engine::{self, Build, Memory};
 use crate::error::Error;
 use crate::models::Model;
 use crate::request::Request;

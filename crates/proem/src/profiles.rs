@@ -11,7 +11,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{self, Layer, Profile, ProfileFile};
 use proem_core::source::Source;
 
-use crate::engine::Caller;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::host::Host;

@@ -16,6 +16,7 @@ use proem_core::text::clip;
 use proem_core::variable;
 
 use crate::config::Config;
+use crate::discover::Places;
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_text};
 use crate::git::{Git, Reach};
@@ -274,11 +275,24 @@ impl<'b> Resolver<'b> {
         }
     }
 
-    /// The working directory, its git root and proem's own folder.
+    /// The policy for files that a profile names: instruction files and skills, the user's own and the project's.
+    pub(crate) fn discovery_policy(&self, author: Author, places: &Places) -> ReadPolicy {
+        let policy = match author {
+            Author::User if self.host.caller().is_remote() => {
+                let mut roots = self.roots();
+                // What the operator keeps for every prompt.
+                roots.extend(self.host.config_dir());
+                ReadPolicy::beneath(&roots, self.host.home().as_deref(), &self.config.files_allow.value)
+            }
+            author => self.read_policy(author),
+        };
+        policy.fenced(places.fence())
+    }
+
+    /// The working directory, and its git root where that belongs to it.
     fn roots(&self) -> Vec<PathBuf> {
         let mut roots = vec![self.workspace.path().to_owned()];
-        roots.extend(self.git.root().map(Path::to_owned));
-        roots.extend(self.host.config_dir());
+        roots.extend(self.git.root().filter(|root| self.host.reaches(root)).map(Path::to_owned));
         roots
     }
 }

@@ -8,7 +8,8 @@ use proem_core::frozen::Suffix;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
-use crate::engine::{self, Build, Caller, Memory, Parts};
+use crate::caller::Caller;
+use crate::engine::{self, Build, Memory, Parts};
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths, Resources};
 use crate::host::Host;

@@ -1,7 +1,7 @@
 //! What every command starts from: the machine, the directory, the settings and the recipe of a request.
 
+use crate::caller::Caller;
 use crate::config::Config;
-use crate::engine::Caller;
 use crate::error::Error;
 use crate::host::Host;
 use crate::profiles::{Found, Profiles};

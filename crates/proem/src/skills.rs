@@ -4,9 +4,10 @@ use proem_core::considered::Outcome;
 use proem_core::note::Note;
 use proem_core::profile::{Collection, Content};
 
+use crate::caller::Caller;
 use crate::discover::Places;
 use crate::discover::skills::{self, Candidate};
-use crate::engine::{self, Caller, Memory};
+use crate::engine::{self, Memory};
 use crate::error::Error;
 use crate::profiles::Found;
 use crate::request::Request;
@@ -38,9 +39,8 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
     let Found { profile, is_of_workspace, .. } = found;
     let (places, resolver) =
         (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
-    let is_of_other = is_of_workspace || caller == Caller::Remote;
-    let author = if is_of_other { Author::Other } else { Author::User };
-    let policy = resolver.read_policy(author);
+    let author = if is_of_workspace { Author::Other } else { Author::User };
+    let policy = resolver.discovery_policy(author, &places);
     let (resources, mut notes) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
     let mut reports = Vec::new();
     for section in &profile.sections {

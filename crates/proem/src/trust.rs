@@ -1,4 +1,5 @@
-//! What a user lets a workspace do: run the programs that its configuration names, as they were when the user looked.
+//! What a user lets a workspace do: follow links out of the project, and run the programs that its configuration names, as
+//! they were when the user looked.
 //!
 //! Trust is by the real path of the workspace and by the content of what it names: a hook whose command, environment,
 //! limits or files are others than those that were approved does not run. It is kept in the configuration directory,
@@ -163,6 +164,17 @@ pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, 
     Ok(load(&file)?.workspace.into_iter().find(|trusted| trusted.path == root))
 }
 
+/// Tells whether the user trusts a workspace, or a folder of the same project that it lies in. A project inside of a
+/// trusted one is another one.
+pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Result<bool, Error> {
+    let Some((file, cwd)) = places(host, workspace) else { return Ok(false) };
+    let is_meant = |known: &Trusted| {
+        let path = Path::new(&known.path);
+        cwd.starts_with(path) && path.starts_with(project)
+    };
+    Ok(load(&file)?.workspace.iter().any(is_meant))
+}
+
 /// The list, and the real path of the workspace. `None` where a workspace could write the list itself.
 fn places(host: &Host, workspace: &Workspace) -> Option<(PathBuf, PathBuf)> {
     let folder = host.config_dir()?;
@@ -193,10 +205,8 @@ pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
     let trusted = Trusted { path: path.to_owned(), hook };
     let mut book = load(&file)?;
     book.workspace.retain(|known| known.path != trusted.path);
-    if !trusted.hook.is_empty() {
-        book.workspace.push(trusted.clone());
-        book.workspace.sort_by(|a, b| a.path.cmp(&b.path));
-    }
+    book.workspace.push(trusted.clone());
+    book.workspace.sort_by(|a, b| a.path.cmp(&b.path));
     save(&file, &book)?;
     Ok(trusted)
 }

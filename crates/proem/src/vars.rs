@@ -5,8 +5,8 @@ use proem_core::note::Note;
 use proem_core::stability::Stability;
 use proem_core::variable::{self, Variable};
 
+use crate::caller::Caller;
 use crate::config::Config;
-use crate::engine::Caller;
 use crate::error::Error;
 use crate::host::Host;
 use crate::request::Request;
@@ -32,7 +32,7 @@ pub struct VariableReport {
 /// The notes are about the configuration.
 pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
     let host = Host::of(request, caller)?;
-    let author = if caller == Caller::Remote { Author::Other } else { Author::User };
+    let author = if caller.is_remote() { Author::Other } else { Author::User };
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let mut resolver = Resolver::new(request, &host, &workspace, &config);

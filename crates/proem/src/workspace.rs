@@ -56,8 +56,7 @@ impl Workspace {
 
     /// What may be read as the workspace's own settings: a link to the user's files is not followed.
     pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
-        let roots: Vec<PathBuf> = [Some(self.own_path()), host.config_dir()].into_iter().flatten().collect();
-        ReadPolicy::beneath(&roots, host.home().as_deref(), &[])
+        ReadPolicy::beneath(&[self.own_path()], host.home().as_deref(), &[])
     }
 
     /// The folder in which the workspace keeps what is proem's.

@@ -104,7 +104,7 @@ fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tre
     let at = |site: &Site, cwd: &str| {
         let request = json!({"profile": "template", "cwd": site.path(cwd), "template": "[git:branch]"});
         let request = Request::from_json(&request.to_string()).unwrap();
-        let build = proem::build(&request, Caller::Remote).unwrap();
+        let build = proem::build(&request, Caller::REMOTE).unwrap();
         let refusals = build.frozen.notes().iter().filter(|note| note.code == Code::RootNotAllowed).count();
         (build.system().unwrap_or_default().to_owned(), refusals)
     };
@@ -231,7 +231,7 @@ fn a_link_leads_to_the_repository_that_it_points_into() {
 fn answer(site: &Site, cwd: &str) -> String {
     let request = json!({"profile": "template", "cwd": site.path(cwd), "template": TEMPLATE});
     let request = Request::from_json(&request.to_string()).unwrap();
-    format!("{:?}", proem::build(&request, Caller::Remote))
+    format!("{:?}", proem::build(&request, Caller::REMOTE))
 }
 
 /// Row G6.
@@ -269,7 +269,7 @@ fn strangers_see_what_the_tree_is_like() {
     let site = Site::new();
     let request = json!({"profile": "template", "cwd": site.path("tree"), "template": TEMPLATE});
     let request = Request::from_json(&request.to_string()).unwrap();
-    let built = proem::build(&request, Caller::Remote).unwrap();
+    let built = proem::build(&request, Caller::REMOTE).unwrap();
     assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.frozen.notes());
 }
 

@@ -113,7 +113,7 @@ fn created(path: &Path) -> Result<File, Failure> {
 }
 
 fn opened(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(|error| Failure::Input {
+    proem::open_named(path).map_err(|error| Failure::Input {
         what: "export",
         path: path.display().to_string(),
         why: crate::input::reason(&error),

@@ -1,4 +1,4 @@
-//! `proem trust`: which workspaces may run programs.
+//! `proem trust`: which workspaces may run programs and lead out of themselves.
 
 use proem::trust::{self, Approval, State, Trusted};
 use proem::{Host, HostPins, Workspace};
@@ -21,11 +21,12 @@ fn add(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
     let workspace = Workspace::open(place.directory.to_str())?;
     let trusted = trust::add(host, &workspace)?;
     let path = visible(&trusted.path);
+    let links = format!("trusted {path}: links and imports that lead out of it are followed\n");
     if trusted.hook.is_empty() {
-        return print(&format!("nothing to trust: {path}/.proem/proem.toml names no hook\n"));
+        return print(&format!("{links}it names no hook in .proem/proem.toml, so nothing runs\n"));
     }
     let hooks: String = trusted.hook.iter().map(described).collect();
-    print(&format!("trusted {path}; these run as you:\n{hooks}"))
+    print(&format!("{links}these hooks run as you:\n{hooks}"))
 }
 
 /// A hook, and the files that it was approved with.

@@ -2,19 +2,18 @@
 
 use axum::Json;
 use axum::extract::State;
-use proem::Request;
 use proem::evidence::Judged;
 use proem::models::Models;
+use proem::{Caller, Request};
 use proem_store::{ConversationError, is_conversation_id};
 
 use super::Shared;
 use super::body::{Named, Text};
-use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::CallsAnswer;
 
 fn models() -> Result<Models, ApiError> {
-    Ok(Models::load(&Request::default(), App::CALLER)?)
+    Ok(Models::load(&Request::default(), Caller::REMOTE)?)
 }
 
 /// Keeps what a provider said about a call, and judges it.

@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use super::Shared;
 use super::body::{Asked, Named, Text};
-use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{ChangeAnswer, CompactionAnswer};
 
@@ -35,11 +34,11 @@ pub(super) async fn begin(
     let answer = app
         .work(move |app| {
             let request = app.next(&id, request)?;
-            let begun = app.conversations.begin_compaction(&id, request.as_ref(), App::CALLER)?;
+            let begun = app.conversations.begin_compaction(&id, request.as_ref(), app.caller())?;
             let mut answer = answer(&begun);
             if commit {
                 answer.epoch =
-                    app.conversations.commit_compaction(&id, &begun.token, App::CALLER)?.head.number;
+                    app.conversations.commit_compaction(&id, &begun.token, app.caller())?.head.number;
             }
             Ok(answer)
         })
@@ -70,7 +69,7 @@ pub(super) async fn commit(
     let number = app
         .work(move |app| {
             app.next(&id, None)?;
-            Ok(app.conversations.commit_compaction(&id, &token, App::CALLER)?.head.number)
+            Ok(app.conversations.commit_compaction(&id, &token, app.caller())?.head.number)
         })
         .await?;
     Ok(Json(ChangeAnswer { epoch: number, opened: true, plan: None, comparison: None }))

@@ -211,14 +211,14 @@ impl App {
         }
         // A conversation outlives its directory: what is frozen needs no file.
         let request = if is_gone { request } else { self.admit(request)? };
-        let answer = self.conversations.turn(id, &request, Self::CALLER)?;
+        let answer = self.conversations.turn(id, &request, self.caller())?;
         let counter = if answer.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut notes: Vec<OwnedNote> = answer.notes.iter().map(OwnedNote::from).collect();
         let (mut payload, mut messages) = (None, None);
         if let Some(provider) = provider {
             let (build, request) = answer.delivery(&request);
-            let models = Models::load(&request, Self::CALLER)?;
+            let models = Models::load(&request, self.caller())?;
             let delivered = deliver(provider, &build, &request, &models, &Options::default())?;
             notes.extend(delivered.notes.iter().map(OwnedNote::from));
             payload = Some(delivered.payload);
@@ -293,9 +293,9 @@ pub(super) async fn reload(
         .work(move |app| {
             let request = app.next(&id, request)?;
             if !is_plan {
-                return Ok(change(&app.conversations.reload(&id, request.as_ref(), App::CALLER)?));
+                return Ok(change(&app.conversations.reload(&id, request.as_ref(), app.caller())?));
             }
-            let plan = app.conversations.plan_reload(&id, request.as_ref(), App::CALLER)?;
+            let plan = app.conversations.plan_reload(&id, request.as_ref(), app.caller())?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,
                 opened: false,
@@ -325,9 +325,9 @@ pub(super) async fn tools(
         .work(move |app| {
             app.next(&id, None)?;
             if !is_plan {
-                return Ok(change(&app.conversations.set_tools(&id, &tools, App::CALLER)?));
+                return Ok(change(&app.conversations.set_tools(&id, &tools, app.caller())?));
             }
-            let plan = app.conversations.plan_tools(&id, &tools, App::CALLER)?;
+            let plan = app.conversations.plan_tools(&id, &tools, app.caller())?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,
                 opened: false,
@@ -347,7 +347,7 @@ pub(super) async fn drift(
     let answer = app
         .work(move |app| {
             app.next(&id, None)?;
-            let plan = app.conversations.plan_reload(&id, None, App::CALLER)?;
+            let plan = app.conversations.plan_reload(&id, None, app.caller())?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,
                 opened: false,

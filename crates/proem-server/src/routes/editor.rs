@@ -50,14 +50,14 @@ pub(super) async fn editor(
 
 impl App {
     fn describe(&self, request: &Request) -> Result<EditorAnswer, ApiError> {
-        let profiles = Profiles::of(request, Self::CALLER)?;
-        let models = Models::load(request, Self::CALLER)?;
+        let profiles = Profiles::of(request, self.caller())?;
+        let models = Models::load(request, self.caller())?;
         let known = models.names().into_iter().filter_map(|name| models.find(name));
         let known = known.map(|model| ModelShape { name: model.name.clone(), vendor: model.vendor.clone() });
         Ok(EditorAnswer {
             workspaces: self.options.workspaces.iter().map(|path| path.display().to_string()).collect(),
             profiles: profiles.list().into_iter().map(|listed| shape(&profiles, listed)).collect(),
-            profile: proem::default_profile(request, Self::CALLER)?,
+            profile: proem::default_profile(request, self.caller())?,
             models: ModelsShape { models: known.collect(), as_of: models.as_of.clone() },
             providers: Provider::ALL.into_iter().map(Provider::word).collect(),
             built_in: super::template::built_in(),
@@ -111,9 +111,9 @@ pub(super) async fn files(
 pub(super) async fn values(State(app): Shared, text: Text) -> Result<Json<ValuesAnswer>, ApiError> {
     let request = app.admit(text.request()?)?;
     let answer = app
-        .work(move |_| {
-            let (reports, notes) = proem::variables(&request, App::CALLER)?;
-            let models = Models::load(&request, App::CALLER)?;
+        .work(move |app| {
+            let (reports, notes) = proem::variables(&request, app.caller())?;
+            let models = Models::load(&request, app.caller())?;
             let model = request.model.as_deref().and_then(|name| models.find(name));
             let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
             let shape = |report| ValueShape::of(report, |text| tokenizer.count(text));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use proem::Caller;
 use proem::deliver::{Options, deliver};
 use proem::models::Models;
 use proem_core::note::Note;
@@ -14,7 +15,6 @@ use serde_json::value::RawValue;
 
 use super::Shared;
 use super::body::{Asked, Named, number, provider};
-use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::EpochAnswer;
 
@@ -56,7 +56,7 @@ fn payload(
 ) -> Result<(Option<Box<RawValue>>, Vec<Note>), ApiError> {
     let answer = Answer::frozen(Arc::clone(kept));
     let (build, request) = answer.delivery(&kept.request);
-    let models = Models::load(&request, App::CALLER)?;
+    let models = Models::load(&request, Caller::REMOTE)?;
     let delivered = deliver(provider, &build, &request, &models, &Options::default())?;
     Ok((Some(delivered.payload), delivered.notes))
 }

@@ -1,5 +1,8 @@
 //! The web editor: three files that are built from `web/` and live in the binary.
 
+use std::io::{self, Read};
+use std::path::Path;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -64,13 +67,19 @@ pub(super) async fn style(State(app): Shared, headers: HeaderMap) -> Result<Resp
     app.file(&STYLE, &headers)
 }
 
+fn read_page(path: &Path) -> io::Result<Bytes> {
+    let mut content = Vec::new();
+    proem::open_named(path)?.read_to_end(&mut content)?;
+    Ok(content.into())
+}
+
 impl App {
     /// A file of the editor.
     fn file(&self, file: &File, headers: &HeaderMap) -> Result<Response, ApiError> {
         let content = match &self.options.web {
             None => Bytes::from_static(file.content),
             // Only for those who work on the editor: a read that blocks does no harm there.
-            Some(folder) => std::fs::read(folder.join(file.name)).map(Bytes::from).map_err(|error| {
+            Some(folder) => read_page(&folder.join(file.name)).map_err(|error| {
                 ApiError::not_found(format!("cannot read {} of the editor: {error}", file.name))
             })?,
         };

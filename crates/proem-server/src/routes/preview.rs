@@ -10,7 +10,6 @@ use proem::stats::stats;
 
 use super::Shared;
 use super::body::Text;
-use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::PreviewAnswer;
 
@@ -20,8 +19,8 @@ pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, 
     let json = app
         .work(move |app| {
             let request = app.with_template(request)?;
-            let preview = build(&request, App::CALLER)?;
-            let models = Models::load(&request, App::CALLER)?;
+            let preview = build(&request, app.caller())?;
+            let models = Models::load(&request, app.caller())?;
             let (stats, more) = stats(&preview.build, &request, None, &models, &Options::default())?;
             let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));
             let template = request.template.as_deref().unwrap_or_default();

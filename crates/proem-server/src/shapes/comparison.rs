@@ -1,13 +1,12 @@
 //! Two prompts against each other: whose byte it is, why, and what it costs.
 
-use proem::Request;
 use proem::doctor::{ComparisonShape, Snapshot, compare, lost};
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
+use proem::{Caller, Request};
 use proem_store::{Kept, Plan};
 use serde_json::Value;
 
-use crate::app::App;
 use crate::error::ApiError;
 
 /// An epoch as one side.
@@ -27,7 +26,7 @@ pub(crate) fn of_plan(plan: &Plan) -> Result<Value, ApiError> {
 
 /// Two prompts, with the prices of the second one's model.
 pub(crate) fn of_sides(before: &Snapshot, after: &Snapshot) -> Result<Value, ApiError> {
-    let models = Models::load(&Request::default(), App::CALLER)?;
+    let models = Models::load(&Request::default(), Caller::REMOTE)?;
     let name = after.model.as_deref().or(before.model.as_deref());
     let model = name.and_then(|name| models.find(name));
     let comparison = compare(before, after, model.map_or(Tokenizer::Estimate, Model::tokenizer));

@@ -15,7 +15,6 @@ mod templates;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use file::Files;
 use rows::{HEAD, Rows, current, head, insert, number};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
 use stamp::Watch;
@@ -44,13 +44,15 @@ pub struct SqliteStore {
     path: PathBuf,
     /// Tells the connections of this store from those of another on the same thread.
     id: u64,
-    /// The file that was opened.
-    identity: (u64, u64),
     /// Held while this process writes.
     writers: Mutex<()>,
     texts: Texts,
     /// Tells whether anybody has written; `None` where only SQLite itself can tell.
     watch: Option<Watch>,
+    /// Keeps the log and its index where they are: SQLite removes both with the last connection.
+    _anchor: Mutex<Connection>,
+    /// The files that were opened. Dropped last: connections must be closed before readers may open these.
+    files: Files,
 }
 
 thread_local! {
@@ -75,37 +77,26 @@ impl SqliteStore {
                 why: "its file is empty".into(),
             });
         }
-        let identity = file::identity(path).map_err(|error| unusable(path, reason(&error), "name a file"))?;
+        let failed = |error: std::io::Error| unusable(path, reason(&error), "name a file");
+        // Before the first lock is taken.
+        let before = Files::find(path).map_err(failed)?;
+        let connection = connect(path)?;
+        schema::migrate(&connection, path)?;
+        let anchor = connect(path)?;
+        // Only now is there a log, and its index.
+        let files = Files::find(path).map_err(failed)?;
+        drop(before);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut store = Self {
+        CONNECTIONS.with_borrow_mut(|known| known.insert(id, Rc::new(connection)));
+        Ok(Self {
             path: path.to_owned(),
             id,
-            identity,
             writers: Mutex::new(()),
             texts: Texts::default(),
-            watch: None,
-        };
-        let connection = store.connect()?;
-        schema::migrate(&connection, path)?;
-        // Only now is there a log, and its index.
-        store.watch = Watch::of(path, store.connect()?);
-        CONNECTIONS.with_borrow_mut(|known| known.insert(store.id, Rc::new(connection)));
-        Ok(store)
-    }
-
-    /// A connection whose every write is durable, and which trusts nothing that the file brings.
-    fn connect(&self) -> Result<Connection, StoreError> {
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| self.fail(&error))?;
-        connection.busy_timeout(BUSY_TIME_MAX).map_err(|error| self.fail(&error))?;
-        // Before anything is written: setting the journal's mode already alters the file.
-        schema::check_owner(&connection, &self.path)?;
-        let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
-            PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;";
-        let set = write_ahead(&connection).and_then(|()| connection.execute_batch(settings));
-        set.map_err(|error| self.fail(&error))?;
-        connection.set_prepared_statement_cache_capacity(64);
-        Ok(connection)
+            watch: Watch::of(path),
+            _anchor: Mutex::new(anchor),
+            files,
+        })
     }
 
     fn connection(&self) -> Result<Rc<Connection>, StoreError> {
@@ -115,7 +106,7 @@ impl SqliteStore {
             return Ok(known);
         }
         // A file that is gone must not come back empty.
-        let connection = Rc::new(self.connect()?);
+        let connection = Rc::new(connect(&self.path).inspect_err(|_| self.forget())?);
         schema::check_version(&connection, &self.path)?;
         CONNECTIONS.with_borrow_mut(|known| known.insert(self.id, Rc::clone(&connection)));
         Ok(connection)
@@ -154,7 +145,10 @@ impl SqliteStore {
             transaction.commit()?;
             Ok(done)
         };
-        write().map_err(|failure| self.explain(failure))
+        let done = write().map_err(|failure| self.explain(failure))?;
+        // A log that lost its name meanwhile has taken this write with it.
+        self.check_file()?;
+        Ok(done)
     }
 
     fn explain(&self, failure: Failure) -> StoreError {
@@ -166,21 +160,39 @@ impl SqliteStore {
 
     fn fail(&self, error: &rusqlite::Error) -> StoreError {
         // A connection that saw a failure must not be used again.
-        CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
+        self.forget();
         reason_of(&self.path, error)
     }
 
-    /// Makes sure that the file is still the one that was opened: what is written to a file that was removed or
-    /// replaced is lost, and what is read from it is not what others have written since.
-    fn check_file(&self) -> Result<fs::Metadata, StoreError> {
-        let is_same = |found: &fs::Metadata| (found.dev(), found.ino()) == self.identity && found.len() > 0;
-        if let Some(found) = fs::metadata(&self.path).ok().filter(is_same) {
-            return Ok(found);
-        }
+    /// Closes this thread's connection.
+    fn forget(&self) {
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
-        let why = "its file was removed, emptied or replaced".to_owned();
-        Err(unusable(&self.path, why, "put the file back, or start again with another one"))
     }
+
+    /// Fails unless the store's files are still those that were opened.
+    fn check_file(&self) -> Result<fs::Metadata, StoreError> {
+        self.files.check().map_err(|why| {
+            self.forget();
+            let hint =
+                "stop every proem that uses it, put the file back or restore a backup, and start again";
+            unusable(&self.path, why, hint)
+        })
+    }
+}
+
+/// Opens a connection whose every write is durable, and which trusts nothing that the file brings.
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let fail = |error: rusqlite::Error| reason_of(path, &error);
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+    connection.busy_timeout(BUSY_TIME_MAX).map_err(fail)?;
+    // Before anything is written: setting the journal's mode already alters the file.
+    schema::check_owner(&connection, path)?;
+    let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
+        PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;";
+    write_ahead(&connection).and_then(|()| connection.execute_batch(settings)).map_err(fail)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
 }
 
 /// Switches a file to a write-ahead log, unless it has one. Of two processes that do so at once SQLite refuses one without

@@ -13,8 +13,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rusqlite::Connection;
-
 /// The length of one of the two copies of the head.
 const HEAD_BYTES: usize = 48;
 
@@ -25,8 +23,6 @@ const INDEX_VERSION: u32 = 3_007_000;
 #[derive(Debug)]
 pub(super) struct Watch {
     index: &'static File,
-    /// Holds the index where it is: SQLite removes it with the last connection, and makes another one later.
-    _anchor: Mutex<Connection>,
     /// What was seen last, and its number.
     last: Mutex<(Option<Stamp>, u64)>,
 }
@@ -40,9 +36,9 @@ struct Stamp {
 }
 
 impl Watch {
-    /// Watches the store at `path` by its open connection; `None` where that cannot be relied on, and then SQLite is
-    /// asked.
-    pub(super) fn of(path: &Path, anchor: Connection) -> Option<Self> {
+    /// Watches the store at `path`, to which a connection is open for as long as this lives; `None` where that cannot be
+    /// relied on, and then SQLite is asked.
+    pub(super) fn of(path: &Path) -> Option<Self> {
         // Elsewhere a read may not see what another process wrote into memory that it shares with the file.
         if !cfg!(target_os = "linux") {
             return None;
@@ -51,7 +47,6 @@ impl Watch {
         let real = path.canonicalize().ok()?;
         let watch = Self {
             index: kept_open(&PathBuf::from(format!("{}-shm", real.to_str()?)))?,
-            _anchor: Mutex::new(anchor),
             last: Mutex::default(),
         };
         watch.head().map(|_| watch)

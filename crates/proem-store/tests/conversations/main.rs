@@ -11,6 +11,7 @@ mod damage;
 mod files;
 mod full;
 mod lax;
+mod locks;
 mod race;
 mod reload;
 mod site;

@@ -7,7 +7,8 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-use crate::engine::{Build, Caller, build};
+use crate::caller::Caller;
+use crate::engine::{Build, build};
 use crate::error::Error;
 use crate::host::Host;
 use crate::long_date::local_date;
@@ -129,7 +130,7 @@ pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Erro
     let mut moved = Vec::new();
     for axis in Axis::ALL {
         // Over a connection nobody can say where the home directory lies.
-        if caller == Caller::Remote && matches!(axis, Axis::Home | Axis::Locale | Axis::Environment) {
+        if caller.is_remote() && matches!(axis, Axis::Home | Axis::Locale | Axis::Environment) {
             continue;
         }
         let changed = changed(&base, axis)?;

@@ -11,7 +11,7 @@ use proem_core::source::Source;
 use proem_core::text::Places;
 
 use super::{Report, is_mendable};
-use crate::engine::Caller;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::file::{ReadPolicy, read_utf8};
 use crate::request::Request;

@@ -25,10 +25,11 @@ pub use determinism::{Axis, Moved, determinism};
 pub use fix::{Fixed, fix};
 pub use sarif::sarif;
 
+use crate::caller::Caller;
 use crate::config::Config;
 use crate::deliver::Options;
 use crate::discover::Places;
-use crate::engine::{self, Build, Caller, Memory};
+use crate::engine::{self, Build, Memory};
 use crate::error::Error;
 use crate::file::{Cap, ReadPolicy, read_utf8, without_dots};
 use crate::host::Host;
@@ -153,7 +154,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     }
     let policy = match caller {
         Caller::User => ReadPolicy::user(host.home().as_deref(), &config.files_allow.value),
-        Caller::Remote => workspace.own_files(&host),
+        Caller::Remote(_) => workspace.own_files(&host),
     };
     let files = files(&build, &policy);
     notes.extend(shadowed(&build, &files, &policy));

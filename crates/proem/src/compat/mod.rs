@@ -15,8 +15,9 @@ use proem_core::source::Source;
 pub use findings::findings;
 pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
 
+use crate::caller::Caller;
 use crate::check::file_of;
-use crate::engine::{Build, Caller, build};
+use crate::engine::{Build, build};
 use crate::error::Error;
 use crate::profiles::Profiles;
 use crate::request::Request;
@@ -128,7 +129,7 @@ fn one(request: &Request, profile: String, agent: AgentRecipe, caller: Caller) -
     let mut out_of_reach = 0;
     for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
         // Over a connection, what lies outside is refused whether it is there or not: that says nothing about the agent.
-        if caller == Caller::Remote && one.outcome == Outcome::Refused {
+        if caller.is_remote() && one.outcome == Outcome::Refused {
             out_of_reach += 1;
             continue;
         }

@@ -11,7 +11,7 @@ use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, Identity, ReadPolicy, read, read_head, shown};
+use crate::file::{Cap, Found, Identity, ReadPolicy, canonical, read, read_head, shown};
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
@@ -48,7 +48,14 @@ pub(crate) fn find(
     wanted: Wanted,
 ) -> (Vec<Document>, Trail) {
     let Wanted { has_project, refuses_nul } = wanted;
+    let named = |folders: &[String]| -> Vec<(PathBuf, Owner)> {
+        folders.iter().filter_map(|folder| places.path(folder)).collect()
+    };
+    let (global, last) = (named(&recipe.global), named(&recipe.last));
+    let folders = if has_project { folders(recipe.walk, places) } else { Vec::new() };
+    let all = global.iter().chain(&last).map(|(folder, _)| folder).chain(&folders);
     let mut search = Search {
+        outside: all.filter(|folder| !places.is_in_project(folder)).cloned().collect(),
         recipe,
         places,
         policy,
@@ -58,16 +65,15 @@ pub(crate) fn find(
         taken: Vec::new(),
         trail: Trail::default(),
     };
-    for (folder, owner) in recipe.global.iter().filter_map(|folder| places.path(folder)) {
-        search.folder(&folder, owner);
+    for (folder, owner) in &global {
+        search.folder(folder, *owner);
     }
-    let folders = if has_project { folders(recipe.walk, places) } else { Vec::new() };
     for folder in folders.iter().rev() {
         search.folder(folder, Owner::Project);
     }
-    for (folder, owner) in recipe.last.iter().filter_map(|folder| places.path(folder)) {
-        if !places.is_cwd(&folder) {
-            search.folder(&folder, owner);
+    for (folder, owner) in &last {
+        if !places.is_cwd(folder) {
+            search.folder(folder, *owner);
         }
     }
     if has_project && places.cwd().ancestors().nth(ANCESTORS_MAX).is_some() {
@@ -91,6 +97,8 @@ struct Search<'s> {
     places: &'s Places,
     policy: &'s ReadPolicy,
     refuses_nul: bool,
+    /// The folders outside of the project that are searched as well.
+    outside: Vec<PathBuf>,
     documents: Vec<Document>,
     bytes: usize,
     /// The names that were found.
@@ -191,11 +199,13 @@ impl Search<'_> {
     }
 
     fn read(&mut self, path: &Path, shown: &str, owner: Owner) -> Result<Document, Absence> {
-        // Of a file that is cut, the beginning is enough.
-        let found = match self.recipe.cut {
-            Some(_) => read_head(path, self.policy, CAP.bytes_max)?,
-            None => read(path, self.policy, CAP)?,
-        };
+        let found = match self.open(path, self.policy) {
+            // Such a link brings nothing that the search would not read by itself.
+            Err(Absence::OutsideProject(_)) if self.is_searched(path) => {
+                self.open(path, &self.policy.clone().fenced(None))
+            }
+            found => found,
+        }?;
         let outside = self.places.link_outside(path, &found.real).map(Box::new);
         let identity = found.identity;
         let size = usize::try_from(found.size).unwrap_or(usize::MAX);
@@ -208,6 +218,22 @@ impl Search<'_> {
         }
         let bytes = size.max(text.len());
         Ok(Document { path: shown.to_owned(), text, owner, identity, bytes, outside })
+    }
+
+    fn open(&self, path: &Path, policy: &ReadPolicy) -> Result<Found, Absence> {
+        // Of a file that is cut, the beginning is enough.
+        match self.recipe.cut {
+            Some(_) => read_head(path, policy, CAP.bytes_max),
+            None => read(path, policy, CAP),
+        }
+    }
+
+    /// Tells whether a link leads to a file that is looked for outside of the project.
+    fn is_searched(&self, link: &Path) -> bool {
+        let Ok(real) = canonical(link) else { return false };
+        let files =
+            self.outside.iter().flat_map(|folder| self.recipe.names.iter().map(|name| folder.join(name)));
+        files.into_iter().any(|file| canonical(&file).is_ok_and(|file| file == real))
     }
 
     /// Takes a document unless it is there already or there is no room left.

@@ -6,8 +6,9 @@ use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
 use super::{Owner, file};
-use crate::file::{shown, without_dots};
+use crate::file::{Fence, shown, without_dots};
 use crate::host::Host;
+use crate::trust;
 use crate::workspace::Workspace;
 
 /// Where things lie, as paths that prompts may show: links are not resolved.
@@ -17,8 +18,11 @@ pub(crate) struct Places {
     home: Option<PathBuf>,
     config: Option<PathBuf>,
     repository: Option<PathBuf>,
-    /// The repository, else the working directory, with links resolved.
+    /// The repository if it belongs to the working directory, else the directory alone.
     project: PathBuf,
+    /// The same, with links resolved.
+    real_project: PathBuf,
+    is_trusted: bool,
 }
 
 impl Places {
@@ -29,14 +33,30 @@ impl Places {
             .take(ANCESTORS_MAX)
             .find(|folder| folder.join(".git").exists())
             .map(Path::to_owned);
-        let project = repository.as_ref().unwrap_or(&cwd);
-        let project = crate::file::canonical(project).unwrap_or_else(|_| project.clone());
-        Self { cwd, home: host.home(), config: host.config_dir(), repository, project }
+        let project =
+            repository.as_ref().filter(|repository| host.reaches(repository)).unwrap_or(&cwd).clone();
+        let real_project = crate::file::canonical(&project).unwrap_or_else(|_| project.clone());
+        // A list that cannot be read trusts nothing; `proem trust list` says what is wrong with it.
+        let is_trusted = trust::covers(host, workspace, &real_project).unwrap_or(false);
+        Self {
+            cwd,
+            home: host.home(),
+            config: host.config_dir(),
+            repository,
+            project,
+            real_project,
+            is_trusted,
+        }
     }
 
     /// The real path of the project: the git repository, or the working directory outside of one.
     pub(crate) fn project(&self) -> &Path {
-        &self.project
+        &self.real_project
+    }
+
+    /// The edge that links in the project must not lead over; none where the user trusts the workspace.
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        (!self.is_trusted).then(|| Fence::around(&self.project, &self.real_project))
     }
 
     /// The working directory, without `.`, `..` and doubled slashes.
@@ -76,14 +96,14 @@ impl Places {
         })
     }
 
-    /// Tells whether a directory belongs to the project: the repository, else the working directory.
+    /// Tells whether a directory belongs to the project, by its path as it is written.
     pub(crate) fn is_in_project(&self, folder: &Path) -> bool {
-        folder.starts_with(self.repository.as_ref().unwrap_or(&self.cwd))
+        folder.starts_with(&self.project)
     }
 
     /// A note, if a link in the project led outside of it: a stranger may have made the link.
     pub(crate) fn link_outside(&self, found: &Path, real: &Path) -> Option<Note> {
-        if !self.is_in_project(found) || real.starts_with(&self.project) {
+        if !self.is_in_project(found) || real.starts_with(&self.real_project) {
             return None;
         }
         let (found, real) = (shown(found), shown(real));

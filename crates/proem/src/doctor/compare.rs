@@ -321,7 +321,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::engine::{Caller, build};
+    use crate::caller::Caller;
+    use crate::engine::build;
     use crate::request::Request;
 
     fn snapshot(folder: &Path, more: &serde_json::Value) -> Snapshot {

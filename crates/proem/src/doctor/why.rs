@@ -172,7 +172,8 @@ fn why_not(file: &Considered) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Caller, build};
+    use crate::caller::Caller;
+    use crate::engine::build;
     use crate::request::Request;
 
     #[test]

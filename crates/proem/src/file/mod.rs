@@ -5,8 +5,10 @@
 //! in thousands and have a quicker way with the same promises.
 
 mod below;
+mod handle;
 mod open;
 mod policy;
+mod reserved;
 mod secret;
 
 use std::io::Read;
@@ -18,8 +20,11 @@ use rustix::buffer::spare_capacity;
 use rustix::io::retry_on_intr;
 
 pub(crate) use below::open_below;
+pub(crate) use handle::Handle;
+pub use open::open_named;
 pub(crate) use open::{Identity, canonical, check_regular, real_path, reason};
-pub(crate) use policy::{ReadPolicy, with_fixed_roots, without_dots};
+pub(crate) use policy::{Fence, ReadPolicy, with_fixed_roots, without_dots};
+pub use reserved::Reservation;
 
 /// A path for messages: what it was called must not reach a screen as commands.
 pub(crate) fn shown(path: &Path) -> String {
@@ -54,7 +59,7 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
 
 /// Reads a text file that is itself no link; `None` if it is one. Where the file lies is the caller's to judge.
 pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Absence> {
-    let Some((file, bytes)) = open::open_unlinked(path)? else { return Ok(None) };
+    let Some((file, bytes)) = open::open_unlinked(path, |_| Ok(()))? else { return Ok(None) };
     text_of(&file, bytes, cap).map(Some)
 }
 
@@ -72,14 +77,17 @@ fn text_of(file: &std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence
 /// Reads a text file that is itself no link and that really lies below one of `roots`, which are real paths: the
 /// descriptor is asked, so nobody can swap a folder on the way.
 pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<String, Absence> {
-    let opened = open::open_unlinked(path).map_err(|why| match why {
-        // Whether something exists outside is nobody's business either.
+    let judge = |found: &Handle| {
+        let real = found.real_path(path).map_err(|error| Absence::Unreadable(reason(&error)))?;
+        if is_within(&real, roots) { Ok(()) } else { Err(Absence::OutsideRoots) }
+    };
+    let opened = open::open_unlinked(path, judge).map_err(|why| match why {
+        // The answer must not tell what exists outside.
         Absence::NoSuchFile if !is_within(&policy::nearest_existing(path, 0), roots) => Absence::OutsideRoots,
         why => why,
     })?;
     let (file, bytes) = opened.ok_or(Absence::NotRegular("link"))?;
-    let real = real_path(&file, path).map_err(|error| Absence::Unreadable(reason(&error)))?;
-    if is_within(&real, roots) { text_of(&file, bytes, cap) } else { Err(Absence::OutsideRoots) }
+    text_of(&file, bytes, cap)
 }
 
 fn is_within(real: &Path, roots: &[&Path]) -> bool {
@@ -155,15 +163,19 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
         return Err(Absence::BadPath("the path has a NUL"));
     }
     policy.check_as_written(path)?;
-    let opened = open::open(path).map_err(|why| policy.hide_absence(path, why))?;
-    policy.check_opened(path, &opened.path)?;
-    // Different each time, and about this very process: whoever wants that must write so.
-    let is_of_kernel =
-        |path: &Path| ["/proc", "/sys"].into_iter().any(|folder| policy::lies_below(path, Path::new(folder)));
-    if is_of_kernel(&opened.path) && !is_of_kernel(path) {
-        return Err(Absence::NotRegular("file of the kernel"));
-    }
-    Ok(opened)
+    let judge = |real: &Path| {
+        policy.check_opened(path, real)?;
+        // Different each time, and about this very process: a template that wants that must name it.
+        let is_of_kernel = |path: &Path| {
+            ["/proc", "/sys"].into_iter().any(|folder| policy::lies_below(path, Path::new(folder)))
+        };
+        if is_of_kernel(real) && !is_of_kernel(path) {
+            Err(Absence::NotRegular("file of the kernel"))
+        } else {
+            Ok(())
+        }
+    };
+    open::open(path, judge).map_err(|why| policy.hide_absence(path, why))
 }
 
 /// How much more is read at a time of a file that has more than it said.

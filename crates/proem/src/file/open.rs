@@ -1,14 +1,16 @@
 //! Opens regular files and nothing else, without waiting for anything.
 
 use std::ffi::OsString;
-use std::fs::{File, FileType, Metadata};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::handle::{Handle, regular};
 
 /// What the kernel writes behind the name of what was removed.
 #[cfg(target_os = "linux")]
@@ -44,30 +46,69 @@ pub(super) struct Opened {
     pub(super) identity: Identity,
 }
 
-/// Opens `path` if it is a regular file.
+/// Opens `path` if it is a regular file and `judge` accepts its real path.
 ///
-/// Looks before it opens, so that a FIFO's writer or a device never notices; and looks again at the
-/// descriptor, because the path may have changed hands in between. `NONBLOCK` covers that moment.
-pub(super) fn open(path: &Path) -> Result<Opened, Absence> {
-    check_regular(path)?;
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let (file, real) = open_and_find(path, flags).map_err(|error| absence(&error))?;
-    let metadata = file.metadata().map_err(|error| absence(&error))?;
-    regular(metadata.file_type())?;
-    let path = real.map_or_else(|| real_path(&file, path), Ok).map_err(|error| absence(&error))?;
-    Ok(Opened { file, bytes: metadata.len(), path, identity: Identity::of(&metadata) })
+/// Judges before it opens: a FIFO's writer or a device never notices, and a file that is refused was never open. That
+/// matters beyond politeness. When a process closes any descriptor of a file, the system drops all locks that the process
+/// holds on that file, so a refused link to the store's database would still end the store's locks.
+pub(super) fn open(path: &Path, judge: impl FnOnce(&Path) -> Result<(), Absence>) -> Result<Opened, Absence> {
+    let (found, real) = find(path).map_err(|error| absence(&error))?;
+    let real = real.map_or_else(|| found.real_path(path), Ok).map_err(|error| absence(&error))?;
+    judge(&real)?;
+    found.regular()?;
+    let (bytes, identity) = (found.bytes(), found.identity());
+    Ok(Opened { file: found.open(path)?, bytes, path: real, identity })
 }
 
-/// Opens a path, and says which one it really has if there is no link on the way.
-fn open_and_find(path: &Path, flags: OFlags) -> io::Result<(File, Option<PathBuf>)> {
-    if let Some((descriptor, real)) = open_linkless(path, flags)? {
-        return Ok((File::from(descriptor), Some(real)));
+/// Opens `path` if it is a regular file that is itself no link, and `judge` accepts its real path; `None` if it is a link.
+pub(super) fn open_unlinked(
+    path: &Path,
+    judge: impl FnOnce(&Handle) -> Result<(), Absence>,
+) -> Result<Option<(File, u64)>, Absence> {
+    let found = Handle::of(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
+    if found.kind() == FileType::Symlink {
+        return Ok(None);
     }
-    Ok((File::from(rustix::fs::open(path, flags, Mode::empty())?), None))
+    found.regular()?;
+    judge(&found)?;
+    let bytes = found.bytes();
+    Ok(Some((found.open(path)?, bytes)))
 }
 
-/// Opens a path on which there is no link, which says what its real path is: the one that is written. `None` where there is
+/// Opens what the user named on the command line, whatever it is: a pipe is fine there, the store is not.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    let found = Handle::of(path, OFlags::empty())?;
+    // Waits for a pipe's writer, as every program does that is told to read one.
+    found.open_as(path, OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC).map_err(|why| match why {
+        Absence::Unreadable(why) => io::Error::other(why),
+        why => io::Error::other(why.to_string()),
+    })
+}
+
+/// Finds a path, and says which one it really has if there is no link on the way.
+fn find(path: &Path) -> io::Result<(Handle, Option<PathBuf>)> {
+    match find_linkless(path)? {
+        Some((handle, real)) => Ok((handle, Some(real))),
+        None => Ok((Handle::of(path, OFlags::empty())?, None)),
+    }
+}
+
+/// Finds a path on which there is no link, which says what its real path is: the one that is written. `None` where there is
 /// one, and where the system cannot tell.
+#[cfg(target_os = "linux")]
+fn find_linkless(path: &Path) -> io::Result<Option<(Handle, PathBuf)>> {
+    let Some((descriptor, real)) = open_linkless(path, OFlags::PATH | OFlags::CLOEXEC)? else {
+        return Ok(None);
+    };
+    Ok(Some((Handle::from_descriptor(descriptor)?, real)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn find_linkless(_path: &Path) -> io::Result<Option<(Handle, PathBuf)>> {
+    Ok(None)
+}
+
+/// Opens a path on which there is no link.
 #[cfg(target_os = "linux")]
 fn open_linkless(path: &Path, flags: OFlags) -> io::Result<Option<(OwnedFd, PathBuf)>> {
     use std::path::Component;
@@ -86,26 +127,6 @@ fn open_linkless(path: &Path, flags: OFlags) -> io::Result<Option<(OwnedFd, Path
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_linkless(_path: &Path, _flags: OFlags) -> io::Result<Option<(OwnedFd, PathBuf)>> {
-    Ok(None)
-}
-
-/// Opens `path` if it is a regular file, and says how large it is; `None` if it is a link.
-pub(super) fn open_unlinked(path: &Path) -> Result<Option<(File, u64)>, Absence> {
-    let found = path.symlink_metadata().map_err(|error| absence(&error))?;
-    if found.is_symlink() {
-        return Ok(None);
-    }
-    regular(found.file_type())?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| absence(&error.into()))?;
-    let file = File::from(descriptor);
-    let metadata = file.metadata().map_err(|error| absence(&error))?;
-    regular(metadata.file_type())?;
-    Ok(Some((file, metadata.len())))
 }
 
 /// The path of what was opened, links resolved: asked of the descriptor, so that nobody can swap it.
@@ -157,26 +178,8 @@ pub(crate) fn real_path(file: &impl std::os::fd::AsFd, path: &Path) -> io::Resul
 
 /// Tells whether `path` leads to a regular file, without opening it.
 pub(crate) fn check_regular(path: &Path) -> Result<(), Absence> {
-    regular(std::fs::metadata(path).map_err(|error| absence(&error))?.file_type())
-}
-
-fn regular(kind: FileType) -> Result<(), Absence> {
-    match kind {
-        kind if kind.is_file() => Ok(()),
-        kind if kind.is_dir() => Err(Absence::IsADirectory),
-        kind => Err(Absence::NotRegular(kind_word(kind))),
-    }
-}
-
-/// What a path is that is neither file nor directory.
-fn kind_word(kind: FileType) -> &'static str {
-    match kind {
-        kind if kind.is_fifo() => "FIFO",
-        kind if kind.is_socket() => "socket",
-        kind if kind.is_char_device() => "character device",
-        kind if kind.is_block_device() => "block device",
-        _ => "special file",
-    }
+    let status = rustix::fs::stat(path).map_err(|error| absence(&error.into()))?;
+    regular(FileType::from_raw_mode(status.st_mode))
 }
 
 /// Why something is absent, from the system's error.

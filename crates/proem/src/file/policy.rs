@@ -13,6 +13,7 @@ use super::secret::is_secret;
 #[derive(Debug, Clone)]
 pub(crate) struct ReadPolicy {
     roots: Option<Vec<PathBuf>>,
+    fence: Option<Fence>,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
 }
@@ -20,12 +21,23 @@ pub(crate) struct ReadPolicy {
 impl ReadPolicy {
     /// Everything that the user may read, except secrets: for templates of the user's own.
     pub(crate) fn user(home: Option<&Path>, allowed: &[PathBuf]) -> Self {
-        Self { roots: None, home: home.map(canonical), allowed: with_canonical(allowed) }
+        Self { roots: None, fence: None, home: home.map(canonical), allowed: with_canonical(allowed) }
     }
 
     /// Only what lies below one of `roots` once links are resolved: for everybody else's.
     pub(crate) fn beneath(roots: &[PathBuf], home: Option<&Path>, allowed: &[PathBuf]) -> Self {
         Self { roots: Some(with_canonical(roots)), ..Self::user(home, allowed) }
+    }
+
+    /// Also keeps what a project names inside of it, unless the user allowed the exact path.
+    pub(crate) fn fenced(self, fence: Option<Fence>) -> Self {
+        Self { fence, ..self }
+    }
+
+    /// The policy for paths that a file of the project names: where a fence stands, all of them stay behind it.
+    pub(crate) fn of_project(&self) -> Self {
+        let fence = self.fence.clone().map(|fence| Fence { spelt: None, ..fence });
+        Self { fence, ..self.clone() }
     }
 
     /// Refuses by the path's spelling alone, so that the answer does not tell what exists.
@@ -41,9 +53,15 @@ impl ReadPolicy {
     }
 
     /// Refuses by the path of what was really opened.
-    pub(super) fn check_opened(&self, written: &Path, opened: &Path) -> Result<(), Absence> {
+    pub(crate) fn check_opened(&self, written: &Path, opened: &Path) -> Result<(), Absence> {
         self.check_roots(opened)?;
-        self.check_secret(written, opened)
+        self.check_secret(written, opened)?;
+        match &self.fence {
+            Some(fence) if fence.is_crossed(written, opened) && !self.is_shared(opened) => {
+                Err(Absence::OutsideProject(super::shown(opened)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Turns "no such file" into a refusal where the missing file would lie outside the roots.
@@ -78,8 +96,42 @@ impl ReadPolicy {
     }
 
     fn check_secret(&self, written: &Path, real: &Path) -> Result<(), Absence> {
-        let is_allowed = self.allowed.iter().any(|allowed| allowed == written || allowed == real);
-        if !is_allowed && is_secret(real, self.home.as_deref()) { Err(Absence::SecretPath) } else { Ok(()) }
+        let is_refused = is_secret(real, self.home.as_deref()) && !self.is_allowed(written, real);
+        if is_refused { Err(Absence::SecretPath) } else { Ok(()) }
+    }
+
+    /// Tells whether the user allowed a file, or a folder that it lies in, to projects that lead there.
+    fn is_shared(&self, real: &Path) -> bool {
+        self.allowed.iter().any(|allowed| lies_below(real, allowed))
+    }
+
+    /// Tells whether the user allowed an exact path.
+    fn is_allowed(&self, written: &Path, real: &Path) -> bool {
+        self.allowed.iter().any(|allowed| allowed == written || allowed == real)
+    }
+}
+
+/// The edge of a project that the user has not trusted: a link in it may have been made by a stranger, and must not
+/// bring the user's files into a prompt.
+#[derive(Debug, Clone)]
+pub(crate) struct Fence {
+    /// The project as its paths are written, and as they really are. `None` means that every path is meant.
+    spelt: Option<[PathBuf; 2]>,
+    real: PathBuf,
+}
+
+impl Fence {
+    /// Draws it around a project, by its path as it is written and its real path.
+    pub(crate) fn around(project: &Path, real: &Path) -> Self {
+        Self { spelt: Some([project.to_owned(), real.to_owned()]), real: real.to_owned() }
+    }
+
+    fn is_crossed(&self, written: &Path, opened: &Path) -> bool {
+        let is_named_inside = match &self.spelt {
+            None => true,
+            Some(spelt) => spelt.iter().any(|project| lies_below(written, project)),
+        };
+        is_named_inside && !lies_below(opened, &self.real)
     }
 }
 

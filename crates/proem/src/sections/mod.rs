@@ -19,10 +19,11 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 use crate::base::{Sources, Text};
+use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::collect::{self, Policies};
 use crate::discover::{Discovered, Places, Trail};
-use crate::engine::{Caller, Parts};
+use crate::engine::Parts;
 use crate::error::Error;
 use crate::host::Host;
 use crate::jinja::{Asset, Context, Options};
@@ -184,13 +185,13 @@ impl Builder<'_> {
 
     /// Over a connection nobody is the user.
     fn author(&self, author: Author) -> Author {
-        if self.caller == Caller::Remote { Author::Other } else { author }
+        if self.caller.is_remote() { Author::Other } else { author }
     }
 
     /// What may be read for sections: instructions as whoever wrote the profile may, residents as the
     /// workspace's own. A profile of the workspace must not reach into the user's files.
     fn policies(&self) -> Policies {
-        let instructions = self.resolver.read_policy(self.author(self.profile_author()));
+        let instructions = self.resolver.discovery_policy(self.profile_author(), &self.places);
         Policies { instructions, own_files: self.workspace.own_files(self.host) }
     }
 }

@@ -86,7 +86,7 @@ fn a_remote_request_cannot_bring_hooks_along() {
             sung(&site)
         };
         assert_eq!(turn(Caller::User), EVENTS, "control: the user may say where their configuration is");
-        assert_eq!(turn(Caller::Remote), [""; 0], "{host}");
+        assert_eq!(turn(Caller::REMOTE), [""; 0], "{host}");
     }
 }
 

@@ -66,7 +66,7 @@ fn directories_over_the_limit_are_not_walked_up() {
     site.write(format!("{just}/AGENTS.md"), "JUST\n");
     site.write(format!("{over}/AGENTS.md"), "OVER\n");
     site.write(format!("{deep}/AGENTS.md"), "DEEP\n");
-    for caller in [Caller::User, Caller::Remote] {
+    for caller in [Caller::User, site.remote()] {
         let build = site.build_with(caller, json!({"cwd": site.path(&deep)}));
         let prompt = build.system().unwrap();
         assert!(prompt.contains("DEEP\n") && !prompt.contains("TOP\n") && !prompt.contains("OVER\n"));

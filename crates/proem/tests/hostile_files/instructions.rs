@@ -266,7 +266,7 @@ fn a_fifo_is_not_consumed() {
         fifo(&site.place(path));
         let mut both_ends = fs::File::options().read(true).write(true).open(site.path(path)).unwrap();
         both_ends.write_all(skill("MINE").as_bytes()).unwrap();
-        let builds = [Caller::User, Caller::Remote].map(|caller| site.build_as(caller));
+        let builds = [Caller::User, site.remote()].map(|caller| site.build_as(caller));
         assert!(builds.iter().all(|build| !build.system().unwrap().contains("MINE")), "{path}");
         let mut rest = vec![0; skill("MINE").len()];
         both_ends.read_exact(&mut rest).unwrap();

@@ -158,16 +158,16 @@ fn check_flipper(own: impl Fn(&Site, &str), outside: impl Fn(&Site), path: &str,
     outside(&site);
     site.link(site.path(target), "outside/link");
     let prompt = |caller| site.build_as(caller).system().unwrap().to_owned();
-    let expected = prompt(Caller::Remote);
+    let expected = prompt(site.remote());
     assert!(!expected.contains("CANARY"));
     let (here, there) = (site.path(path), site.path("outside/link"));
     exchange(&here, &there);
     assert!(prompt(Caller::User).contains("CANARY"), "control: the user gets it by the link");
-    let refused = prompt(Caller::Remote);
+    let refused = prompt(site.remote());
     assert!(!refused.contains("CANARY"));
     let disturb = || exchange(&here, &there);
     meanwhile(flips(), disturb, |number| {
-        let prompt = prompt(Caller::Remote);
+        let prompt = prompt(site.remote());
         assert!(!prompt.contains("CANARY"), "bytes from outside in build {number}");
     });
 }

@@ -75,7 +75,7 @@ fn notes_are_limited_however_many_skills_are_bad() {
         ("secrets", |_, path| symlink("/proc/self/environ", path).unwrap()),
     ];
     for (name, put) in kinds {
-        for caller in [Caller::User, Caller::Remote] {
+        for caller in [Caller::User, Caller::REMOTE] {
             let site = Site::new();
             site.write("outside/x.md", skill("x"));
             let without = site.build_as(caller).frozen.notes().len();

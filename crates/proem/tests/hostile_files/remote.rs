@@ -1,6 +1,8 @@
 //! Over a connection only the workspace is read: not one byte from outside, and no word about what is there.
 
-use proem::Caller;
+use std::fs;
+
+use proem::{Caller, Workspaces};
 use proem_core::note::Code;
 use serde_json::{Value, json};
 
@@ -67,12 +69,22 @@ fn links_out_of_the_workspace_are_refused() {
             let site = Site::bare();
             site.write("work/sub/CLAUDE.md", "Own.\n");
             site.write(case.file, canary(case.file));
-            let without = site.build_as(Caller::Remote);
+            let without = site.build_as(site.remote());
             site.link(site.path(case.link[1]), case.link[0]);
             let build = site.build();
-            assert!(build.system().unwrap().contains("CANARY"), "control: the user gets it");
+            assert!(build.system().unwrap().contains("CANARY"), "control: a user who trusts it gets it");
             assert!(count(&build, Code::LinkOutside) > 0, "and is told");
-            let build = site.build_as(Caller::Remote);
+            site.distrust();
+            let build = site.build();
+            // A link to the user's own folder of skills brings nothing that is not listed anyway.
+            let is_own = case.name == "home";
+            assert_eq!(
+                build.system().unwrap().contains("CANARY"),
+                is_own,
+                "a user who does not gets nothing"
+            );
+            assert!(count(&build, Code::LinkOutside) > 0, "and is told");
+            let build = site.build_as(site.remote());
             assert_eq!(build.system(), without.system());
             let everything = format!("{:?}", build.frozen);
             assert!(!everything.contains("CANARY"), "not in any note either");
@@ -92,7 +104,7 @@ fn links_inside_the_workspace_are_followed() {
     site.write("work/shared/x.md", skill("inside"));
     site.link(site.path("work/shared/x.md"), "work/sub/.sf/skills/x.md");
     site.link("../shared/x.md", "work/sub/AGENTS.md");
-    let build = site.build_as(Caller::Remote);
+    let build = site.build_as(site.remote());
     assert_eq!(build.system(), site.build().system());
     assert_eq!(build.system().unwrap().matches("For inside.").count(), 2);
 }
@@ -117,13 +129,13 @@ fn what_is_said_does_not_depend_on_what_is_outside() {
             let site = Site::bare();
             site.link(site.path("outside/target"), place);
             let said = || {
-                let build = site.build_as(Caller::Remote);
+                let build = site.build_as(site.remote());
                 format!("{:?}{:?}", build.frozen.notes(), build.frozen.considered())
             };
             let nothing = said();
             site.write("outside/target", canary("x.md"));
             assert_eq!(said(), nothing, "a file");
-            std::fs::remove_file(site.path("outside/target")).unwrap();
+            fs::remove_file(site.path("outside/target")).unwrap();
             site.skill("outside/target", "CANARY");
             assert_eq!(said(), nothing, "a folder");
         },
@@ -151,7 +163,7 @@ fn a_remote_request_cannot_widen_what_may_be_read() {
     for_each(&hosts, ToString::to_string, |host| {
         let more = || json!({"profile": "template", "template": template, "host": host});
         assert!(answer(&site, Caller::User, more()).contains("CANARY"), "control");
-        assert!(!answer(&site, Caller::Remote, more()).contains("CANARY"));
+        assert!(!answer(&site, site.remote(), more()).contains("CANARY"));
     });
 }
 
@@ -166,12 +178,12 @@ fn a_remote_request_cannot_read_packs_outside() {
             let site = Site::bare();
             let more = |path: &str| json!({"profile": "assets", "packs": [site.path(path)]});
             let ask = |caller, path| answer(&site, caller, more(path));
-            let nothing = ask(Caller::Remote, "outside/pack.toml");
+            let nothing = ask(site.remote(), "outside/pack.toml");
             site.write("outside/pack.toml", content);
             site.write("work/sub/pack.toml", content);
             assert!(ask(Caller::User, "outside/pack.toml").contains("CANARY"), "control");
-            assert!(ask(Caller::Remote, "work/sub/pack.toml").contains("CANARY"), "control");
-            assert_eq!(ask(Caller::Remote, "outside/pack.toml"), nothing);
+            assert!(ask(site.remote(), "work/sub/pack.toml").contains("CANARY"), "control");
+            assert_eq!(ask(site.remote(), "outside/pack.toml"), nothing);
         },
     );
 }
@@ -181,6 +193,79 @@ fn the_working_directory_may_be_a_link() {
     let site = Site::new();
     site.link(site.path("work/sub"), "elsewhere/link");
     let request = json!({"cwd": site.path("elsewhere/link")});
-    let build = site.build_with(Caller::Remote, request);
+    let build = site.build_with(site.remote(), request);
     assert!(build.system().unwrap().contains("The folder's.\n"));
+}
+
+/// The files of the user's that a template in the repository asks for.
+const PRIVATE: [&str; 3] = ["home/diary.txt", "home/projects/other/notes.md", "config/proem.toml"];
+
+/// A repository below the user's home, which is a repository itself: a way to keep settings, and no reason to read more.
+#[test]
+fn a_repository_that_holds_the_home_widens_nothing() {
+    for has_git in [false, true] {
+        let site = Site::bare();
+        site.distrust();
+        for path in PRIVATE {
+            site.write(path, "# CANARY\n");
+        }
+        if has_git {
+            site.write("home/.git/HEAD", "ref: refs/heads/main\n");
+            for folder in ["objects", "refs"] {
+                fs::create_dir_all(site.path(format!("home/.git/{folder}"))).unwrap();
+            }
+        }
+        let tags: String =
+            PRIVATE.iter().map(|path| format!("[file:{}]", site.path(path).display())).collect();
+        site.write("home/projects/evil/.proem/SYSTEM.md", format!("Base. {tags}"));
+        site.write("home/projects/evil/.proem/note.md", "own");
+        let more = || json!({"profile": "default", "cwd": site.path("home/projects/evil")});
+        let build = site.build_with(Caller::User, more());
+        assert!(!format!("{:?}", build.frozen).contains("CANARY"), "git above: {has_git}");
+        let remote = Caller::Remote(Workspaces::new(&[site.path("home/projects/evil")]));
+        let mut request = site.request(remote, more());
+        request.template = Some(format!("Base. {tags}"));
+        let build = proem::build(&request, remote).unwrap();
+        assert!(!format!("{:?}", build.frozen).contains("CANARY"), "over a connection, git above: {has_git}");
+        let wide = Caller::Remote(Workspaces::new(&[site.path("home")]));
+        let build = proem::build(&request, wide).unwrap();
+        let is_read = build.system().unwrap().contains("CANARY");
+        assert_eq!(is_read, has_git, "control: a server of the whole home reads its repository");
+    }
+}
+
+/// An import in a file of the project leads as far as a link does.
+#[test]
+fn imports_out_of_the_project_are_refused_until_it_is_trusted() {
+    let site = Site::bare();
+    site.write("home/diary.md", "CANARY\n");
+    site.write("work/sub/own.md", "Its own.\n");
+    site.write(
+        "work/CLAUDE.md",
+        format!(
+            "See @~/diary.md and @{} and @sub/own.md of its own.\n",
+            site.path("home/diary.md").display()
+        ),
+    );
+    site.link(site.path("home/diary.md"), "work/sub/linked.md");
+    site.write("work/sub/CLAUDE.md", "See @linked.md too.\n");
+    let profile = include_str!("../../../proem-core/builtin/profiles/claude-code.toml");
+    let wide =
+        profile.replace("inside = \"cwd\"", "inside = \"anywhere\"").replace("\"claude-code\"", "\"wide\"");
+    site.write("config/profiles/wide.toml", wide);
+    let more = || json!({"profile": "wide"});
+    let build = site.build_with(Caller::User, more());
+    let everything = |build: &proem::Build| format!("{:?}", build.whole);
+    assert!(everything(&build).contains("CANARY"), "control: a trusted project leads there");
+    site.distrust();
+    let build = site.build_with(Caller::User, more());
+    assert!(!everything(&build).contains("CANARY"));
+    assert!(everything(&build).contains("Its own."), "control: what lies inside is imported");
+    let refused = |note: &&proem_core::note::Note| note.message.contains("leads out of the project");
+    assert!(build.frozen.notes().iter().filter(refused).count() >= 2, "{:#?}", build.frozen.notes());
+    site.write("config/proem.toml", "[files]\nallow = [\"../home/diary.md\"]\n");
+    assert!(
+        everything(&site.build_with(Caller::User, more())).contains("CANARY"),
+        "control: it can be allowed"
+    );
 }

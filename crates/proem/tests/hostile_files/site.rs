@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use proem::{Build, Caller, Request};
+use proem::{Build, Caller, Request, Workspaces};
 use proem_core::note::Code;
 use rustix::fs::{CWD, FileType, mknodat};
 use serde_json::{Value, json};
@@ -38,7 +38,21 @@ impl Site {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         fs::write(root.path().join("work/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        Self { root }
+        let site = Self { root };
+        // What a link leads to is read where the user said so; what becomes of it then is what most tests are about.
+        let work = site.path("work").canonicalize().unwrap();
+        site.write("config/trust.toml", format!("[[workspace]]\npath = {:?}\n", work.to_str().unwrap()));
+        site
+    }
+
+    /// Takes the user's trust in the workspace back.
+    pub(crate) fn distrust(&self) {
+        fs::remove_file(self.path("config/trust.toml")).unwrap();
+    }
+
+    /// A client of a server whose workspace is `work`.
+    pub(crate) fn remote(&self) -> Caller {
+        Caller::Remote(Workspaces::new(&[self.path("work")]))
     }
 
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {

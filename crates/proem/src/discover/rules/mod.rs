@@ -351,7 +351,9 @@ impl Search<'_> {
         let inside = importer.boundary(place, path, &self.folders);
         let known: Vec<PathBuf> = self.taken.iter().map(|one| one.real.clone()).collect();
         let home = self.places.path("~").map(|(home, _)| home);
-        let job = imports::Job { policy: self.policy, inside, known, home, recipe: self.recipe, trim };
+        // What a file of the project names stays in the project; the user's own files may name any.
+        let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
+        let job = imports::Job { policy, inside, known, home, recipe: self.recipe, trim };
         importer.run(&job, taken, &mut self.found.trail);
     }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use proem_core::fact::Absence;
 use proem_core::limit::FRONT_MATTER_BYTES_MAX;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::file::{self, ReadPolicy, open_below};
+use crate::file::{self, Handle, ReadPolicy};
 use crate::warm::Stamp;
 
 /// Front matter of the largest size, its two rules and the line breaks.
@@ -28,25 +28,18 @@ pub(super) enum Opened {
 
 /// Reads the head of `name` below `folder` into `buffer`, unless the last part of the name is a link.
 ///
-/// A repository can bring links and nothing worse: a device or FIFO that is no link was made by the user,
-/// and opening it without waiting does no harm before the descriptor says what it is.
+/// What is no regular file, and a file that readers must leave alone, is not opened here; the careful way says why.
 pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> Opened {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = match open_below(folder, name, flags) {
-        Ok(opened) => opened,
+    let found = match Handle::below(folder, name) {
+        Ok(found) if found.kind() == FileType::RegularFile => found,
+        Ok(_) | Err(Errno::LOOP) => return Opened::Careful,
         Err(Errno::NOENT | Errno::NOTDIR) => return Opened::Missing,
-        Err(Errno::LOOP) => return Opened::Careful,
         Err(error) => return Opened::Failed(error),
     };
-    let status = match rustix::fs::fstat(&opened) {
-        Ok(status) => status,
-        Err(error) => return Opened::Failed(error),
-    };
-    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        return Opened::Careful;
-    }
-    match fill(opened.as_fd(), buffer) {
-        Ok(bytes) => Opened::Head(Stamp::of(&status), bytes),
+    let stamp = Stamp::of(found.status());
+    match found.open_below(folder, name).and_then(|opened| fill(opened.as_fd(), buffer)) {
+        Ok(bytes) => Opened::Head(stamp, bytes),
+        Err(Errno::BUSY) => Opened::Careful,
         Err(error) => Opened::Failed(error),
     }
 }

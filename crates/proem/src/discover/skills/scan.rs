@@ -58,11 +58,12 @@ fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
     let opened = opened
         .and_then(|folder| Ok((file::real_path(&folder, path).map_err(|error| absence(&error))?, folder)));
     match opened {
-        Ok((real, _)) if !search.policy.allows(&real) => search.unread(path, &Absence::OutsideRoots),
-        Ok((real, _)) if search.policy.is_secret(&real.join("SKILL.md")) => {
-            search.unread(path, &Absence::SecretPath);
-        }
         Ok((real, folder)) => {
+            // The names of the file that is looked for in it: a folder of secrets is known by its place.
+            if let Err(why) = search.policy.check_opened(&path.join("SKILL.md"), &real.join("SKILL.md")) {
+                search.unread(path, &named_as_folder(why, &real));
+                return None;
+            }
             let note = search.places.link_outside(path, &real);
             search.found.notes.extend(note);
             return Some(folder);
@@ -70,6 +71,14 @@ fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
         Err(why) => search.unread(path, &search.policy.hide_absence(path, why)),
     }
     None
+}
+
+/// Names the folder in a refusal, not the file that was looked for in it.
+fn named_as_folder(why: Absence, real: &Path) -> Absence {
+    match why {
+        Absence::OutsideProject(_) => Absence::OutsideProject(file::shown(real)),
+        why => why,
+    }
 }
 
 struct Walk<'w, 's> {

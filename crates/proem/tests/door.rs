@@ -1,0 +1,105 @@
+//! One door to files: nothing but the modules listed here opens one.
+//!
+//! A file that is opened past `file/handle.rs` can hang (a FIFO), take all memory (a device), lie outside of what may be
+//! read, or be the store's own, whose locks end when it is closed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words that open a file, or make a library open one.
+const OPENING: [&str; 20] = [
+    "File::open",
+    "File::create",
+    "OpenOptions::new",
+    "fs::read(",
+    "fs::read_to_string",
+    "fs::write(",
+    "fs::copy(",
+    "rustix::fs::open(",
+    "rustix::fs::openat(",
+    "openat(",
+    "openat2(",
+    "Gitignore::new(",
+    "Gitignore::global(",
+    "WalkBuilder",
+    "Ini::load",
+    "include_dir",
+    "tempfile()",
+    "NamedTempFile",
+    "read_to_end_from_path",
+    "Mmap",
+];
+
+/// Where that is right, and why.
+const DOORS: [(&str, &str); 16] = [
+    ("proem/src/file/handle.rs", "the door itself"),
+    ("proem/src/file/open.rs", "finds paths with O_PATH, which opens nothing"),
+    ("proem/src/file/below.rs", "finds names below an open folder for the door"),
+    ("proem/src/discover/skills/scan.rs", "opens folders alone: O_DIRECTORY"),
+    ("proem/src/listing.rs", "opens folders alone: O_DIRECTORY"),
+    ("proem/src/git/fence.rs", "opens folders alone: O_DIRECTORY"),
+    ("proem/src/git/shadow.rs", "writes into a temporary folder of its own"),
+    ("proem/src/git/revision.rs", "writes into a temporary folder of its own"),
+    ("proem/src/init.rs", "makes new files: O_EXCL"),
+    ("proem/src/trust.rs", "writes a new file beside the list, and renames it"),
+    ("proem/src/check/fix.rs", "writes a new file beside the one that it mends, and renames it"),
+    ("proem-server/src/app.rs", "looks at a folder with O_PATH, which opens nothing"),
+    ("proem-store/src/sqlite/file.rs", "makes the store"),
+    ("proem-store/src/sqlite/stamp.rs", "opens the log's index and never closes it"),
+    ("proem-cli/src/commands/store.rs", "makes the file of an export: O_EXCL"),
+    ("proem-cli/src/commands/pages.rs", "writes manual pages where the user says"),
+];
+
+/// The source files of the product, from `crates/` on.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            sources(&entry, found);
+        } else if entry.extension().is_some_and(|ending| ending == "rs") {
+            found.push(entry);
+        }
+    }
+}
+
+/// The lines of a file that open files, tests and comments aside.
+fn openings(text: &str) -> Vec<String> {
+    let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let code = product.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+    let opens = |line: &&str| OPENING.iter().any(|word| line.contains(word));
+    code.filter(opens).map(str::to_owned).collect()
+}
+
+#[test]
+fn files_are_opened_through_one_door() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut strays = Vec::new();
+    let mut used = Vec::new();
+    for name in ["proem-core", "proem", "proem-store", "proem-server", "proem-cli"] {
+        let mut files = Vec::new();
+        sources(&crates.join(name).join("src"), &mut files);
+        for file in files {
+            let shown = file.strip_prefix(crates).unwrap().display().to_string();
+            if shown.ends_with("tests.rs") {
+                continue;
+            }
+            let found = openings(&fs::read_to_string(&file).unwrap());
+            if found.is_empty() {
+                continue;
+            }
+            match DOORS.iter().find(|(door, _)| *door == shown) {
+                Some((door, _)) => used.push(*door),
+                None => strays.extend(found.into_iter().map(|line| format!("{shown}: {line}"))),
+            }
+        }
+    }
+    assert!(strays.is_empty(), "these open files past the door:\n{}", strays.join("\n"));
+    let unused: Vec<_> = DOORS.iter().filter(|(door, _)| !used.contains(door)).collect();
+    assert!(unused.is_empty(), "these open nothing any more: {unused:?}");
+}
+
+#[test]
+fn an_opening_is_found_and_a_comment_is_none() {
+    let text =
+        "let file = File::open(path)?;\n// File::open\n#[cfg(test)]\nmod tests {\n fs::write(a, b) }\n";
+    assert_eq!(openings(text), ["let file = File::open(path)?;"]);
+}
