@@ -67,8 +67,8 @@ fn what_is_kept_is_there_when_it_is_opened_again() {
     assert_eq!(site.sqlite().current("c").unwrap(), before);
 }
 
-const GONE: &str = "cannot use the store {root}/data/proem.db: its file was removed, emptied or replaced\n\
-                    hint: put the file back, or start again with another one";
+const GONE: &str = "cannot use the store {root}/data/proem.db: its file was removed or replaced\n\
+                    hint: stop every proem that uses it, put the file back or restore a backup, and start again";
 
 /// Asks for a conversation that is known and for one that is not.
 fn asked(site: &Site, store: &Arc<dyn Store>) -> [String; 2] {

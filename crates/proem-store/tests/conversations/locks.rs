@@ -3,6 +3,7 @@
 //! Closing any descriptor of a file drops every POSIX lock that the process has on it. So a link to the store must be
 //! refused before it is opened, whatever reads it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -62,8 +63,14 @@ fn part(site: &Site, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", site.database().display()))
 }
 
+/// The locks on the store's files. The system's list is read piece by piece and may skip a lock while other locks come and
+/// go, so a lock counts if one of many readings has it.
+fn locks(site: &Site) -> BTreeSet<String> {
+    (0..30).flat_map(|_| listed_locks(site)).collect()
+}
+
 /// The locks that the system lists for the store's files, without the numbers of the list.
-fn locks(site: &Site) -> Vec<String> {
+fn listed_locks(site: &Site) -> Vec<String> {
     let inodes = PARTS.map(|ending| fs::metadata(part(site, ending)).unwrap().ino());
     let all = fs::read_to_string("/proc/locks").unwrap();
     let is_of_store = |line: &&str| {
@@ -73,10 +80,7 @@ fn locks(site: &Site) -> Vec<String> {
         inode.is_some_and(|(_, inode)| inodes.iter().any(|own| own.to_string() == inode))
     };
     let own = all.lines().filter(is_of_store);
-    let mut found: Vec<String> =
-        own.map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned()).collect();
-    found.sort();
-    found
+    own.map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned()).collect()
 }
 
 /// A repository in which every file that something reads is there.
