@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
+use super::ignored::Ignores;
 use super::{Owner, file};
 use crate::file::{shown, without_dots};
 use crate::host::Host;
@@ -19,6 +20,7 @@ pub(crate) struct Places {
     repository: Option<PathBuf>,
     /// The repository, else the working directory, with links resolved.
     project: PathBuf,
+    ignores: Ignores,
 }
 
 impl Places {
@@ -31,12 +33,18 @@ impl Places {
             .map(Path::to_owned);
         let project = repository.as_ref().unwrap_or(&cwd);
         let project = crate::file::canonical(project).unwrap_or_else(|_| project.clone());
-        Self { cwd, home: host.home(), config: host.config_dir(), repository, project }
+        let (home, config, ignores) = (host.home(), host.config_dir(), Ignores::default());
+        Self { cwd, home, config, repository, project, ignores }
     }
 
     /// The real path of the project: the git repository, or the working directory outside of one.
     pub(crate) fn project(&self) -> &Path {
         &self.project
+    }
+
+    /// The ignore files of this build, with one budget for all of them.
+    pub(super) const fn ignores(&self) -> &Ignores {
+        &self.ignores
     }
 
     /// The working directory, without `.`, `..` and doubled slashes.
