@@ -71,6 +71,12 @@ pub const SKILL_DEPTH_MAX: usize = 64;
 pub const SKILL_NOTES_MAX: usize = 200;
 /// Largest ignore file, in bytes.
 pub const IGNORE_FILE_BYTES_MAX: usize = 64 << 10;
+/// Most bytes that the ignore files of one build may have together.
+pub const IGNORE_BYTES_MAX: usize = 256 << 10;
+/// Most patterns that the ignore files of one build may have together: compiling one takes up to 50 µs.
+pub const IGNORE_PATTERNS_MAX: usize = 20_000;
+/// Most patterns that the paths of one build are compared with, counted for each path.
+pub const IGNORE_COMPARISONS_MAX: usize = 50_000_000;
 /// Most entries of one directory that are looked at.
 pub const DIRECTORY_ENTRIES_MAX: usize = 200_000;
 /// Most tools in one request.
@@ -94,7 +100,7 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 36] {
+pub const fn table() -> [Limit; 39] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
@@ -128,6 +134,13 @@ pub const fn table() -> [Limit; 36] {
         row("skill_depth_max", SKILL_DEPTH_MAX, "levels of folders below a directory of skills"),
         row("skill_notes_max", SKILL_NOTES_MAX, "notes about skills that are written one by one"),
         row("ignore_file_bytes_max", IGNORE_FILE_BYTES_MAX, "an ignore file"),
+        row("ignore_bytes_max", IGNORE_BYTES_MAX, "all ignore files of a build together"),
+        row("ignore_patterns_max", IGNORE_PATTERNS_MAX, "patterns of all ignore files of a build together"),
+        row(
+            "ignore_comparisons_max",
+            IGNORE_COMPARISONS_MAX,
+            "patterns that paths are compared with in a build",
+        ),
         row("directory_entries_max", DIRECTORY_ENTRIES_MAX, "entries of one directory"),
         row("tools_max", TOOLS_MAX, "tools in a request"),
         row("hook_output_bytes_max", HOOK_OUTPUT_BYTES_MAX, "the output of one hook, by default"),

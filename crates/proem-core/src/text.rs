@@ -138,9 +138,54 @@ impl<'t> Offsets<'t> {
     }
 }
 
+/// Finds a needle from rising byte offsets of one text, in one pass over the text.
+///
+/// Searching from every line to the end of a text that has no such needle takes time that is quadratic in the text. This
+/// remembers the last answer, which holds until it is passed.
+#[derive(Debug, Clone)]
+pub struct Ahead<'t> {
+    text: &'t str,
+    needle: &'t str,
+    /// The offset of the last search, and its result.
+    known: Option<(usize, Option<usize>)>,
+}
+
+impl<'t> Ahead<'t> {
+    /// Searches for `needle` in `text`.
+    #[must_use]
+    pub const fn new(text: &'t str, needle: &'t str) -> Self {
+        Self { text, needle, known: None }
+    }
+
+    /// Returns where the first needle at or behind `offset` begins. An offset before the last one is searched from again.
+    pub fn find_from(&mut self, offset: usize) -> Option<usize> {
+        if let Some((asked, next)) = self.known
+            && asked <= offset
+            && next.is_none_or(|next| offset <= next)
+        {
+            return next;
+        }
+        let found = self.text.get(offset..).and_then(|rest| rest.find(self.needle)).map(|at| offset + at);
+        self.known = Some((offset, found));
+        found
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_needle_is_found_from_any_offset() {
+        for text in ["", "-->", "a-->b-->", "--->-->", "--", "é-->é"] {
+            let starts = || (0..=text.len()).filter(|at| text.is_char_boundary(*at));
+            let mut ahead = Ahead::new(text, "-->");
+            for at in starts().chain(starts().rev()).chain(starts().step_by(2)) {
+                let expected = text.get(at..).and_then(|rest| rest.find("-->")).map(|found| at + found);
+                assert_eq!(ahead.find_from(at), expected, "{text:?} from {at}");
+            }
+        }
+    }
 
     #[test]
     fn offsets_undo_places() {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
+use proem::doctor::{ChangedLine, Side, changed_lines};
 use proem::{Caller, Request, Workspace};
 use proem_core::considered::Outcome;
 use serde_json::json;
-use similar::{ChangeTag, TextDiff};
 
 use super::request::request;
 use crate::arguments::{Compat, Format};
@@ -208,15 +208,13 @@ fn difference(a: &Seen, b: &Seen, places: &Places) -> String {
 }
 
 fn changes(before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();
-    for change in diff.grouped_ops(1).iter().flatten().flat_map(|op| diff.iter_changes(op)) {
-        let (sign, style) = match change.tag() {
-            ChangeTag::Delete => ("-", AnsiColor::Red.on_default()),
-            ChangeTag::Insert => ("+", AnsiColor::Green.on_default()),
-            ChangeTag::Equal => (" ", DIM),
+    for ChangedLine { side, text: line } in changed_lines(before, after, 1).into_iter().flatten() {
+        let (sign, style) = match side {
+            Side::Before => ("-", AnsiColor::Red.on_default()),
+            Side::After => ("+", AnsiColor::Green.on_default()),
+            Side::Both => (" ", DIM),
         };
-        let line = change.value();
         let end = if line.ends_with('\n') { "" } else { " (no line break)" };
         text.push_str(&format!("  {style}{sign}{}{end}{style:#}\n", visible(line.trim_end_matches('\n'))));
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use proem::doctor::{
-    Comparison, ComparisonShape, Difference, Layout, Lost, Owner, Snapshot, compare_in, lost,
+    ChangedLine, Comparison, ComparisonShape, Difference, Layout, Lost, Owner, Side, Snapshot, changed_lines,
+    compare_in, lost,
 };
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
@@ -13,7 +14,6 @@ use proem::{Caller, Engine, Error, Request, Revision, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
-use similar::{ChangeTag, TextDiff};
 
 use super::request::prompt_request;
 use super::store::open_known;
@@ -261,21 +261,19 @@ fn texts(a: &Snapshot, b: &Snapshot, context: usize) -> String {
 }
 
 fn hunks(before: &str, after: &str, context: usize) -> String {
-    let diff = TextDiff::from_lines(before, after);
     let mut shown = String::new();
-    for (index, group) in diff.grouped_ops(context).iter().enumerate() {
+    for (index, group) in changed_lines(before, after, context).iter().enumerate() {
         if index > 0 {
             shown.push_str(&format!("{DIM}…{DIM:#}\n"));
         }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let (sign, style) = match change.tag() {
-                ChangeTag::Delete => ("-", AnsiColor::Red.on_default()),
-                ChangeTag::Insert => ("+", AnsiColor::Green.on_default()),
-                ChangeTag::Equal => (" ", Style::new()),
+        for ChangedLine { side, text } in group {
+            let (sign, style) = match side {
+                Side::Before => ("-", AnsiColor::Red.on_default()),
+                Side::After => ("+", AnsiColor::Green.on_default()),
+                Side::Both => (" ", Style::new()),
             };
-            let line = change.value();
-            let end = if line.ends_with('\n') { "" } else { " (no line break)" };
-            shown.push_str(&format!("{style}{sign}{}{end}{style:#}\n", visible(line.trim_end_matches('\n'))));
+            let end = if text.ends_with('\n') { "" } else { " (no line break)" };
+            shown.push_str(&format!("{style}{sign}{}{end}{style:#}\n", visible(text.trim_end_matches('\n'))));
         }
     }
     shown

@@ -171,10 +171,12 @@ impl<'t> Located<'t> {
         let mut first: BTreeMap<String, (Source, &str)> = BTreeMap::new();
         let mut notes = Vec::new();
         for (heading, start, body) in self.sections() {
+            // Trimmed once: the first one is compared with every other.
+            let body = body.trim();
             let (Some(here), true) = (self.source(start), self.is_written(start)) else { continue };
             match first.get(&heading) {
                 Some((there, other)) if !there.is_same(&here) => {
-                    if other.trim() != body.trim() && notes.len() < LISTED_MAX {
+                    if *other != body && notes.len() < LISTED_MAX {
                         let message =
                             format!("`{heading}` is a heading at {}, too, with other text", line_of(there));
                         let note = Note::new(Code::Contradiction, Severity::Info, message);

@@ -129,8 +129,10 @@ fn mended(text: &str, fixes: &[(&Note, &Fix)]) -> (String, usize) {
     if of(Code::LineEndings) > 0 {
         return (text.replace("\r\n", "\n"), of(Code::LineEndings));
     }
-    let mut fixes: Vec<&(&Note, &Fix)> = fixes.iter().filter(|(note, fix)| fits(note, fix, text)).collect();
+    let mut fixes: Vec<&(&Note, &Fix)> = fixes.iter().collect();
     fixes.sort_by_key(|(_, fix)| fix.bytes.start);
+    let mut places = Places::new(text);
+    fixes.retain(|(note, fix)| fits(note, fix, text, &mut places));
     let (mut mended, mut end, mut count) = (String::with_capacity(text.len()), 0, 0);
     for (_, fix) in fixes {
         // Of two changes of the same bytes the second waits for the next round.
@@ -147,12 +149,12 @@ fn mended(text: &str, fixes: &[(&Note, &Fix)]) -> (String, usize) {
 }
 
 /// Tells whether the file still is the text that the fix was made for.
-fn fits(note: &Note, fix: &Fix, text: &str) -> bool {
+fn fits(note: &Note, fix: &Fix, text: &str, places: &mut Places<'_>) -> bool {
     if text.get(fix.bytes.clone()).is_none() {
         return false;
     }
     let place = note.source.as_ref().and_then(Source::place);
-    place == Some(Places::new(text).at(fix.bytes.start))
+    place == Some(places.at(fix.bytes.start))
 }
 
 /// Writes a file beside the old one and puts it in its place, so that there is never half of it.

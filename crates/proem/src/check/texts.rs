@@ -1,5 +1,6 @@
 //! What is wrong with a text by itself: hidden characters, disguised words, secrets, line endings.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use proem_core::hygiene::{self, Kind, Oddity};
@@ -52,7 +53,7 @@ pub(crate) fn secrets(text: &str, source: &Source) -> Vec<Note> {
 }
 
 impl Read<'_> {
-    fn slice(&self, bytes: &std::ops::Range<usize>) -> &str {
+    fn slice(&self, bytes: &Range<usize>) -> &str {
         self.text.get(bytes.clone()).unwrap_or_default()
     }
 
@@ -76,9 +77,10 @@ impl Read<'_> {
     fn characters(&self, notes: &mut Vec<Note>) {
         let mut places = Places::new(self.text);
         let mut runs: Vec<Run> = Vec::new();
+        let mut line = Line::default();
         for oddity in hygiene::scan(self.text) {
             let place = places.at(oddity.bytes.start);
-            let is_mark = oddity.kind == Kind::Bidi && self.is_mark_beside_script(&oddity.bytes);
+            let is_mark = oddity.kind == Kind::Bidi && self.is_mark_beside_script(&oddity.bytes, &mut line);
             match runs
                 .iter_mut()
                 .rev()
@@ -103,15 +105,9 @@ impl Read<'_> {
     }
 
     /// Marks of direction, which change nothing but the order of signs, in a line that is written from right to left.
-    fn is_mark_beside_script(&self, bytes: &std::ops::Range<usize>) -> bool {
+    fn is_mark_beside_script(&self, bytes: &Range<usize>, line: &mut Line) -> bool {
         let is_mark = |character: char| matches!(character, '\u{200E}' | '\u{200F}' | '\u{61C}');
-        let is_right_to_left = |character: char| {
-            matches!(character, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}')
-                && character.is_alphabetic()
-        };
-        let line = self.text.get(..bytes.start).map_or(0, |before| before.rfind('\n').map_or(0, |at| at + 1));
-        let line = self.text.get(line..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-        self.slice(bytes).chars().all(is_mark) && line.contains(is_right_to_left)
+        self.slice(bytes).chars().all(is_mark) && line.around(self.text, bytes.start).is_right_to_left
     }
 
     fn headings(&self, notes: &mut Vec<Note>) {
@@ -179,6 +175,31 @@ fn is_plain(text: &str) -> bool {
     // Without a branch for each byte, so that they are compared together.
     let are_plain = |stride: &[u8]| stride.iter().fold(true, |all, byte| all & is_plain(*byte));
     strides.iter().all(|stride| are_plain(stride)) && are_plain(rest)
+}
+
+/// A line of a text, looked at once however many characters of it are asked about.
+#[derive(Default)]
+struct Line {
+    bytes: Range<usize>,
+    is_right_to_left: bool,
+}
+
+impl Line {
+    /// The line that has a byte.
+    fn around(&mut self, text: &str, byte: usize) -> &Self {
+        if !self.bytes.contains(&byte) {
+            let is_right_to_left = |character: char| {
+                matches!(character, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}')
+                    && character.is_alphabetic()
+            };
+            let (before, behind) = text.split_at_checked(byte).unwrap_or_default();
+            let start = before.rfind('\n').map_or(0, |at| at + 1);
+            let end = behind.find('\n').map_or(text.len(), |at| byte + at);
+            let line = text.get(start..end).unwrap_or_default();
+            *self = Self { bytes: start..end, is_right_to_left: line.contains(is_right_to_left) };
+        }
+        self
+    }
 }
 
 /// Characters of one kind in one line.

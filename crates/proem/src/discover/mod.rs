@@ -2,6 +2,7 @@
 //! those that are not used.
 
 pub(crate) mod documents;
+mod ignored;
 pub(crate) mod instead;
 mod places;
 pub(crate) mod rules;

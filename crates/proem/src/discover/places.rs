@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
+use super::ignored::Ignores;
 use super::{Owner, file};
 use crate::file::{Fence, shown, without_dots};
 use crate::host::Host;
@@ -23,6 +24,7 @@ pub(crate) struct Places {
     /// The same, with links resolved.
     real_project: PathBuf,
     is_trusted: bool,
+    ignores: Ignores,
 }
 
 impl Places {
@@ -46,6 +48,7 @@ impl Places {
             project,
             real_project,
             is_trusted,
+            ignores: Ignores::default(),
         }
     }
 
@@ -57,6 +60,11 @@ impl Places {
     /// The edge that links in the project must not lead over; none where the user trusts the workspace.
     pub(crate) fn fence(&self) -> Option<Fence> {
         (!self.is_trusted).then(|| Fence::around(&self.project, &self.real_project))
+    }
+
+    /// The ignore files of this build, with one budget for all of them.
+    pub(super) const fn ignores(&self) -> &Ignores {
+        &self.ignores
     }
 
     /// The working directory, without `.`, `..` and doubled slashes.

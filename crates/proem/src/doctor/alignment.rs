@@ -4,8 +4,9 @@
 //! The result is that of the algorithm on whole lists, which itself passes by what is alike at both ends. `properties.rs`
 //! compares the two.
 
-use similar::{Algorithm, DiffOp, capture_diff};
+use similar::DiffOp;
 
+use super::lines::aligned;
 use super::snapshot::CarrierText;
 use super::units::{Keys, Unit, Units};
 
@@ -45,7 +46,7 @@ impl<'t> Alignment<'t> {
             let (before, after): (Vec<_>, Vec<_>) =
                 (a.widened(margin).collect(), b.widened(margin).collect());
             let (old, new) = (0..before.len(), 0..after.len());
-            let ops = capture_diff(Algorithm::Myers, &Keys(&before), old, &Keys(&after), new);
+            let ops = aligned(&Keys(&before), old, &Keys(&after), new);
             let is_alike = |op: Option<&DiffOp>| matches!(op, Some(DiffOp::Equal { .. }));
             let is_whole = |alike: &Alike<'_>, op| alike.units <= margin || is_alike(op);
             if is_whole(&front, ops.first()) && is_whole(&back, ops.last()) {

@@ -1,20 +1,24 @@
 //! Files that name others, which come with them.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code as NoteCode, Note, Severity};
 use proem_core::profile::rules::{
-    Code, ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
+    ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
 };
 use proem_core::text::{Place, Places};
 use regex::Regex;
 
+use super::code::Regions;
 use super::walk::Folders;
 use super::{Piece, PieceSource, Taken, joined, text};
+use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
 use crate::discover::{Trail, file};
 use crate::file::{Found, ReadPolicy, read_head, shown};
 
@@ -35,7 +39,8 @@ pub(super) struct Job<'j> {
     /// The directory that imported files must lie in; `None` means any.
     pub(super) inside: Option<PathBuf>,
     /// The files that are in the prompt.
-    pub(super) known: Vec<PathBuf>,
+    pub(super) known: &'j HashSet<PathBuf>,
+    pub(super) ignores: &'j Ignores,
     pub(super) home: Option<PathBuf>,
     pub(super) recipe: &'j RulesRecipe,
     pub(super) trim: RuleTrim,
@@ -64,12 +69,16 @@ struct Run<'r> {
     /// Files on the way, by real path.
     chain: Vec<PathBuf>,
     /// Files that were brought in.
-    brought: Vec<PathBuf>,
+    brought: HashSet<PathBuf>,
     references: usize,
     bytes: usize,
     entries: Vec<Taken>,
     trail: &'r mut Trail,
+    told: &'r mut Told,
 }
+
+/// References that are not followed, and were noted: the file that has one, and the words about it.
+pub(super) type Told = HashSet<(String, String)>;
 
 impl<'r> Importer<'r> {
     pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
@@ -93,7 +102,7 @@ impl<'r> Importer<'r> {
     }
 
     /// Follows the references of the first file; those that become files of their own are added behind it.
-    pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail) {
+    pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail, told: &mut Told) {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
         let chain = match self.recipe.once {
@@ -102,9 +111,10 @@ impl<'r> Importer<'r> {
         };
         let mut run = Run {
             trail,
+            told,
             job,
             chain,
-            brought: vec![first.real.clone()],
+            brought: HashSet::from([first.real.clone()]),
             references: 0,
             bytes: 0,
             entries: Vec::new(),
@@ -122,12 +132,13 @@ impl<'r> Importer<'r> {
         if depth >= self.recipe.depth_max || is_too_large {
             return vec![piece.clone()];
         }
-        let code = code(&piece.text, &self.recipe.code);
+        let mut code = Regions::of(&piece.text, &self.recipe.code);
+        let mut places = Places::new(&piece.text);
         let (mut pieces, mut end) = (Vec::new(), 0);
         for found in self.reference.captures_iter(&piece.text) {
             let Some(group) = found.get(1) else { continue };
             let at = group.start().saturating_sub(1);
-            if code.iter().any(|region| region.contains(&at)) || at < end {
+            if code.contain(at) || at < end {
                 continue;
             }
             run.references += 1;
@@ -139,24 +150,24 @@ impl<'r> Importer<'r> {
                 Followed::Nothing => {}
                 Followed::Words(words, key) => {
                     let is_behind = self.recipe.put == ImportPut::Behind;
-                    pieces.push(cut(piece, end..if is_behind { group.end() } else { at }));
+                    pieces.push(cut(piece, end..if is_behind { group.end() } else { at }, &mut places));
                     end = group.end();
                     pieces.push(said(piece, words, key));
                 }
                 Followed::File(import) => {
                     let is_instead = self.recipe.put == ImportPut::Instead;
                     if self.recipe.put != ImportPut::AsFile {
-                        pieces.push(cut(piece, end..if is_instead { at } else { group.end() }));
+                        pieces.push(cut(piece, end..if is_instead { at } else { group.end() }, &mut places));
                         end = group.end();
                     }
                     pieces.extend(self.bring(&import, piece, depth, run));
                 }
             }
         }
-        pieces.push(cut(piece, end..piece.text.len()));
+        pieces.push(cut(piece, end..piece.text.len(), &mut places));
         pieces.retain(|piece| !piece.text.is_empty());
         if pieces.is_empty() {
-            pieces.push(cut(piece, 0..0));
+            pieces.push(cut(piece, 0..0, &mut places));
         }
         pieces
     }
@@ -171,6 +182,11 @@ impl<'r> Importer<'r> {
     fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
         let Import { named, found, real } = import;
         let path = shown(real);
+        // Once there is no room, nothing has room: then the text need not be looked at.
+        if run.bytes > INSERTED_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+            return Vec::new();
+        }
         let raw = found.bytes.clone();
         let whole = String::from_utf8_lossy(&found.bytes).into_owned();
         let is_entry = self.recipe.put == ImportPut::AsFile;
@@ -188,12 +204,12 @@ impl<'r> Importer<'r> {
             return Vec::new();
         }
         run.trail.consider(&path, Outcome::Used, None);
-        run.brought.push(real.clone());
+        run.brought.insert(real.clone());
         let source = PieceSource::File(path.clone(), start);
         let (own_path, relative) =
             if is_entry { (path.clone(), path.clone()) } else { (by.path.clone(), by.relative.clone()) };
-        let piece =
-            Piece { path: own_path, relative, text, source, begins: is_entry, ends: is_entry, ..by.clone() };
+        let piece = part(by, text, source);
+        let piece = Piece { path: own_path, relative, begins: is_entry, ends: is_entry, ..piece };
         if is_entry {
             // It stands before those that it brings in itself.
             let index = run.entries.len();
@@ -229,17 +245,26 @@ impl<'r> Importer<'r> {
             None => Followed::Nothing,
         };
         let Some(wanted) = wanted else {
-            dropped(run.trail, named, by, "such a path is not followed");
+            dropped(run, named, by, "such a path is not followed");
             return words(&self.recipe.outside, Path::new(named), "outside");
         };
         let is_refused = self.recipe.not_endings.iter().any(|ending| named.ends_with(ending.as_str()));
-        if is_refused || (self.recipe.not_ignored && is_ignored(&wanted, run.job.inside.as_deref())) {
-            dropped(run.trail, named, by, "such a file is not imported");
-            return Followed::Nothing;
+        let verdict = if is_refused { Verdict::Ignored } else { self.verdict(&wanted, run) };
+        match verdict {
+            Verdict::Free => {}
+            Verdict::Ignored => {
+                dropped(run, named, by, "such a file is not imported");
+                return Followed::Nothing;
+            }
+            Verdict::Unknown(rules) => {
+                let why = format!("{} does not count, and may name it", shown(&rules));
+                dropped(run, named, by, &why);
+                return Followed::Nothing;
+            }
         }
         let real = crate::file::canonical(&wanted).unwrap_or_else(|_| wanted.clone());
         if run.job.inside.as_ref().is_some_and(|inside| !real.starts_with(inside)) {
-            dropped(run.trail, named, by, "it lies outside of what may be imported");
+            dropped(run, named, by, "it lies outside of what may be imported");
             return words(&self.recipe.outside, &real, "outside");
         }
         let known = match self.recipe.once {
@@ -247,15 +272,29 @@ impl<'r> Importer<'r> {
             Once::File => run.brought.contains(&real),
             Once::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
         };
-        match read_head(&wanted, run.job.policy, DOCUMENTS_BYTES_MAX) {
+        let bytes_max = if run.bytes > INSERTED_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
+        match read_head(&wanted, run.job.policy, bytes_max) {
             Ok(_) if known => words(&self.recipe.known, &real, "known"),
             Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
             Err(Absence::IsADirectory) => words(&self.recipe.directory, &wanted, "directory"),
             Err(why) => {
-                dropped(run.trail, named, by, &why.to_string());
+                dropped(run, named, by, &why.to_string());
                 words(&self.recipe.missing, &wanted, "missing")
             }
         }
+    }
+
+    /// Tells whether an ignore file keeps a file out, where the recipe asks for that.
+    fn verdict(&self, path: &Path, run: &mut Run<'_>) -> Verdict {
+        let job = run.job;
+        let Some(root) = job.inside.as_deref().filter(|_| self.recipe.not_ignored) else {
+            return Verdict::Free;
+        };
+        if path.components().any(|part| part.as_os_str() == ".git") {
+            return Verdict::Ignored;
+        }
+        let rules = rules_above(path, root, run);
+        job.ignores.verdict(&rules, path)
     }
 
     /// The path that a reference means, if such a one may be named.
@@ -281,49 +320,64 @@ fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
     RulesRecipe { remove, ..recipe.clone() }
 }
 
-fn dropped(trail: &mut Trail, named: &str, by: &Path, why: &str) {
+/// Notes a reference that is not followed, once for each file that has it.
+fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
     let by = shown(by);
     let message = format!("`@{named}` is not imported: {why}");
-    let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
-    if !trail.notes.contains(&note) {
-        trail.notes.push(note);
+    if run.told.insert((by.clone(), message.clone())) {
+        let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
+        run.trail.notes.push(note);
     }
 }
 
-/// Tells whether git ignores a file, by the ignore files between the root and it.
-fn is_ignored(path: &Path, root: Option<&Path>) -> bool {
-    let Some(root) = root else { return false };
-    if path.components().any(|part| part.as_os_str() == ".git") {
-        return true;
-    }
+/// The rules of the `.gitignore` files from the root to a file, the root's first.
+fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
     let folders: Vec<&Path> =
         path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
-    let mut is_ignored = false;
+    let mut rules = Vec::new();
     for folder in folders.into_iter().rev() {
-        let (rules, _) = ignore::gitignore::Gitignore::new(folder.join(".gitignore"));
-        let matched = rules.matched_path_or_any_parents(path, false);
-        is_ignored = if matched.is_ignore() { true } else { is_ignored && !matched.is_whitelist() };
+        // A place that this caller may not look at says nothing.
+        if run.job.policy.check_as_written(&folder.join(".gitignore")).is_err() {
+            continue;
+        }
+        let (own, is_new) = run.job.ignores.of(folder, Reader::Imports, |_| true, run.job.policy);
+        for Unread { path, why } in own.unread.iter().filter(|_| is_new) {
+            match why {
+                Some(why) => run.trail.unread(&shown(path), why),
+                None => {
+                    let why = Some("of the ignore files of a build".to_owned());
+                    run.trail.consider(&shown(path), Outcome::OverBudget, why);
+                }
+            }
+        }
+        rules.push(own);
     }
-    is_ignored
+    rules
 }
 
 /// A part of a piece, which begins where it begins in the file.
-fn cut(piece: &Piece, bytes: Range<usize>) -> Piece {
+fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
     let source = match &piece.source {
         PieceSource::File(path, start) => {
-            let inside = Places::new(&piece.text).at(bytes.start);
+            let inside = places.at(bytes.start);
             let column = if inside.line == 1 { start.column + inside.column - 1 } else { inside.column };
             PieceSource::File(path.clone(), Place { line: start.line + inside.line - 1, column })
         }
         words @ PieceSource::Words(_) => words.clone(),
     };
-    let text = piece.text.get(bytes).unwrap_or_default().to_owned();
-    Piece { text, source, begins: false, ends: false, ..piece.clone() }
+    part(piece, piece.text.get(bytes).unwrap_or_default().to_owned(), source)
 }
 
 /// Words of the profile inside a piece.
 fn said(piece: &Piece, text: String, key: &'static str) -> Piece {
-    Piece { text, source: PieceSource::Words(key), begins: false, ends: false, ..piece.clone() }
+    part(piece, text, PieceSource::Words(key))
+}
+
+/// A text inside the entry of a piece. The piece's own text, which may be long, is not copied.
+fn part(piece: &Piece, text: String, source: PieceSource) -> Piece {
+    let Piece { path, relative, kind, owner, .. } = piece;
+    let (path, relative, kind) = (path.clone(), relative.clone(), kind.clone());
+    Piece { path, relative, kind, owner: *owner, text, source, begins: false, ends: false }
 }
 
 /// Marks the first and the last piece of an entry, and trims what imports left at its ends.
@@ -345,77 +399,5 @@ fn ends(pieces: &mut Vec<Piece>, trim: RuleTrim, is_joined: bool) {
     }
     if let Some(last) = pieces.last_mut() {
         last.ends = true;
-    }
-}
-
-/// The bytes in which a reference is none.
-fn code(text: &str, kinds: &[Code]) -> Vec<Range<usize>> {
-    let mut regions = Vec::new();
-    if kinds.contains(&Code::Fences) || kinds.contains(&Code::Indented) {
-        lines(text, kinds, &mut regions);
-    }
-    if kinds.contains(&Code::Backticks) || kinds.contains(&Code::Spans) {
-        let is_across = kinds.contains(&Code::Backticks);
-        backticks(text, is_across, &mut regions);
-    }
-    if kinds.contains(&Code::Comments) {
-        let mut from = 0;
-        while let Some(start) = text.get(from..).and_then(|rest| rest.find("<!--")).map(|at| from + at) {
-            let end =
-                text.get(start..).and_then(|rest| rest.find("-->")).map_or(text.len(), |at| start + at + 3);
-            regions.push(start..end);
-            from = end;
-        }
-    }
-    regions
-}
-
-/// Fenced and indented blocks.
-fn lines(text: &str, kinds: &[Code], regions: &mut Vec<Range<usize>>) {
-    let (mut start, mut open, mut is_after_blank) = (0, None, true);
-    for line in text.split_inclusive('\n') {
-        let plain = line.trim_start_matches(' ');
-        let indent = line.len() - plain.len();
-        let is_fence =
-            kinds.contains(&Code::Fences) && (plain.starts_with("```") || plain.starts_with("~~~"));
-        if is_fence && indent < 4 {
-            match open.take() {
-                Some(begin) => regions.push(begin..start + line.len()),
-                None => open = Some(start),
-            }
-        } else if open.is_none() && kinds.contains(&Code::Indented) && is_after_blank {
-            let is_code = (indent >= 4 || line.starts_with('\t')) && !line.trim().is_empty();
-            regions.extend(is_code.then(|| start..start + line.len()));
-            is_after_blank = is_code || line.trim().is_empty();
-            start += line.len();
-            continue;
-        }
-        is_after_blank = line.trim().is_empty();
-        start += line.len();
-    }
-    regions.extend(open.map(|begin| begin..text.len()));
-}
-
-/// Text between equal runs of backticks; not across blank lines unless that is said.
-fn backticks(text: &str, is_across: bool, regions: &mut Vec<Range<usize>>) {
-    let mut from = 0;
-    while let Some(at) = text.get(from..).and_then(|rest| rest.find('`')).map(|at| from + at) {
-        let run = text.get(at..).unwrap_or_default().bytes().take_while(|byte| *byte == b'`').count();
-        let lengths = if is_across { (1..=run).rev().collect::<Vec<_>>() } else { vec![run] };
-        let closing = lengths.into_iter().find_map(|length| {
-            let behind = at + length;
-            let rest = text.get(behind..)?;
-            let limit = if is_across { rest.len() } else { rest.find("\n\n").unwrap_or(rest.len()) };
-            let ticks = "`".repeat(length);
-            let end = rest.get(..limit)?.find(&ticks)?;
-            Some(behind + end + length)
-        });
-        match closing {
-            Some(end) => {
-                regions.push(at..end);
-                from = end;
-            }
-            None => from = at + run,
-        }
     }
 }

@@ -1,11 +1,13 @@
 //! Instruction files as another agent reads them, by a recipe that is data.
 
 mod applies;
+mod code;
 mod imports;
 mod listing;
 mod text;
 mod walk;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use proem_core::considered::Outcome;
@@ -89,6 +91,8 @@ pub(crate) fn find(
         folders,
         importer,
         taken: Vec::new(),
+        known: HashSet::new(),
+        told: HashSet::new(),
         read: 0,
         budget: recipe.bytes_max,
         bytes: 0,
@@ -99,6 +103,7 @@ pub(crate) fn find(
         search.place(place);
     }
     search.finish();
+    search.found.trail.notes.extend(places.ignores().take_note());
     Ok(search.found)
 }
 
@@ -139,6 +144,9 @@ struct Search<'s> {
     folders: Folders,
     importer: Option<Importer<'s>>,
     taken: Vec<Taken>,
+    /// The real paths of those that are taken.
+    known: HashSet<PathBuf>,
+    told: imports::Told,
     read: usize,
     /// What is left of the bytes that files may share.
     budget: Option<usize>,
@@ -321,6 +329,7 @@ impl Search<'_> {
             self.import(place, &path, &mut taken, trim);
         }
         self.bytes += taken.iter().flat_map(|one| &one.pieces).map(|piece| piece.text.len()).sum::<usize>();
+        self.known.extend(taken.iter().map(|one| one.real.clone()));
         self.taken.append(&mut taken);
     }
 
@@ -349,12 +358,12 @@ impl Search<'_> {
     fn import(&mut self, place: &RulePlace, path: &Path, taken: &mut Vec<Taken>, trim: RuleTrim) {
         let Some(importer) = &self.importer else { return };
         let inside = importer.boundary(place, path, &self.folders);
-        let known: Vec<PathBuf> = self.taken.iter().map(|one| one.real.clone()).collect();
         let home = self.places.path("~").map(|(home, _)| home);
         // What a file of the project names stays in the project; the user's own files may name any.
         let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
-        let job = imports::Job { policy, inside, known, home, recipe: self.recipe, trim };
-        importer.run(&job, taken, &mut self.found.trail);
+        let (known, ignores, recipe) = (&self.known, self.places.ignores(), self.recipe);
+        let job = imports::Job { policy, inside, known, ignores, home, recipe, trim };
+        importer.run(&job, taken, &mut self.found.trail, &mut self.told);
     }
 
     fn twin(&self, shown: &str, found: &Found) -> Option<&str> {

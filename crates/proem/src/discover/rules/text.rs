@@ -1,7 +1,7 @@
 //! What becomes of the text of a file: what is removed, and what is trimmed.
 
 use proem_core::profile::rules::{Removed, RuleTrim, RulesRecipe};
-use proem_core::text::{Place, Places, is_javascript_space};
+use proem_core::text::{Ahead, Place, Places, is_javascript_space};
 
 /// The text as the recipe wants it, and where in the file it begins.
 pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (String, Place) {
@@ -49,19 +49,22 @@ fn without_front_matter(text: &str) -> &str {
 
 /// The text without comments that begin a block of HTML: at the start of a line, and not in code.
 fn without_comments(text: &str) -> String {
-    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
-    let mut fence = None;
-    while !rest.is_empty() {
-        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+    let mut kept = String::with_capacity(text.len());
+    let (mut breaks, mut closings) = (Ahead::new(text, "\n"), Ahead::new(text, "-->"));
+    let (mut at, mut fence) = (0, None);
+    while at < text.len() {
+        // Behind a comment the rest of its line counts as a line.
+        let line_end = breaks.find_from(at).map_or(text.len(), |end| end + 1);
+        let line = text.get(at..line_end).unwrap_or_default();
         let indent = line.len() - line.trim_start_matches(' ').len();
-        let plain = line.trim();
+        let plain = line.trim_start();
         let mark = ["```", "~~~"].into_iter().find(|mark| plain.starts_with(mark));
         let is_block = fence.is_none() && mark.is_none() && indent < 4;
-        if let Some(end) = rest.find("-->").filter(|_| is_block && plain.starts_with("<!--")) {
-            let after = rest.get(end + 3..).unwrap_or_default();
-            let is_alone = after.lines().next().unwrap_or_default().trim().is_empty();
-            let next = after.trim_start_matches([' ', '\t']).trim_start_matches(['\n', '\r']);
-            rest = if is_alone { next } else { after };
+        if is_block
+            && plain.starts_with("<!--")
+            && let Some(end) = closings.find_from(at)
+        {
+            at = behind_comment(text, end + 3, &mut breaks);
             continue;
         }
         match (fence, mark) {
@@ -70,7 +73,66 @@ fn without_comments(text: &str) -> String {
             _ => {}
         }
         kept.push_str(line);
-        rest = rest.get(line.len()..).unwrap_or_default();
+        at = line_end;
     }
     kept
+}
+
+/// The byte at which the text goes on behind a comment: one that ends its line takes the line breaks along.
+fn behind_comment(text: &str, end: usize, breaks: &mut Ahead<'_>) -> usize {
+    let line_end = breaks.find_from(end).unwrap_or(text.len());
+    let is_alone = text.get(end..line_end).unwrap_or_default().trim_start().is_empty();
+    if !is_alone {
+        return end;
+    }
+    let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+    text.len() - rest.trim_start_matches(['\n', '\r']).len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same, looked for from every line to the end.
+    fn one_by_one(text: &str) -> String {
+        let (mut kept, mut rest) = (String::new(), text);
+        let mut fence = None;
+        while !rest.is_empty() {
+            let line = rest.split_inclusive('\n').next().unwrap_or_default();
+            let indent = line.len() - line.trim_start_matches(' ').len();
+            let plain = line.trim();
+            let mark = ["```", "~~~"].into_iter().find(|mark| plain.starts_with(mark));
+            let is_block = fence.is_none() && mark.is_none() && indent < 4;
+            if let Some(end) = rest.find("-->").filter(|_| is_block && plain.starts_with("<!--")) {
+                let after = rest.get(end + 3..).unwrap_or_default();
+                let is_alone = after.lines().next().unwrap_or_default().trim().is_empty();
+                let next = after.trim_start_matches([' ', '\t']).trim_start_matches(['\n', '\r']);
+                rest = if is_alone { next } else { after };
+                continue;
+            }
+            match (fence, mark) {
+                (None, Some(mark)) => fence = Some(mark),
+                (Some(open), Some(mark)) if open == mark => fence = None,
+                _ => {}
+            }
+            kept.push_str(line);
+            rest = rest.get(line.len()..).unwrap_or_default();
+        }
+        kept
+    }
+
+    #[test]
+    fn comments_are_removed_as_if_looked_for_one_by_one() {
+        let parts =
+            ["<!--", "-->", "\n", " ", "    ", "a", "```", "~~~", "\r\n", "\t", "\u{A0}", "<!-- b -->"];
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(parts[usize::try_from(state >> 33).expect("31 bits fit") % parts.len()]);
+            }
+            assert_eq!(without_comments(&text), one_by_one(&text), "{text:?}");
+        }
+    }
 }

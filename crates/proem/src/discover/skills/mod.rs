@@ -5,7 +5,6 @@
 
 mod entry;
 mod head;
-mod ignored;
 mod memory;
 mod scan;
 #[cfg(test)]
@@ -21,6 +20,7 @@ use proem_core::limit::{PATH_BYTES_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillsRecipe;
 
+use super::ignored::Unread;
 use super::{Owner, Places, Trail, file};
 use crate::file::{Identity, ReadPolicy};
 
@@ -129,6 +129,7 @@ pub(crate) fn find(
             search.linked_file(&Spot { path, owner: Owner::User, is_in_root: named_by_file, named_by_file });
         }
     }
+    search.found.notes.extend(places.ignores().take_note());
     if search.left_out > 0 {
         search.found.notes.insert(0, too_many(search.left_out));
     }
@@ -262,6 +263,18 @@ impl Search<'_> {
         trail.unread(&crate::file::shown(path), why);
         self.found.notes.append(&mut trail.notes);
         self.found.considered.append(&mut trail.considered);
+    }
+
+    /// An ignore file that does not count. That the budget is spent is said once, for all of them.
+    fn unread_rules(&mut self, Unread { path, why }: &Unread) {
+        match why {
+            Some(why) => self.unread(path, why),
+            None => {
+                let (path, outcome) = (crate::file::shown(path), Outcome::OverBudget);
+                let why = Some("of the ignore files of a build".to_owned());
+                self.found.considered.push(Considered { path, outcome, why });
+            }
+        }
     }
 
     fn ignored(&mut self, path: &Path, by: &str) {

@@ -17,9 +17,9 @@ use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::head::{self, HEAD_BYTES_MAX, Opened};
-use super::ignored::{self, Rules};
 use super::memory::{self, Known, Scan};
 use super::{Root, Search, Spot, entry};
+use crate::discover::ignored::{self, Reader, Rules};
 use crate::file::{self, Identity, reason};
 use crate::order;
 use crate::warm::{self, Stamp};
@@ -88,7 +88,7 @@ struct Walk<'w, 's> {
     chain: Vec<Identity>,
     /// The folders that were looked through, so that there are not more ways than folders.
     seen: BTreeSet<Identity>,
-    rules: Vec<Rules>,
+    rules: Vec<Arc<Rules>>,
     folders: usize,
     buffer: Vec<u8>,
     /// What is known of the folder that is looked through.
@@ -162,7 +162,7 @@ impl Walk<'_, '_> {
         if !is_folder && !is_skill_file {
             return self.other_file(&entry.name, &path);
         }
-        if let Some(by) = ignored::excluding(&self.rules, &path, is_folder) {
+        if let Some(by) = self.excluding(&path, is_folder) {
             return self.search.ignored(&path, &by);
         }
         if !is_folder && self.search.policy.is_secret(&path) {
@@ -195,7 +195,7 @@ impl Walk<'_, '_> {
         let stamp = if self.scan.is_warm() { stamp(parent, name) } else { None };
         let file = path.join("SKILL.md");
         if let Some(known) = self.known(parent, name, stamp)
-            && ignored::excluding(&self.rules, &file, false).is_none()
+            && self.excluding(&file, false).is_none()
         {
             memory::used();
             return self.take_known(&known, &file);
@@ -265,7 +265,7 @@ impl Walk<'_, '_> {
             }
         }
         let pushed = self.push_rules(folder, has);
-        let by = ignored::excluding(&self.rules, path, false);
+        let by = self.excluding(path, false);
         if pushed {
             self.rules.pop();
         }
@@ -316,13 +316,19 @@ impl Walk<'_, '_> {
         if !ignored::NAMES.into_iter().any(&exists) {
             return false;
         }
-        let (rules, failed) = Rules::read(folder, exists, self.search.policy);
-        for (name, why) in failed {
-            self.search.unread(&folder.join(name), &why);
+        let ignores = self.search.places.ignores();
+        let (rules, is_new) = ignores.of(folder, Reader::Skills, exists, self.search.policy);
+        if is_new {
+            rules.unread.iter().for_each(|unread| self.search.unread_rules(unread));
         }
-        let has_rules = rules.is_some();
-        self.rules.extend(rules);
+        let has_rules = rules.is_any();
+        self.rules.extend(has_rules.then_some(rules));
         has_rules
+    }
+
+    /// The ignore file that excludes a path.
+    fn excluding(&self, path: &Path, is_folder: bool) -> Option<String> {
+        self.search.places.ignores().excluding(&self.rules, path, is_folder)
     }
 }
 
