@@ -386,6 +386,11 @@ pub(crate) enum StoreCommand {
         /// Also remove texts that no epoch has any more
         #[arg(long)]
         prune: bool,
+        /// Go on where an interrupted check has stopped; it prints the place
+        #[arg(long, value_name = "PLACE", value_parser = place_of_check)]
+        after: Option<String>,
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
     },
     /// Write everything as JSON lines
     Export {
@@ -409,6 +414,15 @@ pub(crate) enum StoreCommand {
         flags: StoreFlags,
     },
 }
+
+/// Reads a place at which a check has stopped.
+fn place_of_check(text: &str) -> Result<String, &'static str> {
+    let is_place = text == PRUNE || proem_store::Cursor::parse(text).is_some();
+    is_place.then(|| text.to_owned()).ok_or("an interrupted `proem store check` prints the place")
+}
+
+/// The place behind a check: a prune itself knows where it was.
+pub(crate) const PRUNE: &str = "prune";
 
 // Which conversations, and how they are shown.
 #[derive(Debug, Args)]

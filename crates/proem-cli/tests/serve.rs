@@ -5,10 +5,12 @@
 mod desk;
 mod served;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 
 use desk::Desk;
+use rustix::process::{Pid, Signal, kill_process};
 use served::Server;
 
 /// H2: beyond this machine there must be a token.
@@ -86,4 +88,46 @@ fn silent_connections_leave_room_for_files() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
+}
+
+/// A store with conversations of which none has its epoch.
+fn damaged(desk: &Desk, conversations: usize) {
+    let server = Server::start(desk, "", &["--listen", "127.0.0.1:0"]);
+    assert_eq!(server.ask("POST", "/conversations/c/turn", "{}").0, 200);
+    assert_eq!(server.stop(), Some(0));
+    let store = rusqlite::Connection::open(desk.root.path().join(".local/share/proem/proem.db")).unwrap();
+    let rows = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {conversations}) \
+         INSERT INTO conversation SELECT 'd' || i, 7, 1, 1, '/' FROM n"
+    );
+    store.execute_batch(&rows).unwrap();
+}
+
+/// A check that is asked to stop while its output waits for a reader says where it goes on, and goes on there.
+#[test]
+fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
+    const CONVERSATIONS: usize = 100_000;
+    let desk = Desk::of("template");
+    damaged(&desk, CONVERSATIONS);
+    let mut command = desk.command(&["store", "check"]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let first = lines.next().unwrap();
+    assert_eq!(first, "epoch 7 of `d1`: it is gone");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let before = 1 + lines.count();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{said}");
+    assert!(before < CONVERSATIONS, "it stopped before the end");
+    let place = said.split("`proem store check --after ").nth(1).and_then(|rest| rest.split('`').next());
+    let rest = desk.run(&["store", "check", "--after", place.expect(&said), "--format", "json"]);
+    assert_eq!(rest.status.code(), Some(1));
+    let text = String::from_utf8(rest.stdout).unwrap();
+    let after = text.lines().filter(|line| line.starts_with("{\"event\":\"damage\"")).count();
+    assert_eq!(before + after, CONVERSATIONS, "none is left out, and none is told twice");
+    let done = format!("{{\"damage\":{after},\"event\":\"done\"}}");
+    assert_eq!(text.lines().last(), Some(done.as_str()));
+    assert_eq!(desk.run(&["store", "check", "--after", "nowhere"]).status.code(), Some(2));
 }

@@ -17,6 +17,8 @@ pub struct Limit {
 
 /// Largest template, in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
+/// Longest name of a template's author, in bytes.
+pub const AUTHOR_BYTES_MAX: usize = 200;
 /// Most problems of one template that are listed one by one.
 pub const DIAGNOSTICS_MAX: usize = 100;
 /// Most steps that a Jinja template may take.
@@ -100,9 +102,10 @@ pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 39] {
+pub const fn table() -> [Limit; 40] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
+        row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
         row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
         row("jinja_fuel_max", JINJA_FUEL_MAX, "steps of a Jinja template"),
         row("jinja_tag_tokens_max", JINJA_TAG_TOKENS_MAX, "words and signs in one tag of a Jinja template"),

@@ -20,7 +20,7 @@ use proem::{PendingKind, RawMessage};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
 use proem_core::note::Note;
-use proem_store::{ConversationHead, EpochHead, Plan, TemplateVersion};
+use proem_store::{ConversationHead, EpochHead, Plan, TemplateHead, TemplateVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,6 +78,14 @@ impl From<TemplateVersion> for VersionShape {
     fn from(version: TemplateVersion) -> Self {
         let TemplateVersion { version, text, author, written_at } = version;
         Self { version, bytes: text.len(), template: Some(text), author, written_at }
+    }
+}
+
+impl From<TemplateHead> for VersionShape {
+    fn from(head: TemplateHead) -> Self {
+        let TemplateHead { version, bytes, author, written_at } = head;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self { version, bytes, template: None, author, written_at }
     }
 }
 

@@ -9,11 +9,11 @@ mod recent;
 use std::sync::{Arc, OnceLock};
 
 use proem::stored::StoredPrompt;
-use proem::{Build, Caller, Engine, Fingerprint, Policy, Request};
+use proem::{Build, Caller, Engine, Error, Fingerprint, Policy, Request};
 use proem_core::frozen::{Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};
 
-use crate::record::{Epoch, EpochHead, now};
+use crate::record::{Epoch, EpochHead, History, now};
 use crate::{Store, StoreError, is_conversation_id};
 
 pub use answer::{Answer, ConversationError};
@@ -30,6 +30,9 @@ const OVERHEAD_BYTES: usize = 2048;
 
 /// How much larger the description of a prompt is in memory than in its stored form, about.
 const DESCRIPTION_GROWTH: usize = 3;
+
+/// How often a conversation that is removed and begun again is looked at, to see it at one moment.
+const HISTORY_ATTEMPTS_MAX: usize = 8;
 
 /// Conversations in a store.
 pub struct Conversations {
@@ -137,6 +140,30 @@ impl Conversations {
         Ok(self.store.epoch(id, number)?.map(Kept::of).transpose()?)
     }
 
+    /// The current epoch of a conversation, and all its epochs, as they were at one moment.
+    pub fn history(&self, id: &str) -> Result<Option<(Arc<Kept>, Vec<EpochHead>)>, ConversationError> {
+        for _ in 0..HISTORY_ATTEMPTS_MAX {
+            let current = self.current(id)?;
+            let History { current: number, epochs } = self.store.history(id)?;
+            let Some(head) = epochs.iter().find(|head| head.number == number) else {
+                // Either there is none, or it was made or removed between the two questions.
+                if current.is_none() {
+                    return Ok(None);
+                }
+                continue;
+            };
+            // Epochs do not change: one that was read before or after that moment is the one of that moment.
+            let kept = match current.filter(|kept| kept.head == *head) {
+                Some(kept) => Some(kept),
+                None => self.epoch(id, number)?.filter(|kept| kept.head == *head).map(Arc::new),
+            };
+            if let Some(kept) = kept {
+                return Ok(Some((kept, epochs)));
+            }
+        }
+        Err(StoreError::Conflict { current: self.store.current_number(id)? }.into())
+    }
+
     /// The current epoch; a conversation that is not known is an error.
     fn known(&self, id: &str) -> Result<Arc<Kept>, ConversationError> {
         self.current(id)?.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))
@@ -239,6 +266,7 @@ impl Opening<'_> {
             has_turn: policy.has_turn,
             opened_at: now(),
         };
+        head.check().map_err(Error::request)?;
         // What the request left to the configuration and to the process is part of what was frozen.
         let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
         let request = Request { profile, cwd, ..without_turn(self.request) };

@@ -13,6 +13,13 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
+    /// It answers, and did not do its work in the time that a statement or a lock may take.
+    TimedOut {
+        /// The store.
+        place: String,
+        /// Why.
+        why: String,
+    },
     /// It is not what it should be, and will not get better by itself.
     Unusable {
         /// The store.
@@ -40,7 +47,7 @@ impl StoreError {
     /// Tells whether trying again later may help.
     #[must_use]
     pub const fn is_temporary(&self) -> bool {
-        matches!(self, Self::Unavailable { .. })
+        matches!(self, Self::Unavailable { .. } | Self::TimedOut { .. })
     }
 
     /// What to do about it.
@@ -50,6 +57,7 @@ impl StoreError {
             Self::Unavailable { .. } => {
                 Some("try again; if it stays so, see whether the database runs".into())
             }
+            Self::TimedOut { .. } => Some("try again when the database has less to do".into()),
             Self::Unusable { hint, .. } => Some(hint.clone()),
             Self::Damaged { .. } => Some("run `proem store check`, and restore a backup".into()),
             Self::Conflict { .. } => Some("read the current one, and decide again".into()),
@@ -61,6 +69,9 @@ impl fmt::Display for StoreError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable { place, why } => write!(formatter, "the store {place} does not answer: {why}"),
+            Self::TimedOut { place, why } => {
+                write!(formatter, "the store {place} took too long for one step: {why}")
+            }
             Self::Unusable { place, why, .. } => write!(formatter, "cannot use the store {place}: {why}"),
             Self::Damaged { what, why } => write!(formatter, "{what} is damaged: {why}"),
             Self::Conflict { current: 0 } => {

@@ -5,6 +5,7 @@
 
 mod conversations;
 mod error;
+mod maintenance;
 mod memory;
 mod record;
 mod sqlite;
@@ -14,18 +15,22 @@ mod transfer;
 #[cfg(feature = "postgres")]
 mod postgresql;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 pub use conversations::{
     Answer, Begun, ConversationError, Conversations, Drift, Kept, Plan, Rebuilt, TIME_OF_COMPACTION,
 };
 pub use error::StoreError;
+pub use maintenance::{
+    Batch, Cursor, EpochKey, EpochRow, Maintenance, Progress, Pruned, References, Tell, check, prune,
+};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use record::{
-    Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion, is_conversation_id,
-    is_place,
+    Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
+    is_conversation_id, is_place,
 };
 pub use sqlite::SqliteStore;
 pub use transfer::{Record, TransferError, Transferred, export, import};
@@ -53,6 +58,9 @@ pub trait Store: Send + Sync {
 
     /// All epochs of a conversation, the first one first.
     fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError>;
+
+    /// All epochs of a conversation and the number of the current one, as they were at one moment.
+    fn history(&self, conversation: &str) -> Result<History, StoreError>;
 
     /// Opens an epoch: stores it if its number is the next one of its conversation. Returns what is stored under
     /// that number, which is another one's epoch if that one was first.
@@ -104,11 +112,13 @@ pub trait Store: Send + Sync {
     /// Stores a version as it was, if it is the next one: for a restored backup.
     fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError>;
 
-    /// Looks for damage: what is kept must be readable, whole, and what its digest says.
-    fn check(&self) -> Result<Vec<String>, StoreError>;
+    /// Versions of the template as [`template_versions`](Self::template_versions) gives them, without reading texts.
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError>;
 
-    /// Removes texts that no epoch has any more; tells how many bytes.
-    fn prune(&self) -> Result<u64, StoreError>;
+    /// The steps of checks and prunes; `None` for a store that keeps nothing which could be damaged or left over.
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        None
+    }
 
     /// Tells whether reads come from this machine's memory or disk, in microseconds: then asking need not be
     /// left to a thread that may wait.
@@ -118,6 +128,23 @@ pub trait Store: Send + Sync {
 
     /// What kind it is, and where, for people; without a password.
     fn describe(&self) -> String;
+}
+
+impl dyn Store + '_ {
+    /// Looks for damage without a stop: see [`check`].
+    pub fn check(&self) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
+        check(self, None, &mut |progress| {
+            found.extend_from_slice(progress.found);
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    /// Removes texts that no epoch has any more without a stop, and tells how many bytes: see [`prune`].
+    pub fn prune(&self) -> Result<u64, StoreError> {
+        Ok(prune(self, &mut |_| ControlFlow::Continue(()))?.bytes)
+    }
 }
 
 /// Tells whether opening a store would make a new file.

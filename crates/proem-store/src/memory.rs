@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
+use crate::record::{
+    self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
+};
 use crate::{Store, StoreError};
 
 /// Keeps everything in memory.
@@ -81,6 +83,18 @@ impl Store for MemoryStore {
             .flatten()
             .map(|epoch| epoch.head.clone())
             .collect())
+    }
+
+    fn history(&self, conversation: &str) -> Result<History, StoreError> {
+        let kept = self.kept();
+        let epochs: Vec<EpochHead> = kept
+            .conversations
+            .get(conversation)
+            .into_iter()
+            .flatten()
+            .map(|epoch| epoch.head.clone())
+            .collect();
+        Ok(History { current: epochs.last().map_or(0, |last| last.number), epochs })
     }
 
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
@@ -211,12 +225,17 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn check(&self) -> Result<Vec<String>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    fn prune(&self) -> Result<u64, StoreError> {
-        Ok(0)
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
+        let head = |template: &TemplateVersion| TemplateHead {
+            version: template.version,
+            bytes: template.text.len() as u64,
+            author: template.author.clone().map(TemplateHead::author),
+            written_at: template.written_at,
+        };
+        let kept = self.kept();
+        let versions = kept.templates.iter().rev();
+        let wanted = versions.filter(|template| below.is_none_or(|below| template.version < below));
+        Ok(wanted.take(most).map(head).collect())
     }
 
     fn is_near(&self) -> bool {

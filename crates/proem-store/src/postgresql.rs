@@ -27,8 +27,11 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::maintenance::Maintenance;
 use crate::memory::page;
-use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
+use crate::record::{
+    self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
+};
 use crate::texts::Texts;
 use crate::{Store, StoreError};
 
@@ -37,6 +40,9 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Most connections that wait for the next caller.
 const IDLE_MAX: usize = 16;
+
+/// How often an epoch is stored again whose texts a prune removed at the same moment.
+const OPEN_ATTEMPTS_MAX: usize = 4;
 
 /// A store in a database server.
 pub struct PostgresStore {
@@ -171,6 +177,9 @@ impl PostgresStore {
                 let hint = "see whether the database is the right one, and may be written to".into();
                 StoreError::Unusable { place, why, hint }
             }
+            Some(&SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE) => {
+                StoreError::TimedOut { place, why }
+            }
             _ => StoreError::Unavailable { place, why },
         }
     }
@@ -303,9 +312,33 @@ impl Store for PostgresStore {
         })
     }
 
+    fn history(&self, conversation: &str) -> Result<History, StoreError> {
+        let sql = format!(
+            "SELECT {HEAD}, (SELECT epoch FROM proem_conversation WHERE id = $1) \
+             FROM proem_epoch WHERE conversation = $1 ORDER BY number"
+        );
+        self.read(|client| {
+            let rows = client.query_typed(&sql, &[(&conversation, Type::TEXT)])?;
+            let current = rows.first().and_then(|row| row.get::<_, Option<i64>>(11)).map_or(0, unsigned);
+            Ok(History { current, epochs: rows.iter().map(head).collect() })
+        })
+    }
+
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
         // Whoever was not first sees the other one's row only in a statement of its own.
-        self.run(|transaction| insert(transaction, epoch).map(drop))?;
+        self.with_client(|client| {
+            let mut attempt = client.transact(|transaction| insert(transaction, epoch).map(drop));
+            for _ in 1..OPEN_ATTEMPTS_MAX {
+                // A prune removed a text that was there when this began: now it is stored again.
+                if attempt.as_ref().err().and_then(Failure::code)
+                    != Some(&SqlState::T_R_SERIALIZATION_FAILURE)
+                {
+                    break;
+                }
+                attempt = client.transact(|transaction| insert(transaction, epoch).map(drop));
+            }
+            attempt
+        })?;
         let EpochHead { conversation, number: wanted, .. } = &epoch.head;
         match self.epoch(conversation, *wanted)? {
             Some(stored) => Ok(stored),
@@ -407,12 +440,12 @@ impl Store for PostgresStore {
         templates::restore(self, template)
     }
 
-    fn check(&self) -> Result<Vec<String>, StoreError> {
-        check::check(self)
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
+        templates::heads(self, below, most)
     }
 
-    fn prune(&self) -> Result<u64, StoreError> {
-        check::prune(self)
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use proem::stored::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
+use proem_core::limit::AUTHOR_BYTES_MAX;
+use proem_core::text::clip;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -226,6 +228,77 @@ pub struct TemplateVersion {
     pub written_at: i64,
 }
 
+/// A version of the template without its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateHead {
+    /// The version, from 1.
+    pub version: u64,
+    /// The length of its text.
+    pub bytes: u64,
+    /// Who wrote it, as they said; the beginning of it, and an ellipsis, if an older proem took more than is allowed.
+    pub author: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub written_at: i64,
+}
+
+impl TemplateHead {
+    /// Most characters of an author that are read: one more than may be shown.
+    pub(crate) const AUTHOR_READ: usize = AUTHOR_BYTES_MAX + 1;
+
+    /// An author as it is shown.
+    pub(crate) fn author(read: String) -> String {
+        if read.len() <= AUTHOR_BYTES_MAX { read } else { format!("{}…", clip(&read, AUTHOR_BYTES_MAX)) }
+    }
+}
+
+/// The epochs of a conversation at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    /// The number of the current epoch; 0 when there is none.
+    pub current: u64,
+    /// All epochs, the first one first.
+    pub epochs: Vec<EpochHead>,
+}
+
+/// Refuses what not every store can keep as text: PostgreSQL has no NUL.
+pub(crate) fn check_text(name: &str, text: &str) -> Result<(), String> {
+    match text.find('\0') {
+        None => Ok(()),
+        Some(place) => Err(format!("`{name}` has a NUL (U+0000) at byte {place}, which cannot be stored")),
+    }
+}
+
+impl EpochHead {
+    /// Refuses a head that not every store can keep.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Self { reason, digest, fingerprint, profile, engine, cwd, model, .. } = self;
+        let texts = [
+            ("reason", reason),
+            ("digest", digest),
+            ("fingerprint", fingerprint),
+            ("profile", profile),
+            ("engine", engine),
+            ("cwd", cwd),
+        ];
+        let model = model.as_ref().map(|model| ("model", model));
+        texts.into_iter().chain(model).try_for_each(|(name, text)| check_text(name, text))
+    }
+}
+
+impl TemplateVersion {
+    /// Refuses a template and its author if not every store can keep them, or if the author is too long.
+    pub fn check(text: &str, author: Option<&str>) -> Result<(), String> {
+        check_text("template", text)?;
+        let Some(author) = author else { return Ok(()) };
+        check_text("author", author)?;
+        let length = author.len();
+        if length > AUTHOR_BYTES_MAX {
+            return Err(format!("`author` has {length} bytes, and {AUTHOR_BYTES_MAX} are allowed"));
+        }
+        Ok(())
+    }
+}
+
 /// The place of an item in a list that is ordered by time and name.
 pub(crate) fn place(opened_at: i64, conversation: &str) -> String {
     format!("{opened_at}~{conversation}")
@@ -234,7 +307,7 @@ pub(crate) fn place(opened_at: i64, conversation: &str) -> String {
 /// Tells whether a text is a place in a list of conversations, as a page gives it.
 #[must_use]
 pub fn is_place(place: &str) -> bool {
-    read_place(place).is_some()
+    read_place(place).is_some_and(|(_, name)| name.is_empty() || is_conversation_id(&name))
 }
 
 /// Reads a place; one that nobody gave is the beginning.

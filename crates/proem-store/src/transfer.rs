@@ -8,7 +8,7 @@ use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Epoch, EpochHead, Query, TemplateVersion};
+use crate::record::{Epoch, EpochHead, Query, TemplateVersion, check_text};
 use crate::{Kept, Store, StoreError, is_conversation_id};
 
 /// How many conversations are asked for at a time.
@@ -158,6 +158,8 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 return Err(bad(format!("it is of form {version}, which this proem does not know")));
             }
             Record::Template(template) => {
+                TemplateVersion::check(&template.text, template.author.as_deref())
+                    .map_err(|why| bad(fixable(&why)))?;
                 take_template(store, &template).map_err(|error| error.at(index + 1))?;
                 done.templates += 1;
             }
@@ -181,6 +183,7 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 if !is_conversation_id(&epoch.head.conversation) {
                     return Err(bad("that is no name of a conversation".into()));
                 }
+                epoch.head.check().map_err(|why| bad(fixable(&why)))?;
                 // What could not be read afterwards must not be acknowledged.
                 Kept::of(epoch.clone()).map_err(|error| bad(error.to_string()))?;
                 if store.open(&epoch)? != epoch {
@@ -189,10 +192,19 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 }
                 done.epochs += 1;
             }
-            Record::Call { conversation, record } => take_call(store, &mut calls, &conversation, &record)?,
+            Record::Call { conversation, record } => {
+                check_text("conversation", &conversation).map_err(|why| bad(fixable(&why)))?;
+                check_text("record", &record).map_err(|why| bad(fixable(&why)))?;
+                take_call(store, &mut calls, &conversation, &record)?;
+            }
         }
     }
     Ok(done)
+}
+
+/// Says what to do about a field that no store takes any more; texts and digests stay as they are.
+fn fixable(why: &str) -> String {
+    format!("{why}; edit this field of this line, and import again")
 }
 
 /// Adds a call, unless the conversation has it: what a first import brought, a second one must not bring again.

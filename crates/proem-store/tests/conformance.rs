@@ -10,8 +10,8 @@ use proem::stored::StoredPrompt;
 use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
 use proem_store::{
-    Compaction, Epoch, EpochHead, MemoryStore, PostgresStore, Query, SqliteStore, Store, StoreError, export,
-    import,
+    Compaction, Epoch, EpochHead, History, MemoryStore, PostgresStore, Query, SqliteStore, Store, StoreError,
+    export, import,
 };
 use proem_testkit::PostgresServer;
 
@@ -80,7 +80,7 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
 
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
-const PROMISES: [(&str, Promise); 14] = [
+const PROMISES: [(&str, Promise); 16] = [
     ("what was stored is read as it was", stored_is_read),
     ("an epoch is the next one or none", epochs_have_no_gaps),
     ("of many first epochs one wins, and all get its bytes", one_wins),
@@ -95,6 +95,8 @@ const PROMISES: [(&str, Promise); 14] = [
     ("an export reads back as the same store", transfer),
     ("a generation ends with every write, and with nothing else", generations),
     ("calls are kept in order, and go with their conversation", calls),
+    ("a history is of one moment", histories),
+    ("a number that no epoch can have is that of none", numbers),
 ];
 
 /// Row S1.
@@ -278,6 +280,40 @@ fn calls(open: &dyn Fn() -> Arc<dyn Store>) {
     assert_eq!(store.calls("c").unwrap(), Vec::<String>::new());
 }
 
+fn histories(open: &dyn Fn() -> Arc<dyn Store>) {
+    const EPOCHS: u64 = 60;
+    let (store, writer) = (open(), open());
+    assert_eq!(store.history("c").unwrap(), History::default());
+    store.open(&epoch("c", 1, "x")).unwrap();
+    let one = epoch("c", 2, "y");
+    let writing = thread::spawn(move || {
+        for number in 2..=EPOCHS {
+            let head = EpochHead { number, ..one.head.clone() };
+            writer.open(&Epoch { head, ..one.clone() }).unwrap();
+        }
+    });
+    let (mut last, mut looks) = (0, 0);
+    while last < EPOCHS {
+        let History { current, epochs } = store.history("c").unwrap();
+        assert!(current >= last, "{current} came after {last}");
+        assert_eq!(epochs.last().map(|head| head.number), Some(current), "after {looks} looks");
+        assert_eq!(epochs.len() as u64, current);
+        (last, looks) = (current, looks + 1);
+    }
+    writing.join().unwrap();
+    assert_eq!(store.history("c").unwrap().epochs, store.epochs("c").unwrap());
+}
+
+fn numbers(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    store.open(&epoch("c", 1, "x")).unwrap();
+    for number in [0, 2, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+        assert_eq!(store.epoch("c", number).unwrap(), None, "{number}");
+        assert_eq!(store.template_version(number).unwrap(), None, "{number}");
+    }
+    assert!(store.epoch("c", 1).unwrap().is_some(), "control");
+}
+
 fn generations(open: &dyn Fn() -> Arc<dyn Store>) {
     let (own, other) = (open(), open());
     // A store that cannot tell is asked each time.
@@ -320,6 +356,11 @@ fn templates(open: &dyn Fn() -> Arc<dyn Store>) {
     assert_eq!(store.template_versions(None, 10).unwrap(), [second.clone(), first.clone()]);
     assert_eq!(store.template_versions(Some(2), 10).unwrap(), [first]);
     assert_eq!(store.template_versions(None, 1).unwrap(), [second]);
+    let heads = store.template_heads(None, 10).unwrap();
+    let heads: Vec<_> = heads.iter().map(|head| (head.version, head.bytes, head.author.as_deref())).collect();
+    assert_eq!(heads, [(2, 3, None), (1, 3, Some("me"))]);
+    assert_eq!(store.template_heads(Some(2), 10).unwrap().len(), 1);
+    assert_eq!(store.template_heads(None, 1).unwrap()[0].version, 2);
     let stores: Vec<Arc<dyn Store>> = (0..6).map(|_| open()).collect();
     let threads: Vec<_> = stores
         .into_iter()

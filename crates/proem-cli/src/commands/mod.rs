@@ -19,6 +19,7 @@ mod simulate;
 mod skills;
 mod stats;
 mod store;
+mod store_check;
 mod trust;
 mod turn;
 mod vars;

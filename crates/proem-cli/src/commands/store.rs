@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proem_store::{Store, TransferError, Transferred, export, import};
 
+use super::store_check;
 use crate::arguments::{StoreCommand, StoreFlags};
 use crate::failure::Failure;
 use crate::notes::print_status;
@@ -55,7 +56,9 @@ pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, F
 
 pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {
-        StoreCommand::Check { flags, prune } => check(&*open(flags)?, *prune),
+        StoreCommand::Check { flags, prune, after, format } => {
+            store_check::run(&*open(flags)?, *prune, after.as_deref(), *format)
+        }
         StoreCommand::Export { flags, file } => {
             let store = open(flags)?;
             let done = match file {
@@ -77,21 +80,6 @@ pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
             print(&format!("{}: its tables are of the newest version\n", store.describe()))
         }
     }
-}
-
-fn check(store: &dyn Store, prune: bool) -> Result<(), Failure> {
-    let found = store.check()?;
-    for line in &found {
-        print(&format!("{line}\n"))?;
-    }
-    if !found.is_empty() {
-        return Err(Failure::Found);
-    }
-    if prune {
-        let freed = store.prune()?;
-        return print(&format!("{}: no damage; {freed} bytes of unused texts removed\n", store.describe()));
-    }
-    print(&format!("{}: no damage\n", store.describe()))
 }
 
 fn report(done: Result<Transferred, TransferError>, word: &str) -> Result<(), Failure> {

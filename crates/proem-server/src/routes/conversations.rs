@@ -69,6 +69,9 @@ pub(super) async fn list(
         let error = ApiError::bad_request("`after` is no place in the list");
         return Err(error.with_hint("take it from `next` of the page before"));
     }
+    if search.as_deref().is_some_and(|search| search.contains('\0')) {
+        return Err(ApiError::bad_request("`search` has a NUL (U+0000), which no stored text has"));
+    }
     let page = app.work(move |app| Ok(app.store().conversations(&Query { search, after, most })?)).await?;
     let conversations = page.items.into_iter().map(ConversationShape::from).collect();
     Ok(Json(ConversationsAnswer { conversations, next: page.next }))
@@ -95,7 +98,7 @@ pub(crate) async fn show_answer(app: &Arc<App>, id: &str, headers: &HeaderMap) -
 
 /// What names the state of a conversation. With the time: one that was forgotten and begun anew has the same numbers, and
 /// may have the same prefix beside other carriers.
-fn tag(kept: &Kept) -> String {
+fn tag_of(kept: &Kept) -> String {
     format!("\"{}-{}-{:x}\"", kept.head.number, kept.head.digest, kept.head.opened_at)
 }
 
@@ -154,8 +157,7 @@ async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, Ap
 
 impl App {
     fn show(&self, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
-        let kept = self.known(id)?;
-        let tag = tag(&kept);
+        let mut tag = tag_of(&*self.known(id)?);
         if has_answer(headers, &tag) {
             let tag = HeaderValue::from_str(&tag).map_err(|_| ApiError::internal())?;
             let mut response = Response::new(Body::empty());
@@ -164,7 +166,11 @@ impl App {
             response.headers_mut().insert(header::ETAG, tag);
             return Ok(response);
         }
-        let epochs = self.store().epochs(id)?;
+        let found = self.conversations.history(id)?;
+        let (kept, epochs) =
+            found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()))?;
+        // It may have got another epoch since.
+        tag = tag_of(&kept);
         let answer = Json(ConversationAnswer {
             conversation: kept.head.conversation.clone(),
             epoch: kept.head.number,

@@ -16,7 +16,7 @@ pub(super) async fn health() -> axum::Json<Value> {
 
 /// The store answers.
 pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiError> {
-    app.work(|app| Ok(app.store().template_versions(None, 1).map(drop)?)).await?;
+    app.work(|app| Ok(app.store().template_heads(None, 1).map(drop)?)).await?;
     Ok(axum::Json(json!({ "status": "ok" })))
 }
 

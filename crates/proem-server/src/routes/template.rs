@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use proem_core::builtin;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::variable;
-use proem_store::StoreError;
+use proem_store::{StoreError, TemplateVersion};
 use serde::Deserialize;
 
 use super::Shared;
@@ -40,7 +40,7 @@ pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiE
 /// Stores a new version.
 pub(super) async fn put(State(app): Shared, text: Text) -> Result<Json<TemplateAnswer>, ApiError> {
     let body: TemplateBody = text.json()?;
-    check(&body.template)?;
+    check(&body.template, body.author.as_deref())?;
     let TemplateBody { template, author, expected_version } = body;
     let stored = app
         .work(move |app| Ok(app.store().put_template(&template, author.as_deref(), expected_version)?))
@@ -48,16 +48,13 @@ pub(super) async fn put(State(app): Shared, text: Text) -> Result<Json<TemplateA
     Ok(Json(TemplateAnswer { template: stored.text, version: Some(stored.version) }))
 }
 
-fn check(template: &str) -> Result<(), ApiError> {
+fn check(template: &str, author: Option<&str>) -> Result<(), ApiError> {
     if template.len() > TEMPLATE_BYTES_MAX {
         let message =
             format!("the template has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", template.len());
         return Err(ApiError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
     }
-    if template.contains('\0') {
-        return Err(ApiError::bad_request("the template has a NUL"));
-    }
-    Ok(())
+    TemplateVersion::check(template, author).map_err(ApiError::bad_request)
 }
 
 /// The variables that templates may name.
@@ -79,13 +76,15 @@ pub(super) async fn versions(
 ) -> Result<Json<VersionsAnswer>, ApiError> {
     let VersionsQuery { before, limit, text } = query;
     let most = limit.unwrap_or(VERSIONS_MAX).clamp(1, VERSIONS_MAX);
-    let versions = app.work(move |app| Ok(app.store().template_versions(before, most)?)).await?;
-    let mut versions: Vec<VersionShape> = versions.into_iter().map(VersionShape::from).collect();
-    if !text {
-        for version in &mut versions {
-            version.template = None;
-        }
-    }
+    let versions = app
+        .work(move |app| -> Result<Vec<VersionShape>, ApiError> {
+            if text {
+                let whole = app.store().template_versions(before, most)?;
+                return Ok(whole.into_iter().map(VersionShape::from).collect());
+            }
+            Ok(app.store().template_heads(before, most)?.into_iter().map(VersionShape::from).collect())
+        })
+        .await?;
     Ok(Json(VersionsAnswer { versions }))
 }
 
@@ -130,6 +129,9 @@ pub(super) async fn restore(
         .work(move |app| -> Result<_, ApiError> {
             let found = app.store().template_version(version)?;
             let found = found.ok_or_else(|| no_version(version))?;
+            check(&found.text, found.author.as_deref()).map_err(|error| {
+                error.with_hint("store its text with `PUT /system-prompt` and another author")
+            })?;
             let stored: Result<_, StoreError> =
                 app.store().put_template(&found.text, found.author.as_deref(), None);
             Ok(stored?)

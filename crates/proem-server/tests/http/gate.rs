@@ -1,8 +1,8 @@
 //! A store that does something else before it does its work.
 
 use proem_store::{
-    Compaction, ConversationHead, Epoch, EpochHead, MemoryStore, Page, Query, Store, StoreError,
-    TemplateVersion,
+    Compaction, ConversationHead, Epoch, EpochHead, History, MemoryStore, Page, Query, Store, StoreError,
+    TemplateHead, TemplateVersion,
 };
 
 type Kept<T> = Result<T, StoreError>;
@@ -11,19 +11,28 @@ type Kept<T> = Result<T, StoreError>;
 pub(crate) struct Gate {
     pub(crate) store: MemoryStore,
     pub(crate) before: Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>,
+    /// Happens between the moment at which the current epoch was read and the answer.
+    pub(crate) then: Box<dyn Fn(&MemoryStore) + Send + Sync>,
     /// What it says when it is asked, outside of any work, whether it is near.
     pub(crate) near: fn() -> bool,
 }
 
 impl Gate {
     pub(crate) fn new(before: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static) -> Self {
-        Self { store: MemoryStore::default(), before: Box::new(before), near: || false }
+        Self {
+            store: MemoryStore::default(),
+            before: Box::new(before),
+            then: Box::new(|_| ()),
+            near: || false,
+        }
     }
 }
 
 impl Store for Gate {
     fn current(&self, conversation: &str) -> Kept<Option<Epoch>> {
-        self.store.current(conversation)
+        let found = self.store.current(conversation);
+        (self.then)(&self.store);
+        found
     }
     fn current_number(&self, conversation: &str) -> Kept<u64> {
         self.store.current_number(conversation)
@@ -36,6 +45,9 @@ impl Store for Gate {
     }
     fn epochs(&self, conversation: &str) -> Kept<Vec<EpochHead>> {
         self.store.epochs(conversation)
+    }
+    fn history(&self, conversation: &str) -> Kept<History> {
+        self.store.history(conversation)
     }
     fn open(&self, epoch: &Epoch) -> Kept<Epoch> {
         self.store.open(epoch)
@@ -72,6 +84,7 @@ impl Store for Gate {
         self.store.template_version(version)
     }
     fn template_versions(&self, below: Option<u64>, most: usize) -> Kept<Vec<TemplateVersion>> {
+        (self.before)()?;
         self.store.template_versions(below, most)
     }
     fn put_template(&self, text: &str, author: Option<&str>, expected: Option<u64>) -> Kept<TemplateVersion> {
@@ -80,11 +93,8 @@ impl Store for Gate {
     fn restore_template(&self, template: &TemplateVersion) -> Kept<()> {
         self.store.restore_template(template)
     }
-    fn check(&self) -> Kept<Vec<String>> {
-        self.store.check()
-    }
-    fn prune(&self) -> Kept<u64> {
-        self.store.prune()
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Kept<Vec<TemplateHead>> {
+        self.store.template_heads(below, most)
     }
     fn is_near(&self) -> bool {
         (self.near)()

@@ -11,6 +11,7 @@ mod files;
 mod gate;
 mod guarded;
 mod ids;
+mod kept;
 mod memory;
 mod routes;
 mod secrets;

@@ -151,6 +151,10 @@ impl Conversations {
     /// A compaction of this conversation that is still open.
     fn begun(&self, id: &str, token: &str) -> Result<Compaction, ConversationError> {
         super::check_id(id)?;
+        // No token has one, and not every store can be asked for it.
+        if token.contains('\0') {
+            return Err(ConversationError::NoCompaction);
+        }
         let found = self.store.compaction(token)?;
         let is_open = |begun: &Compaction| begun.conversation == id && begun.expires_at >= now();
         found.filter(is_open).ok_or(ConversationError::NoCompaction)

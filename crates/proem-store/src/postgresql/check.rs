@@ -1,72 +1,234 @@
-//! Looking for damage, and removing what nobody needs.
+//! Looking for damage, and removing what no epoch has: short statements by primary key.
 
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::link::Link;
-use super::rows::{NUMBERED, unsigned, whole};
-use super::{Failure, PostgresStore, Value, templates};
-use crate::StoreError;
+use super::rows::{HEAD, head, signed, unsigned};
+use super::{PostgresStore, Value, templates};
+use crate::maintenance::{Batch, EpochKey, EpochRow, Maintenance, References, digests_in};
+use crate::{Store, StoreError};
 
-pub(super) fn check(store: &PostgresStore) -> Result<Vec<String>, StoreError> {
-    store.run(|transaction| {
-        let mut found = Vec::new();
-        let wrong = "SELECT digest FROM proem_blob WHERE encode(sha256(bytes), 'hex') <> digest";
-        for row in transaction.query_typed(wrong, &[])? {
-            let digest: String = row.get(0);
-            found.push(format!("the text {digest}: its bytes are not those of its digest"));
-        }
-        let missing =
-            format!("SELECT digest FROM ({USED}) used WHERE digest NOT IN (SELECT digest FROM proem_blob)");
-        for row in transaction.query_typed(&missing, &[])? {
-            let digest: String = row.get(0);
-            found.push(format!("the text {digest}: it is gone"));
-        }
-        found.extend(missing_epochs(transaction)?);
-        found.extend(damaged_epochs(transaction)?);
-        found.extend(templates::damaged(transaction)?);
-        Ok(found)
-    })
+/// How often it is asked whether writers have ended, and how long they may take.
+const SETTLE_STEP: Duration = Duration::from_millis(20);
+const SETTLE_TIME_MAX: Duration = Duration::from_mins(1);
+
+/// A number of rows as PostgreSQL takes it.
+fn limit(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
 }
 
-/// Epochs that a conversation must have and has not, and conversations that have lost their head.
-fn missing_epochs(transaction: &mut Link) -> Result<Vec<String>, Failure> {
-    let sql = "SELECT 'epoch ' || c.epoch || ' of `' || c.id || '`: it is gone' FROM proem_conversation c \
-        WHERE NOT EXISTS (SELECT 1 FROM proem_epoch e WHERE e.conversation = c.id AND e.number = c.epoch) \
-        UNION ALL SELECT DISTINCT 'conversation `' || e.conversation || '`: it is gone, and its epochs are not' \
-        FROM proem_epoch e WHERE e.conversation NOT IN (SELECT id FROM proem_conversation)";
-    Ok(transaction.query_typed(sql, &[])?.iter().map(|row| row.get(0)).collect())
-}
-
-/// Epochs whose texts are whole and still make no prompt.
-fn damaged_epochs(transaction: &mut Link) -> Result<Vec<String>, Failure> {
-    let sql = "SELECT conversation, number FROM proem_epoch ORDER BY conversation, number";
-    let mut found = Vec::new();
-    for row in transaction.query_typed(sql, &[])? {
-        let (conversation, number): (String, i64) = (row.get(0), row.get(1));
-        let values: [Value<'_>; 2] = [(&conversation, Type::TEXT), (&number, Type::INT8)];
-        // From the database: what is in memory is whole.
-        let epoch = match whole(transaction, None, NUMBERED, &values) {
-            Ok(epoch) => epoch.map(crate::Kept::of).transpose().map(drop),
-            Err(Failure::Store(error)) => Err(error),
-            Err(failure) => return Err(failure),
-        };
-        found.extend(epoch.err().map(|error| format!("epoch {number} of `{conversation}`: {error}")));
+impl PostgresStore {
+    /// Rows behind a text key.
+    fn behind(&self, sql: &str, after: &str, most: usize) -> Result<Vec<Row>, StoreError> {
+        let most = limit(most);
+        let values: [Value<'_>; 2] = [(&after, Type::TEXT), (&most, Type::INT8)];
+        self.run(|transaction| transaction.query_typed(sql, &values))
     }
-    Ok(found)
+
+    /// Rows of epochs behind a key.
+    fn epochs_behind(&self, sql: &str, after: &EpochKey, most: usize) -> Result<Vec<Row>, StoreError> {
+        let (conversation, number, most) = (&after.conversation, signed(after.number), limit(most));
+        let values: [Value<'_>; 3] = [(conversation, Type::TEXT), (&number, Type::INT8), (&most, Type::INT8)];
+        self.run(|transaction| transaction.query_typed(sql, &values))
+    }
+
+    /// Rows for some digests.
+    fn of_digests(&self, sql: &str, digests: &[&str]) -> Result<Vec<Row>, StoreError> {
+        self.run(|transaction| transaction.query_typed(sql, &[(&digests, Type::TEXT_ARRAY)]))
+    }
+
+    /// The transactions that write epochs at this moment.
+    fn writers(&self) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND granted \
+            AND mode = 'RowExclusiveLock' AND relation = 'proem_epoch'::regclass \
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        let rows = self.run(|transaction| transaction.query_typed(sql, &[]))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
 }
 
-pub(super) fn prune(store: &PostgresStore) -> Result<u64, StoreError> {
-    let sql = format!(
-        "WITH gone AS (DELETE FROM proem_blob WHERE digest NOT IN (SELECT digest FROM ({USED}) used) \
-         RETURNING octet_length(bytes) AS size) SELECT coalesce(sum(size), 0)::bigint FROM gone"
-    );
-    store.run(|transaction| {
-        // Nobody may store an epoch whose texts are about to go.
-        transaction.batch_execute("LOCK TABLE proem_blob, proem_epoch IN EXCLUSIVE MODE")?;
-        Ok(unsigned(transaction.query_typed_one(&sql, &[])?.get(0)))
-    })
+impl Maintenance for PostgresStore {
+    fn check_file(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn check_texts(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        let sql = "SELECT digest, encode(sha256(bytes), 'hex') = digest FROM \
+            (SELECT digest, bytes FROM proem_blob WHERE digest > $1 ORDER BY digest LIMIT $2) texts ORDER BY digest";
+        let rows = self.behind(sql, after, most)?;
+        let wrong = rows.iter().filter(|row| !row.get::<_, bool>(1)).map(|row| {
+            format!("the text {}: its bytes are not those of its digest", row.get::<_, String>(0))
+        });
+        Ok(Batch { rows: rows.len() as u64, found: wrong.collect(), last: rows.last().map(|row| row.get(0)) })
+    }
+
+    fn check_conversations(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        let sql = "SELECT c.id, c.epoch, EXISTS \
+            (SELECT 1 FROM proem_epoch e WHERE e.conversation = c.id AND e.number = c.epoch) FROM \
+            (SELECT id, epoch FROM proem_conversation WHERE id > $1 ORDER BY id LIMIT $2) c ORDER BY c.id";
+        let rows = self.behind(sql, after, most)?;
+        let gone = rows.iter().filter(|row| !row.get::<_, bool>(2)).map(|row| {
+            format!("epoch {} of `{}`: it is gone", row.get::<_, i64>(1), row.get::<_, String>(0))
+        });
+        Ok(Batch { rows: rows.len() as u64, found: gone.collect(), last: rows.last().map(|row| row.get(0)) })
+    }
+
+    fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError> {
+        templates::check(self, after, most)
+    }
+
+    fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochRow>, StoreError> {
+        let sql = format!(
+            "SELECT {HEAD}, texts, description, request, seal, \
+             EXISTS (SELECT 1 FROM proem_conversation c WHERE c.id = e.conversation) FROM \
+             (SELECT * FROM proem_epoch WHERE (conversation, number) > ($1, $2) \
+              ORDER BY conversation, number LIMIT $3) e ORDER BY conversation, number"
+        );
+        let rows = self.epochs_behind(&sql, after, most)?;
+        let row = |row: &Row| EpochRow {
+            head: head(row),
+            texts: row.get(11),
+            description: row.get(12),
+            request: row.get(13),
+            seal: row.get(14),
+            has_conversation: row.get(15),
+        };
+        Ok(rows.iter().map(row).collect())
+    }
+
+    fn text_sizes(&self, digests: &[&str]) -> Result<BTreeMap<String, u64>, StoreError> {
+        let sql = "SELECT digest, octet_length(bytes)::bigint FROM proem_blob WHERE digest = ANY($1)";
+        let rows = self.of_digests(sql, digests)?;
+        Ok(rows.iter().map(|row| (row.get(0), unsigned(row.get(1)))).collect())
+    }
+
+    fn text_bytes(&self, digests: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+        let sql = "SELECT digest, bytes FROM proem_blob WHERE digest = ANY($1)";
+        Ok(self.of_digests(sql, digests)?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    fn references(&self, after: &EpochKey, most: usize) -> Result<References, StoreError> {
+        let sql = "SELECT conversation, number, description, request, texts FROM proem_epoch \
+            WHERE (conversation, number) > ($1, $2) ORDER BY conversation, number LIMIT $3";
+        let rows = self.epochs_behind(sql, after, most)?;
+        let mut found = References { rows: rows.len() as u64, ..References::default() };
+        for row in &rows {
+            found.digests.extend([row.get(2), row.get(3)]);
+            found.digests.extend(digests_in(row.get(4)).map(str::to_owned));
+        }
+        found.last =
+            rows.last().map(|row| EpochKey { conversation: row.get(0), number: unsigned(row.get(1)) });
+        Ok(found)
+    }
+
+    fn texts(&self, after: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT digest FROM proem_blob WHERE digest > $1 ORDER BY digest LIMIT $2";
+        Ok(self.behind(sql, after, most)?.iter().map(|row| row.get(0)).collect())
+    }
+
+    fn texts_about(&self) -> Result<u64, StoreError> {
+        // By the planner's count, or by size where the table was never analysed: a row takes at least 100 bytes.
+        let sql = "SELECT greatest(reltuples::bigint, pg_relation_size(oid) / 256) FROM pg_class \
+            WHERE oid = 'proem_blob'::regclass";
+        let row = self.run(|transaction| transaction.query_typed_one(sql, &[]))?;
+        Ok(unsigned(row.get(0)))
+    }
+
+    fn doom(&self, run: &str, digests: &[String]) -> Result<(), StoreError> {
+        let sql = "INSERT INTO proem_doomed (digest, run) SELECT digest, $1 FROM unnest($2) AS digest \
+            ORDER BY digest ON CONFLICT (digest) DO UPDATE SET run = excluded.run";
+        let values: [Value<'_>; 2] = [(&run, Type::TEXT), (&digests, Type::TEXT_ARRAY)];
+        self.run(|transaction| transaction.execute_typed(sql, &values).map(drop))
+    }
+
+    /// Whoever wrote an epoch before the list was complete may not have seen it. Their locks tell when they have ended;
+    /// writers that come later see the list, and nobody is made to wait.
+    fn settle(&self) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let mut before = self.writers()?;
+        while !before.is_empty() {
+            if begun.elapsed() > SETTLE_TIME_MAX {
+                return Err(StoreError::TimedOut {
+                    place: self.describe(),
+                    why: "a transaction that writes epochs has not ended for a minute".into(),
+                });
+            }
+            thread::sleep(SETTLE_STEP);
+            let now = self.writers()?;
+            before.retain(|writer| now.contains(writer));
+        }
+        Ok(())
+    }
+
+    fn doomed(&self, run: &str, after: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT digest FROM proem_doomed WHERE run = $1 AND digest > $2 ORDER BY digest LIMIT $3";
+        let most = limit(most);
+        let values: [Value<'_>; 3] = [(&run, Type::TEXT), (&after, Type::TEXT), (&most, Type::INT8)];
+        let rows = self.run(|transaction| transaction.query_typed(sql, &values))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    fn spare(&self, digests: &[String]) -> Result<(), StoreError> {
+        let values: [Value<'_>; 1] = [(&digests, Type::TEXT_ARRAY)];
+        self.run(|transaction| {
+            // In one order, so that two who take the same texts off the list wait for each other instead of for ever.
+            let sql = "SELECT 1 FROM proem_doomed WHERE digest = ANY($1) ORDER BY digest FOR UPDATE";
+            transaction.execute_typed(sql, &values)?;
+            transaction.execute_typed("DELETE FROM proem_doomed WHERE digest = ANY($1)", &values)?;
+            Ok(())
+        })
+    }
+
+    fn remove_doomed(&self, run: &str, most: usize) -> Result<(u64, u64), StoreError> {
+        // Who opens an epoch that has such a text holds its row on the list: then it is left out here. Who comes later
+        // waits for this to end, finds the text gone, and stores it again.
+        let sql = "WITH listed AS (SELECT digest FROM proem_doomed WHERE run = $1 ORDER BY digest LIMIT $2 \
+             FOR UPDATE SKIP LOCKED), \
+            gone AS (DELETE FROM proem_blob b USING listed WHERE b.digest = listed.digest \
+             RETURNING octet_length(b.bytes)::bigint AS size), \
+            off AS (DELETE FROM proem_doomed d USING listed WHERE d.digest = listed.digest RETURNING 1) \
+            SELECT (SELECT count(*) FROM off), (SELECT coalesce(sum(size), 0)::bigint FROM gone)";
+        let most = limit(most);
+        let values: [Value<'_>; 2] = [(&run, Type::TEXT), (&most, Type::INT8)];
+        let row = self.run(|transaction| transaction.query_typed_one(sql, &values))?;
+        Ok((unsigned(row.get(0)), unsigned(row.get(1))))
+    }
+
+    fn keep_progress(&self, values: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+        self.run(|transaction| {
+            transaction.batch_execute("DELETE FROM proem_prune")?;
+            for (name, bytes) in values {
+                let sql = "INSERT INTO proem_prune (name, bytes) VALUES ($1, $2) \
+                    ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes";
+                transaction.execute_typed(sql, &[(name, Type::TEXT), (bytes, Type::BYTEA)])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT bytes FROM proem_prune WHERE name = $1";
+        let row = self.run(|transaction| transaction.query_typed_opt(sql, &[(&name, Type::TEXT)]))?;
+        Ok(row.map(|row| row.get(0)))
+    }
 }
 
-/// The digests that epochs refer to.
-const USED: &str = "SELECT description AS digest FROM proem_epoch UNION SELECT request FROM proem_epoch \
-    UNION SELECT (jsonb_each_text(texts::jsonb)).value FROM proem_epoch";
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_that_takes_too_long_is_not_called_silence() {
+        let Some(server) = proem_testkit::PostgresServer::start() else { return };
+        let store = PostgresStore::connect(&server.database("slow")).expect("it answers");
+        let slow = "SET LOCAL statement_timeout = '10ms'; SELECT pg_sleep(600)";
+        let error = store.run(|transaction| transaction.batch_execute(slow)).expect_err("it is too slow");
+        assert!(matches!(error, StoreError::TimedOut { .. }) && error.is_temporary(), "{error}");
+        assert!(!error.to_string().contains("does not answer"), "{error}");
+        assert!(error.to_string().contains("took too long for one step: canceling statement"), "{error}");
+    }
+}

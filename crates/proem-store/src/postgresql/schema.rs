@@ -4,7 +4,7 @@ use super::link::Link;
 use super::{Failure, StoreError};
 
 /// One step for each version; a step is never changed once it was released.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -61,6 +61,38 @@ CREATE TABLE proem_template (
         record text NOT NULL,
         PRIMARY KEY (conversation, number)
     );",
+    // Texts that a prune is about to remove, and the place of one that was interrupted. An epoch takes its texts off that
+    // list in its own transaction, and is refused if one of them is gone. A trigger, so that it holds for writers of every
+    // version.
+    "CREATE TABLE proem_doomed (
+        digest text PRIMARY KEY,
+        run text NOT NULL
+    );
+    CREATE TABLE proem_prune (
+        name text PRIMARY KEY,
+        bytes bytea NOT NULL
+    );
+    CREATE FUNCTION proem_epoch_uses() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    DECLARE
+        used text[];
+    BEGIN
+        SELECT array_agg(DISTINCT digest) INTO used FROM (
+            SELECT NEW.description AS digest UNION ALL SELECT NEW.request UNION ALL
+            SELECT part[1] FROM regexp_matches(NEW.texts, '[0-9a-f]{64}', 'g') AS part
+        ) AS every;
+        PERFORM 1 FROM proem_doomed WHERE digest = ANY (used) ORDER BY digest FOR UPDATE;
+        IF FOUND THEN
+            DELETE FROM proem_doomed WHERE digest = ANY (used);
+        END IF;
+        IF (SELECT count(*) FROM proem_blob WHERE digest = ANY (used)) < cardinality(used) THEN
+            RAISE EXCEPTION 'a text of the epoch was removed a moment ago'
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        RETURN NULL;
+    END
+    $$;
+    CREATE TRIGGER proem_epoch_uses AFTER INSERT ON proem_epoch
+        FOR EACH ROW EXECUTE FUNCTION proem_epoch_uses();",
 ];
 
 /// What two servers that start at once agree on to go one after the other.

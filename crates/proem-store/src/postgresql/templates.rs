@@ -7,9 +7,10 @@ use tokio_postgres::types::Type;
 
 use super::link::Link;
 use super::rows::{signed, unsigned};
-use super::{Failure, PostgresStore};
+use super::{Failure, PostgresStore, Value};
 use crate::StoreError;
-use crate::record::{self, TemplateVersion};
+use crate::maintenance::Batch;
+use crate::record::{self, TemplateHead, TemplateVersion};
 
 pub(super) fn list(
     store: &PostgresStore,
@@ -33,11 +34,38 @@ fn version(row: &Row) -> Result<TemplateVersion, StoreError> {
     TemplateVersion { version, text, author, written_at }.checked(row.get(4))
 }
 
-/// Versions that are not what was written.
-pub(super) fn damaged(transaction: &mut Link) -> Result<Vec<String>, Failure> {
-    let sql = "SELECT version, text, author, written_at, seal FROM proem_template ORDER BY version";
-    let rows = transaction.query_typed(sql, &[])?;
-    Ok(rows.iter().filter_map(|row| version(row).err()).map(|error| error.to_string()).collect())
+/// Compares the next versions with their seals.
+pub(super) fn check(store: &PostgresStore, after: u64, most: usize) -> Result<Batch, StoreError> {
+    let (after, most) = (signed(after), i64::try_from(most).unwrap_or(i64::MAX));
+    let sql = "SELECT version, text, author, written_at, seal FROM proem_template WHERE version > $1 \
+        ORDER BY version LIMIT $2";
+    let values: [Value<'_>; 2] = [(&after, Type::INT8), (&most, Type::INT8)];
+    let rows = store.run(|transaction| transaction.query_typed(sql, &values))?;
+    let found = rows.iter().filter_map(|row| version(row).err()).map(|error| error.to_string()).collect();
+    let last = rows.last().map(|row| row.get::<_, i64>(0).to_string());
+    Ok(Batch { rows: rows.len() as u64, last, found })
+}
+
+/// Versions without their texts.
+pub(super) fn heads(
+    store: &PostgresStore,
+    below: Option<u64>,
+    most: usize,
+) -> Result<Vec<TemplateHead>, StoreError> {
+    let below = below.map_or(i64::MAX, signed);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let sql = "SELECT version, octet_length(text)::bigint, left(author, $3), written_at FROM proem_template \
+        WHERE version < $1 ORDER BY version DESC LIMIT $2";
+    let author_most = i32::try_from(TemplateHead::AUTHOR_READ).unwrap_or(i32::MAX);
+    let values: [Value<'_>; 3] = [(&below, Type::INT8), (&most, Type::INT8), (&author_most, Type::INT4)];
+    let rows = store.run(|transaction| transaction.query_typed(sql, &values))?;
+    let head = |row: &Row| TemplateHead {
+        version: unsigned(row.get(0)),
+        bytes: unsigned(row.get(1)),
+        author: row.get::<_, Option<String>>(2).map(TemplateHead::author),
+        written_at: row.get(3),
+    };
+    Ok(rows.iter().map(head).collect())
 }
 
 pub(super) fn put(

@@ -1,90 +1,235 @@
-//! Looking for damage, and removing what nobody needs.
+//! Looking for damage, and removing what no epoch has: short statements by primary key.
+
+use std::collections::BTreeMap;
 
 use proem_core::digest::Digest;
-use rusqlite::Connection;
+use rusqlite::{OptionalExtension, Row, params};
 
-use super::rows::Rows;
-use super::{Failure, SqliteStore, templates};
+use super::rows::{HEAD, head};
+use super::{SqliteStore, templates};
 use crate::StoreError;
+use crate::maintenance::{Batch, EpochKey, EpochRow, Maintenance, References, digests_in};
 
-pub(super) fn check(store: &SqliteStore) -> Result<Vec<String>, StoreError> {
-    store.read(|connection| {
-        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
-        let mut found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        found.retain(|line| line != "ok");
-        found.extend(damaged_blobs(connection)?);
-        found.extend(missing_blobs(connection)?);
-        found.extend(missing_epochs(connection)?);
-        found.extend(damaged_epochs(connection)?);
-        found.extend(templates::damaged(connection)?);
-        Ok(found)
-    })
+/// A number of rows as SQLite takes it.
+fn limit(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
 }
 
-pub(super) fn prune(store: &SqliteStore) -> Result<u64, StoreError> {
-    store.write(|transaction| {
-        let freed: i64 = transaction.query_row(
-            &format!("SELECT coalesce(sum(length(bytes)), 0) FROM blob WHERE digest NOT IN ({USED})"),
-            [],
-            |row| row.get(0),
-        )?;
-        transaction.execute(&format!("DELETE FROM blob WHERE digest NOT IN ({USED})"), [])?;
-        Ok(u64::try_from(freed).unwrap_or(0))
-    })
+/// The key of an epoch as SQLite takes it.
+fn key(after: &EpochKey) -> (&str, i64) {
+    (&after.conversation, i64::try_from(after.number).unwrap_or(i64::MAX))
 }
 
-/// The digests that epochs refer to.
-const USED: &str = "SELECT description FROM epoch UNION SELECT request FROM epoch \
-    UNION SELECT value FROM epoch, json_each(CASE WHEN json_valid(epoch.texts) THEN epoch.texts ELSE '{}' END)";
-
-/// Texts whose bytes are not those of their digest.
-fn damaged_blobs(connection: &Connection) -> Result<Vec<String>, Failure> {
-    let mut statement = connection.prepare("SELECT digest, bytes FROM blob")?;
-    let mut rows = statement.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (digest, bytes): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        if Digest::of(&bytes).hex() != digest {
-            found.push(format!("the text {digest}: its bytes are not those of its digest"));
-        }
+impl SqliteStore {
+    /// Reads a value for each digest; those that are not there are left out.
+    fn of_digests<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        digests: &[&str],
+    ) -> Result<BTreeMap<String, T>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut found = BTreeMap::new();
+            for digest in digests {
+                let value = statement.query_row([digest], |row| row.get(0)).optional()?;
+                found.extend(value.map(|value| ((*digest).to_owned(), value)));
+            }
+            Ok(found)
+        })
     }
-    Ok(found)
 }
 
-/// Texts that an epoch refers to and that are not there.
-fn missing_blobs(connection: &Connection) -> Result<Vec<String>, Failure> {
-    let mut statement = connection
-        .prepare(&format!("SELECT digest FROM (SELECT description AS digest FROM ({USED})) WHERE digest NOT IN (SELECT digest FROM blob)"))?;
-    let missing: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(missing.into_iter().map(|digest| format!("the text {digest}: it is gone")).collect())
-}
-
-/// Epochs that a conversation must have and has not, and conversations that have lost their head.
-fn missing_epochs(connection: &Connection) -> Result<Vec<String>, Failure> {
-    let mut statement = connection.prepare(
-        "SELECT 'epoch ' || c.epoch || ' of `' || c.id || '`: it is gone' FROM conversation c \
-         WHERE NOT EXISTS (SELECT 1 FROM epoch e WHERE e.conversation = c.id AND e.number = c.epoch) \
-         UNION ALL SELECT DISTINCT 'conversation `' || e.conversation || '`: it is gone, and its epochs are not' \
-         FROM epoch e WHERE e.conversation NOT IN (SELECT id FROM conversation)",
-    )?;
-    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
-}
-
-/// Epochs whose texts are whole and still make no prompt.
-fn damaged_epochs(connection: &Connection) -> Result<Vec<String>, Failure> {
-    let mut statement =
-        connection.prepare("SELECT conversation, number FROM epoch ORDER BY conversation, number")?;
-    let all: Vec<(String, u64)> =
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-    let mut found = Vec::new();
-    for (conversation, number) in all {
-        // From the file: what is in memory is whole.
-        let epoch = match (Rows { connection, texts: None }).numbered(&conversation, number) {
-            Ok(epoch) => epoch.map(crate::Kept::of).transpose().map(drop),
-            Err(Failure::Store(error)) => Err(error),
-            Err(failure) => return Err(failure),
-        };
-        found.extend(epoch.err().map(|error| format!("epoch {number} of `{conversation}`: {error}")));
+impl Maintenance for SqliteStore {
+    fn check_file(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+            let mut found: Vec<String> =
+                statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            found.retain(|line| line != "ok");
+            Ok(found)
+        })
     }
-    Ok(found)
+
+    fn check_texts(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT digest, bytes FROM blob WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![after, limit(most)])?;
+            let mut batch = Batch::default();
+            while let Some(row) = rows.next()? {
+                let digest: String = row.get(0)?;
+                // In place: a copy of a large text would be made to be thrown away.
+                if Digest::of(row.get_ref(1)?.as_bytes().unwrap_or_default()).hex() != digest {
+                    batch.found.push(format!("the text {digest}: its bytes are not those of its digest"));
+                }
+                batch.rows += 1;
+                batch.last = Some(digest);
+            }
+            Ok(batch)
+        })
+    }
+
+    fn check_conversations(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT c.id, c.epoch, EXISTS \
+                (SELECT 1 FROM epoch e WHERE e.conversation = c.id AND e.number = c.epoch) \
+                FROM conversation c WHERE c.id > ?1 ORDER BY c.id LIMIT ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![after, limit(most)])?;
+            let mut batch = Batch::default();
+            while let Some(row) = rows.next()? {
+                let (id, number, is_there): (String, i64, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                if !is_there {
+                    batch.found.push(format!("epoch {number} of `{id}`: it is gone"));
+                }
+                batch.rows += 1;
+                batch.last = Some(id);
+            }
+            Ok(batch)
+        })
+    }
+
+    fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError> {
+        templates::check(self, after, most)
+    }
+
+    fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochRow>, StoreError> {
+        self.read(|connection| {
+            let sql = format!(
+                "SELECT {HEAD}, texts, description, request, seal, \
+                 EXISTS (SELECT 1 FROM conversation c WHERE c.id = e.conversation) FROM epoch e \
+                 WHERE (conversation, number) > (?1, ?2) ORDER BY conversation, number LIMIT ?3"
+            );
+            let row = |row: &Row<'_>| {
+                Ok(EpochRow {
+                    head: head(row)?,
+                    texts: row.get(11)?,
+                    description: row.get(12)?,
+                    request: row.get(13)?,
+                    seal: row.get(14)?,
+                    has_conversation: row.get(15)?,
+                })
+            };
+            let (conversation, number) = key(after);
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map(params![conversation, number, limit(most)], row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn text_sizes(&self, digests: &[&str]) -> Result<BTreeMap<String, u64>, StoreError> {
+        self.of_digests("SELECT length(bytes) FROM blob WHERE digest = ?1", digests)
+    }
+
+    fn text_bytes(&self, digests: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+        self.of_digests("SELECT bytes FROM blob WHERE digest = ?1", digests)
+    }
+
+    fn references(&self, after: &EpochKey, most: usize) -> Result<References, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT conversation, number, description, request, texts FROM epoch \
+                WHERE (conversation, number) > (?1, ?2) ORDER BY conversation, number LIMIT ?3";
+            let (conversation, number) = key(after);
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![conversation, number, limit(most)])?;
+            let mut found = References::default();
+            while let Some(row) = rows.next()? {
+                found.rows += 1;
+                found.digests.extend([row.get(2)?, row.get(3)?]);
+                let texts: String = row.get(4)?;
+                found.digests.extend(digests_in(&texts).map(str::to_owned));
+                found.last = Some(EpochKey { conversation: row.get(0)?, number: row.get(1)? });
+            }
+            Ok(found)
+        })
+    }
+
+    fn texts(&self, after: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT digest FROM blob WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(params![after, limit(most)], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn texts_about(&self) -> Result<u64, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT coalesce(max(id), 0) FROM blob";
+            Ok(connection.query_row(sql, [], |row| row.get(0))?)
+        })
+    }
+
+    fn doom(&self, run: &str, digests: &[String]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let sql = "INSERT INTO doomed (digest, run) VALUES (?1, ?2) \
+                ON CONFLICT (digest) DO UPDATE SET run = excluded.run";
+            let mut statement = transaction.prepare_cached(sql)?;
+            for digest in digests {
+                statement.execute(params![digest, run])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// There is one writer at a time: whoever wrote before the list was stored has ended.
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn doomed(&self, run: &str, after: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT digest FROM doomed WHERE run = ?1 AND digest > ?2 ORDER BY digest LIMIT ?3";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(params![run, after, limit(most)], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn spare(&self, digests: &[String]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let mut statement = transaction.prepare_cached("DELETE FROM doomed WHERE digest = ?1")?;
+            for digest in digests {
+                statement.execute([digest])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn remove_doomed(&self, run: &str, most: usize) -> Result<(u64, u64), StoreError> {
+        self.write(|transaction| {
+            let sql = "SELECT digest FROM doomed WHERE run = ?1 ORDER BY digest LIMIT ?2";
+            let mut statement = transaction.prepare_cached(sql)?;
+            let listed: Vec<String> = statement
+                .query_map(params![run, limit(most)], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            let mut bytes = 0;
+            for digest in &listed {
+                let sql = "DELETE FROM blob WHERE digest = ?1 RETURNING length(bytes)";
+                let gone: Option<u64> =
+                    transaction.prepare_cached(sql)?.query_row([digest], |row| row.get(0)).optional()?;
+                bytes += gone.unwrap_or(0);
+                transaction.prepare_cached("DELETE FROM doomed WHERE digest = ?1")?.execute([digest])?;
+            }
+            Ok((listed.len() as u64, bytes))
+        })
+    }
+
+    fn keep_progress(&self, values: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute("DELETE FROM prune", [])?;
+            for (name, bytes) in values {
+                let sql = "INSERT INTO prune (name, bytes) VALUES (?1, ?2)";
+                transaction.prepare_cached(sql)?.execute(params![name, bytes])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT bytes FROM prune WHERE name = ?1")?;
+            Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+        })
+    }
 }

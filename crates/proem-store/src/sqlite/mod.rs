@@ -27,8 +27,11 @@ use rows::{HEAD, Rows, current, head, insert, number};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
 use stamp::Watch;
 
+use crate::maintenance::Maintenance;
 use crate::memory::page;
-use crate::record::{self, Compaction, ConversationHead, Epoch, EpochHead, Page, Query, TemplateVersion};
+use crate::record::{
+    self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
+};
 use crate::texts::Texts;
 use crate::{Store, StoreError};
 
@@ -303,6 +306,10 @@ impl Store for SqliteStore {
         })
     }
 
+    fn history(&self, conversation: &str) -> Result<History, StoreError> {
+        self.read(|connection| rows::history(connection, conversation))
+    }
+
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
         let EpochHead { conversation, number: wanted, .. } = &epoch.head;
         self.write(|transaction| {
@@ -406,12 +413,12 @@ impl Store for SqliteStore {
         templates::restore(self, template)
     }
 
-    fn check(&self) -> Result<Vec<String>, StoreError> {
-        check::check(self)
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
+        templates::heads(self, below, most)
     }
 
-    fn prune(&self) -> Result<u64, StoreError> {
-        check::prune(self)
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
     }
 
     fn is_near(&self) -> bool {

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Failure;
 use crate::StoreError;
-use crate::record::{Digests, Epoch, EpochHead};
+use crate::record::{Digests, Epoch, EpochHead, History};
 use crate::texts::Texts;
 
 pub(super) const HEAD: &str =
@@ -57,6 +57,8 @@ impl Rows<'_> {
 
     /// One epoch of a conversation with its texts.
     pub(super) fn numbered(self, conversation: &str, number: u64) -> Result<Option<Epoch>, Failure> {
+        // SQLite has no larger numbers, and so no such epoch.
+        let Ok(number) = i64::try_from(number) else { return Ok(None) };
         self.whole(NUMBERED, &[&conversation, &number])
     }
 
@@ -111,6 +113,8 @@ fn keep(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<String, Failure> 
     let mut statement = transaction
         .prepare_cached("INSERT INTO blob (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     statement.execute(params![digest, bytes])?;
+    // A prune must not remove what an epoch has.
+    transaction.prepare_cached("DELETE FROM doomed WHERE digest = ?1")?.execute([&digest])?;
     Ok(digest)
 }
 
@@ -164,6 +168,22 @@ pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(),
         )?
         .execute(params![conversation, number, opened_at, cwd])?;
     Ok(())
+}
+
+/// All epochs of a conversation and the number of the current one, in one statement.
+pub(super) fn history(connection: &Connection, conversation: &str) -> Result<History, Failure> {
+    let sql = format!(
+        "SELECT {HEAD}, (SELECT epoch FROM conversation WHERE id = ?1) FROM epoch \
+         WHERE conversation = ?1 ORDER BY number"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([conversation])?;
+    let mut history = History::default();
+    while let Some(row) = rows.next()? {
+        history.current = row.get::<_, Option<u64>>(11)?.unwrap_or(0);
+        history.epochs.push(head(row)?);
+    }
+    Ok(history)
 }
 
 pub(super) fn number(connection: &Connection, conversation: &str) -> Result<u64, Failure> {

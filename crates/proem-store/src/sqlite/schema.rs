@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// One step for each version; a step is never changed once it was released.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -68,6 +68,15 @@ CREATE TABLE template (
         number INTEGER NOT NULL,
         record TEXT NOT NULL,
         PRIMARY KEY (conversation, number)
+    ) STRICT;",
+    // Texts that a prune is about to remove, and the place of one that was interrupted.
+    "CREATE TABLE doomed (
+        digest TEXT PRIMARY KEY,
+        run TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE prune (
+        name TEXT PRIMARY KEY,
+        bytes BLOB NOT NULL
     ) STRICT;",
 ];
 

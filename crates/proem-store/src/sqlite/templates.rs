@@ -1,10 +1,11 @@
 //! Versions of the template.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 
 use super::{Failure, SqliteStore};
 use crate::StoreError;
-use crate::record::{self, TemplateVersion};
+use crate::maintenance::Batch;
+use crate::record::{self, TemplateHead, TemplateVersion};
 
 pub(super) fn list(
     store: &SqliteStore,
@@ -32,20 +33,54 @@ fn version(row: &Row<'_>) -> Result<TemplateVersion, Failure> {
     Ok(TemplateVersion { version, text, author, written_at }.checked(seal.as_deref())?)
 }
 
-/// Versions that are not what was written.
-pub(super) fn damaged(connection: &Connection) -> Result<Vec<String>, Failure> {
-    let mut statement = connection
-        .prepare("SELECT version, text, author, written_at, seal FROM template ORDER BY version")?;
-    let mut rows = statement.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        match version(row) {
-            Ok(_) => {}
-            Err(Failure::Store(error)) => found.push(error.to_string()),
-            Err(failure) => return Err(failure),
+/// Compares the next versions with their seals.
+pub(super) fn check(store: &SqliteStore, after: u64, most: usize) -> Result<Batch, StoreError> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    store.read(|connection| {
+        let mut statement = connection.prepare_cached(
+            "SELECT version, text, author, written_at, seal FROM template WHERE version > ?1 ORDER BY version LIMIT ?2",
+        )?;
+        let mut rows = statement.query(params![after, most])?;
+        let mut batch = Batch::default();
+        while let Some(row) = rows.next()? {
+            batch.rows += 1;
+            batch.last = Some(row.get::<_, i64>(0)?.to_string());
+            match version(row) {
+                Ok(_) => {}
+                Err(Failure::Store(error)) => batch.found.push(error.to_string()),
+                Err(failure) => return Err(failure),
+            }
         }
-    }
-    Ok(found)
+        Ok(batch)
+    })
+}
+
+/// Versions without their texts.
+pub(super) fn heads(
+    store: &SqliteStore,
+    below: Option<u64>,
+    most: usize,
+) -> Result<Vec<TemplateHead>, StoreError> {
+    let below = below.and_then(|below| i64::try_from(below).ok()).unwrap_or(i64::MAX);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    store.read(|connection| {
+        let mut statement = connection.prepare_cached(
+            "SELECT version, octet_length(text), substr(author, 1, ?3), written_at FROM template \
+             WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
+        )?;
+        let author_most = i64::try_from(TemplateHead::AUTHOR_READ).unwrap_or(i64::MAX);
+        let head = |row: &Row<'_>| {
+            Ok(TemplateHead {
+                version: row.get(0)?,
+                bytes: row.get(1)?,
+                author: row.get::<_, Option<String>>(2)?.map(TemplateHead::author),
+                written_at: row.get(3)?,
+            })
+        };
+        let rows = statement.query_map(params![below, most, author_most], head)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 pub(super) fn put(

@@ -184,9 +184,9 @@ fn tables_of_a_later_proem_are_refused_and_left_alone() {
     };
     version(99);
     let expected = "cannot use the store {root}/data/proem.db: its tables are those of a later proem (version 99, \
-                    this one knows 3)\nhint: use the later proem, or restore a backup";
+                    this one knows 4)\nhint: use the later proem, or restore a backup";
     assert_eq!(refusal(&site), expected);
-    version(3);
+    version(4);
     assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
 }
 
@@ -199,7 +199,8 @@ fn tables_of_an_earlier_proem_are_brought_up_to_date() {
     connection
         .execute_batch(
             "ALTER TABLE compaction DROP COLUMN opened; ALTER TABLE epoch DROP COLUMN seal; \
-         ALTER TABLE template DROP COLUMN seal; DROP TABLE call; PRAGMA user_version = 1",
+         ALTER TABLE template DROP COLUMN seal; DROP TABLE call; DROP TABLE doomed; DROP TABLE prune; \
+         PRAGMA user_version = 1",
         )
         .unwrap();
     drop(connection);
@@ -219,7 +220,7 @@ fn a_store_that_a_later_proem_takes_over_is_not_written_to() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     let error = store.put_template("mine", None, None).unwrap_err();
     assert!(error.to_string().contains("its tables are those of a later proem"), "{error}");
-    connection.pragma_update(None, "user_version", 3).unwrap();
+    connection.pragma_update(None, "user_version", 4).unwrap();
     assert_eq!(store.template().unwrap(), None);
 }
 

@@ -128,3 +128,37 @@ fn an_epoch_that_could_not_be_read_is_not_imported() {
     }
     assert_eq!(taken, Vec::<&str>::new());
 }
+
+/// A field that PostgreSQL cannot keep is refused by every store, with its line and what to do.
+#[test]
+fn a_nul_is_refused_with_its_line_and_the_way_to_mend_it() {
+    let site = Site::new();
+    let text = exported(&filled(&site));
+    let line = |text: &str, what: &str| text.lines().position(|line| line.contains(what)).unwrap() + 1;
+    let of_epoch = altered(&text, "model", "a\0b");
+    let of_author = text.replacen("\"author\":\"me\"", "\"author\":\"m\\u0000\"", 1);
+    let long = text.replacen("\"author\":\"me\"", &format!("\"author\":\"{}\"", "m".repeat(201)), 1);
+    let fix = "; edit this field of this line, and import again";
+    let nul = "has a NUL (U+0000) at byte 1, which cannot be stored";
+    let cases = [
+        (&of_epoch, format!("line {}: `model` {nul}{fix}", line(&of_epoch, "a\\u0000b"))),
+        (&of_author, format!("line 2: `author` {nul}{fix}")),
+        (&long, format!("line 2: `author` has 201 bytes, and 200 are allowed{fix}")),
+    ];
+    let server = PostgresServer::start();
+    for (index, (text, expected)) in cases.into_iter().enumerate() {
+        let mut stores: Vec<Arc<dyn Store>> = vec![
+            Arc::new(MemoryStore::new()),
+            Arc::new(SqliteStore::open(&site.path(format!("nul{index}/proem.db"))).unwrap()),
+        ];
+        if let Some(server) = &server {
+            stores.push(Arc::new(PostgresStore::connect(&server.database(&format!("nul{index}"))).unwrap()));
+        }
+        for store in stores {
+            assert_eq!(imported(&store, text), Err(expected.clone()), "{}", store.describe());
+            let mended =
+                text.replace("a\\u0000b", "ab").replace("m\\u0000", "m").replace(&"m".repeat(201), "m");
+            assert_eq!(imported(&store, &mended), Ok((4, 2)), "control: mended as it says");
+        }
+    }
+}

@@ -117,8 +117,7 @@ impl Call {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let response = line.response.as_ref().unwrap_or(&value);
-        let (usage, shape) =
-            usage::find(response).ok_or("it has no numbers about a cache in any of the providers' shapes")?;
+        let (usage, shape) = usage::find(response)?;
         let text_of = |key: &str| response.get(key).and_then(Value::as_str).map(str::to_owned);
         let provider = line.provider.or_else(|| defaults.provider.clone());
         let provider = provider.unwrap_or_else(|| shape.provider().to_owned());

@@ -39,8 +39,9 @@ impl Shape {
     }
 }
 
-/// Finds the usage in a response, or in the part of it that has the numbers.
-pub(super) fn find(response: &Value) -> Option<(Usage, Shape)> {
+/// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum is not a number of 64 bits
+/// are refused.
+pub(super) fn find(response: &Value) -> Result<(Usage, Shape), &'static str> {
     let places = [
         response.get("usage"),
         response.get("usageMetadata"),
@@ -49,7 +50,17 @@ pub(super) fn find(response: &Value) -> Option<(Usage, Shape)> {
         Some(response),
     ];
     let timings = response.get("timings").and_then(of_timings);
-    timings.or_else(|| places.into_iter().flatten().find_map(of_numbers))
+    let found = timings.or_else(|| places.into_iter().flatten().find_map(of_numbers));
+    let (counted, shape) = found.ok_or("it has no numbers about a cache in any of the providers' shapes")?;
+    Ok((counted.ok_or("its numbers of tokens add up to more than 18446744073709551615")?, shape))
+}
+
+/// Usage whose input is the sum of its parts; `None` if that is too large.
+type Counted = Option<Usage>;
+
+fn counted(parts: &[u64], read: u64, written: Option<u64>) -> Counted {
+    let input = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part))?;
+    Some(Usage { input, read, written })
 }
 
 fn number(value: &Value, key: &str) -> Option<u64> {
@@ -57,39 +68,38 @@ fn number(value: &Value, key: &str) -> Option<u64> {
 }
 
 /// llama.cpp says how many tokens it kept, and how many it computed.
-fn of_timings(timings: &Value) -> Option<(Usage, Shape)> {
+fn of_timings(timings: &Value) -> Option<(Counted, Shape)> {
     let (read, computed) = (number(timings, "cache_n")?, number(timings, "prompt_n")?);
-    Some((Usage { input: read + computed, read, written: None }, Shape::LlamaCpp))
+    Some((counted(&[read, computed], read, None), Shape::LlamaCpp))
 }
 
-fn of_numbers(numbers: &Value) -> Option<(Usage, Shape)> {
+fn of_numbers(numbers: &Value) -> Option<(Counted, Shape)> {
     let get = |key: &str| number(numbers, key);
     let detail = |list: &str, key: &str| numbers.get(list).and_then(|details| number(details, key));
     if let (Some(hit), Some(miss)) = (get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")) {
-        return Some((Usage { input: hit + miss, read: hit, written: None }, Shape::DeepSeek));
+        return Some((counted(&[hit, miss], hit, None), Shape::DeepSeek));
     }
     // Cached tokens come on top of the others here, and are among them everywhere else.
     if let (Some(read), written) = (get("cache_read_input_tokens"), get("cache_creation_input_tokens")) {
         let written = written.unwrap_or(0);
-        let input = get("input_tokens")? + read + written;
-        return Some((Usage { input, read, written: Some(written) }, Shape::Anthropic));
+        let input = get("input_tokens")?;
+        return Some((counted(&[input, read, written], read, Some(written)), Shape::Anthropic));
     }
     if let Some(plain) = get("inputTokens") {
         let (read, written) =
             (get("cacheReadInputTokens").unwrap_or(0), get("cacheWriteInputTokens").unwrap_or(0));
-        let usage = Usage { input: plain + read + written, read, written: Some(written) };
-        return Some((usage, Shape::Bedrock));
+        return Some((counted(&[plain, read, written], read, Some(written)), Shape::Bedrock));
     }
     if let Some(input) = get("promptTokenCount") {
         let read = get("cachedContentTokenCount").unwrap_or(0);
-        return Some((Usage { input, read, written: None }, Shape::Gemini));
+        return Some((counted(&[input], read, None), Shape::Gemini));
     }
     for (total, details) in
         [("input_tokens", "input_tokens_details"), ("prompt_tokens", "prompt_tokens_details")]
     {
         if let (Some(input), Some(read)) = (get(total), detail(details, "cached_tokens")) {
             let written = detail(details, "cache_write_tokens");
-            return Some((Usage { input, read, written }, Shape::OpenAi));
+            return Some((counted(&[input], read, written), Shape::OpenAi));
         }
     }
     None
@@ -143,6 +153,23 @@ mod tests {
             assert_eq!((usage.input, usage.read, usage.written), expected, "{response}");
             assert_eq!(shape.provider(), provider);
         }
-        assert_eq!(find(&json!({"usage": {"prompt_tokens": 34}})), None, "nothing is said about the cache");
+        let silent = find(&json!({"usage": {"prompt_tokens": 34}}));
+        assert_eq!(silent, Err("it has no numbers about a cache in any of the providers' shapes"));
+    }
+
+    #[test]
+    fn numbers_that_add_up_to_too_much_are_refused() {
+        const MOST: u64 = u64::MAX;
+        let too_much = Err("its numbers of tokens add up to more than 18446744073709551615");
+        for response in [
+            json!({"usage": {"input_tokens": MOST, "cache_creation_input_tokens": MOST, "cache_read_input_tokens": MOST}}),
+            json!({"usage": {"prompt_cache_hit_tokens": MOST, "prompt_cache_miss_tokens": 1}}),
+            json!({"usage": {"inputTokens": 1, "cacheReadInputTokens": MOST}}),
+            json!({"timings": {"cache_n": 1, "prompt_n": MOST}}),
+        ] {
+            assert_eq!(find(&response), too_much, "{response}");
+        }
+        let largest = json!({"usage": {"input_tokens": MOST, "cache_read_input_tokens": 0}});
+        assert_eq!(find(&largest).expect("it is a number").0.input, MOST, "control");
     }
 }

@@ -1,0 +1,333 @@
+//! Checks and prunes beside writers: nothing that an epoch has is removed, and what is interrupted goes on.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use proem::stored::StoredPrompt;
+use proem::{Caller, Request};
+use proem_store::{Cursor, Epoch, EpochHead, PostgresStore, Pruned, SqliteStore, Store, check, prune};
+use proem_testkit::PostgresServer;
+use tokio::runtime::Runtime;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, NoTls};
+
+fn epoch(conversation: &str, text: &str) -> Epoch {
+    let request = serde_json::json!({ "profile": "template", "system": text, "cwd": "/" }).to_string();
+    let build = proem::build(&Request::from_json(&request).unwrap(), Caller::User).unwrap();
+    Epoch {
+        head: EpochHead {
+            conversation: conversation.to_owned(),
+            number: 1,
+            reason: "startup".into(),
+            digest: build.frozen.digest().hex(),
+            fingerprint: build.fingerprint.whole.hex(),
+            profile: "template".into(),
+            engine: "0.1.0".into(),
+            cwd: "/".into(),
+            model: None,
+            has_turn: false,
+            opened_at: 1_000,
+        },
+        prompt: StoredPrompt::of(&build.frozen).unwrap(),
+        request,
+    }
+}
+
+fn named(epoch: &Epoch, conversation: &str) -> Epoch {
+    let mut own = epoch.clone();
+    conversation.clone_into(&mut own.head.conversation);
+    own
+}
+
+/// A store that others can open, too.
+struct Place {
+    open: Box<dyn Fn() -> Arc<dyn Store> + Send + Sync>,
+    /// Runs SQL behind the store's back; `{blob}` and `{epoch}` stand for the names of the tables.
+    tamper: Box<dyn Fn(&str)>,
+}
+
+fn sqlite() -> Place {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let path = folder.path().join("proem.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let other = path.clone();
+    Place {
+        open: Box::new(move || {
+            let _held = &folder;
+            Arc::new(SqliteStore::open(&path).unwrap())
+        }),
+        tamper: Box::new(move |sql| {
+            let sql = sql.replace("{", "").replace("}", "");
+            rusqlite::Connection::open(&other).unwrap().execute_batch(&sql).unwrap();
+        }),
+    }
+}
+
+fn postgres(server: &Arc<PostgresServer>, name: &'static str) -> Place {
+    let (url, server) = (server.database(name), Arc::clone(server));
+    drop(PostgresStore::connect(&url).unwrap());
+    Place {
+        open: Box::new(move || Arc::new(PostgresStore::connect(&url).unwrap())),
+        tamper: Box::new(move |sql| {
+            let sql = sql.replace("{", "proem_").replace("}", "").replace("CAST('x' AS BLOB)", "'x'");
+            server.execute(name, &sql);
+        }),
+    }
+}
+
+/// Does something with each kind of store that can be damaged.
+fn on_each(name: &'static str, work: impl Fn(&Place)) {
+    work(&sqlite());
+    if let Some(server) = PostgresServer::start() {
+        work(&postgres(&Arc::new(server), name));
+    }
+}
+
+const WRITERS: usize = 4;
+const OPENED: usize = 120;
+const TEXTS: usize = 60;
+
+/// Writers that open conversations with a few texts and remove most of them again, beside a prune that never ends.
+/// Tells how many texts it has removed.
+fn race(place: &Place) -> u64 {
+    let texts: Vec<Epoch> = (0..TEXTS).map(|index| epoch("c", &format!("text {index}"))).collect();
+    let texts = Arc::new(texts);
+    let ended = Arc::new(AtomicUsize::new(0));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let (store, texts, ended) = ((place.open)(), Arc::clone(&texts), Arc::clone(&ended));
+            thread::spawn(move || {
+                for index in 0..OPENED {
+                    let own = named(&texts[(index + writer) % TEXTS], &format!("w{writer}-{index}"));
+                    assert_eq!(store.open(&own).unwrap(), own);
+                    assert_eq!(store.current(&own.head.conversation).unwrap(), Some(own.clone()));
+                    // The last ones stay, so that there is something to lose.
+                    if index + 5 < OPENED {
+                        store.remove(&own.head.conversation).unwrap();
+                    }
+                }
+                ended.fetch_add(1, Ordering::SeqCst);
+            })
+        })
+        .collect();
+    let (store, mut removed) = ((place.open)(), 0);
+    while ended.load(Ordering::SeqCst) < WRITERS && !writers.iter().all(thread::JoinHandle::is_finished) {
+        removed += prune(&*store, &mut |_| ControlFlow::Continue(())).unwrap().texts;
+    }
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert_eq!(store.check().unwrap(), Vec::<String>::new(), "no text is missing");
+    removed
+}
+
+#[test]
+fn a_prune_beside_writers_removes_nothing_that_an_epoch_has() {
+    on_each("race", |place| {
+        let removed = race(place);
+        eprintln!("{removed} texts were removed beside the writers");
+        assert!(removed > 0, "control: it has removed texts that were used again");
+    });
+}
+
+/// What a prune without a list would do: choose, and remove what it chose a moment later.
+#[test]
+fn texts_that_are_chosen_first_and_removed_later_are_lost() {
+    on_each("naive", |place| {
+        let (store, own) = ((place.open)(), epoch("c", "text"));
+        store.open(&own).unwrap();
+        store.remove("c").unwrap();
+        (place.tamper)(
+            "CREATE TABLE chosen AS SELECT digest FROM {blob} WHERE digest NOT IN (SELECT digest FROM {epoch})",
+        );
+        store.open(&own).unwrap();
+        (place.tamper)("DELETE FROM {blob} WHERE digest IN (SELECT digest FROM chosen)");
+        assert!(!store.check().unwrap().is_empty(), "control: a lost text is found");
+    });
+}
+
+/// A session of PostgreSQL that does what it is told, as a writer of any version would.
+struct Session {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Session {
+    fn new(url: &str) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (client, connection) = runtime.block_on(tokio_postgres::connect(url, NoTls)).unwrap();
+        runtime.spawn(connection);
+        Self { runtime, client }
+    }
+
+    fn run(&self, sql: &str) -> Result<(), SqlState> {
+        let done = self.runtime.block_on(self.client.batch_execute(sql));
+        done.map_err(|error| error.code().unwrap().clone())
+    }
+}
+
+/// A database with an epoch that was removed, its texts, and copies of its rows to store it again from.
+fn left_over(server: &PostgresServer, name: &str) -> (Arc<dyn Store>, Epoch, Session) {
+    let url = server.database(name);
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::connect(&url).unwrap());
+    let own = epoch("c", "text");
+    store.open(&own).unwrap();
+    let session = Session::new(&url);
+    session
+        .run(
+            "CREATE TABLE old_epoch AS SELECT * FROM proem_epoch; CREATE TABLE old_blob AS SELECT * FROM proem_blob; \
+             CREATE TABLE old_conversation AS SELECT * FROM proem_conversation",
+        )
+        .unwrap();
+    store.remove("c").unwrap();
+    (store, own, session)
+}
+
+const STORE_TEXTS: &str =
+    "BEGIN; INSERT INTO proem_blob SELECT * FROM old_blob ORDER BY digest ON CONFLICT DO NOTHING";
+const STORE_EPOCH: &str = "INSERT INTO proem_epoch SELECT * FROM old_epoch; \
+    INSERT INTO proem_conversation SELECT * FROM old_conversation";
+
+/// A writer that found its texts there, and stores its epoch after they were removed.
+#[test]
+fn an_older_writer_whose_texts_were_pruned_is_refused_as_a_whole() {
+    let Some(server) = PostgresServer::start() else { return };
+    let (store, own, session) = left_over(&server, "refused");
+    session.run(STORE_TEXTS).unwrap();
+    assert!(store.prune().unwrap() > 0);
+    assert_eq!(session.run(STORE_EPOCH), Err(SqlState::T_R_SERIALIZATION_FAILURE));
+    session.run("ROLLBACK").unwrap();
+    assert_eq!((store.check().unwrap(), store.current("c").unwrap()), (Vec::new(), None));
+    session.run(&format!("{STORE_TEXTS}; {STORE_EPOCH}; COMMIT")).unwrap();
+    assert_eq!(store.current("c").unwrap(), Some(own), "the next attempt stores them");
+
+    let (store, _, session) = left_over(&server, "unguarded");
+    session.run("ALTER TABLE proem_epoch DISABLE TRIGGER proem_epoch_uses").unwrap();
+    session.run(STORE_TEXTS).unwrap();
+    assert!(store.prune().unwrap() > 0);
+    session.run(&format!("{STORE_EPOCH}; COMMIT")).unwrap();
+    assert!(!store.check().unwrap().is_empty(), "control: without the trigger the texts are lost");
+}
+
+/// A writer that stored its epoch before the list of the prune was made, and acknowledges it after.
+#[test]
+fn a_prune_waits_for_writers_that_could_not_see_its_list() {
+    let Some(server) = PostgresServer::start() else { return };
+    let (store, own, session) = left_over(&server, "waits");
+    session.run(&format!("{STORE_TEXTS}; {STORE_EPOCH}")).unwrap();
+    let (tell, told) = mpsc::channel();
+    let pruning = {
+        let store = Arc::clone(&store);
+        thread::spawn(move || {
+            let done = prune(&*store, &mut |progress| {
+                tell.send(progress.part).unwrap();
+                ControlFlow::Continue(())
+            });
+            done.unwrap()
+        })
+    };
+    // Its texts are on the list now: no epoch that has them could be seen.
+    assert_eq!(told.recv().unwrap(), "doom");
+    session.run("COMMIT").unwrap();
+    assert_eq!(pruning.join().unwrap(), Pruned::default(), "nothing is removed");
+    assert_eq!((store.check().unwrap(), store.current("c").unwrap()), (Vec::new(), Some(own)));
+}
+
+/// Fills a store with conversations, and leaves texts of removed ones.
+fn filled(store: &Arc<dyn Store>) {
+    for index in 0..12 {
+        store.open(&epoch(&format!("c{index}"), &format!("text {index}"))).unwrap();
+        if index % 3 == 0 {
+            store.remove(&format!("c{index}")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_prune_that_is_stopped_after_every_batch_comes_to_its_end() {
+    on_each("stopped", |place| {
+        let store = (place.open)();
+        filled(&store);
+        let mut parts = Vec::new();
+        let done = loop {
+            // Each as a process of its own would.
+            let done = prune(&*(place.open)(), &mut |progress| {
+                parts.push(progress.part);
+                ControlFlow::Break(())
+            });
+            match done.unwrap() {
+                Pruned { is_stopped: true, .. } => {}
+                done => break done,
+            }
+        };
+        assert_eq!(parts, ["mark", "doom", "spare", "remove"], "no part is done twice");
+        // The prompt and the request of four conversations; the description is that of others.
+        assert_eq!(done.texts, 8);
+        assert!(done.bytes > 0);
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
+        assert_eq!(store.prune().unwrap(), 0, "nothing is left");
+        filled(&store);
+        assert_eq!(store.check().unwrap(), Vec::<String>::new(), "what was removed can be stored again");
+    });
+}
+
+const DAMAGES: [&str; 7] = [
+    "UPDATE {blob} SET bytes = CAST('x' AS BLOB) WHERE digest = (SELECT request FROM {epoch} WHERE conversation = 'c1')",
+    "DELETE FROM {blob} WHERE digest = (SELECT digest FROM {epoch} WHERE conversation = 'c2')",
+    "UPDATE {epoch} SET digest = fingerprint WHERE conversation = 'c4'",
+    "UPDATE {epoch} SET texts = '{}' WHERE conversation = 'c5'",
+    "UPDATE {epoch} SET texts = '[' WHERE conversation = 'c7'",
+    "DELETE FROM {epoch} WHERE conversation = 'c8'",
+    "DELETE FROM {conversation} WHERE id = 'c10'",
+];
+
+#[test]
+fn a_check_that_is_stopped_after_every_batch_finds_every_damage() {
+    on_each("damaged", |place| {
+        let store = (place.open)();
+        filled(&store);
+        assert_eq!(store.check().unwrap(), Vec::<String>::new(), "control");
+        for damage in DAMAGES {
+            (place.tamper)(damage);
+        }
+        let whole = (place.open)().check().unwrap();
+        for name in ["c1", "c2", "c4", "c5", "c7", "c8", "c10"] {
+            let found = whole.iter().filter(|line| line.contains(&format!("`{name}`"))).count();
+            assert_eq!(found, 1, "{name}: {whole:#?}");
+        }
+        let (mut found, mut cursor, mut stops) = (Vec::new(), None::<String>, 0);
+        loop {
+            let after = cursor.as_deref().map(|text| Cursor::parse(text).unwrap());
+            let stopped = check(&*(place.open)(), after.as_ref(), &mut |progress| {
+                found.extend_from_slice(progress.found);
+                ControlFlow::Break(())
+            });
+            let Some(next) = stopped.unwrap() else { break };
+            cursor = Some(next.to_string());
+            stops += 1;
+        }
+        assert!(stops >= 4, "{stops}");
+        assert_eq!(found, whole);
+        let different: BTreeSet<&String> = found.iter().collect();
+        assert_eq!(different.len(), found.len(), "nothing is told twice");
+    });
+}
+
+#[test]
+fn only_places_of_a_check_are_taken_for_one() {
+    let digest = "0".repeat(64);
+    for good in
+        ["file/", "texts/", &format!("texts/{digest}"), "epochs/c.1:x/2", "conversations/c", "templates/3"]
+    {
+        assert_eq!(Cursor::parse(good).unwrap().to_string(), good);
+    }
+    for bad in ["", "prune", "text/", "texts/x", "epochs/c", "epochs/c/x", "conversations/a b", "templates/x"]
+    {
+        assert_eq!(Cursor::parse(bad), None, "{bad}");
+    }
+}
