@@ -144,7 +144,7 @@ def few_descriptors(short):
             assert Client(server).turn(name, text)[0] == 200
         for _ in range(count):
             at_the_end.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
-        until(10, lambda: server.descriptors() >= 24, "connections are taken")
+        until(10, lambda: server.descriptors() >= 20, "connections are taken")
         statuses, wrong = {}, []
 
         def ask(name, text):

@@ -1,5 +1,6 @@
 //! The command line, as types.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
@@ -208,6 +209,15 @@ pub(crate) struct Serve {
     /// Name by which the server may be called, besides addresses; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+    /// Most connections at once
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: u32,
+    /// Most connections of one address that have not shown the token, 0 for any number; this machine and proxies have no such limit
+    #[arg(long, value_name = "N", default_value = "1024")]
+    pub(crate) connections_per_address: u32,
+    /// Address of a proxy, which connects for many clients; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) proxy: Vec<IpAddr>,
     /// Folder with the built editor, for those who work on it [default: the one in the binary]
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) web: Option<PathBuf>,

@@ -93,6 +93,43 @@ fn an_allowance_needs_a_reason_and_is_shown() {
     assert!(desk.said(&output.stderr).contains("did you mean `bidi_control`?"));
 }
 
+/// A repository that allows its own hidden text does not hide it from a reader of the report; the user's own rule does.
+#[test]
+fn hidden_text_that_the_repository_allows_itself_stays_visible() {
+    const RULES: &str = "[[check.allow]]\ncode = \"hidden_text\"\nreason = \"mine\"\n\
+                         [[check.allow]]\ncode = \"bidi_control\"\nreason = \"mine\"\n";
+    let desk = Desk::of("default");
+    desk.write("AGENTS.md", "a\u{202E}b\nc\u{E0068}\u{E0069}d\n".as_bytes());
+    let check = || {
+        let (text, json) = (desk.run(&["check"]), desk.run(&["check", "--format", "json"]));
+        assert_eq!(text.status.code(), json.status.code());
+        let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+        (text.status.code(), desk.said(&text.stdout), json)
+    };
+    let (code, said, json) = check();
+    assert_eq!((code, &json["silenced_by_repository"]), (Some(1), &0.into()), "control: {said}");
+    assert!(said.contains("hidden_text]: ") && said.contains("bidi_control]: "), "{said}");
+
+    desk.write(".proem/proem.toml", RULES.as_bytes());
+    let (code, said, json) = check();
+    assert_eq!(code, Some(0), "what is allowed does not count: {said}");
+    assert_eq!(
+        (&json["silenced_by_repository"], &json["allowed"][0]["by"]),
+        (&2.into(), &"repository".into())
+    );
+    assert!(said.contains("the repository's own rules silence 2 findings\n"), "{said}");
+    assert!(said.contains("AGENTS.md:1:2: note[bidi_control]: "), "{said}");
+    assert!(said.contains("AGENTS.md:2:2: note[hidden_text]: ") && said.contains("\"hi\""), "{said}");
+    assert_eq!(desk.run(&["check", "--strict"]).status.code(), Some(0));
+
+    let own = desk.root.path().join(".config/proem/proem.toml");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(own, RULES).unwrap();
+    let (code, said, json) = check();
+    assert_eq!((code, &json["silenced_by_repository"]), (Some(0), &0.into()), "{said}");
+    assert!(!said.contains("note[") && !said.contains("silence"), "the user has decided: {said}");
+}
+
 #[test]
 fn sarif_names_files_from_the_root_of_the_repository() {
     let desk = Desk::of("default");

@@ -74,20 +74,25 @@ fn silent_connections_leave_room_for_files() {
     let mut silent: Vec<TcpStream> =
         (0..SILENT).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
     for stream in &mut silent {
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: loc").unwrap();
+        // Older ones may have made room already.
+        drop(stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: loc"));
     }
     for number in 0..20 {
         let path = format!("/conversations/c-{number}/turn");
         let (status, body) = server.ask("POST", &path, r#"{"template": "<[file:notes.md]>"}"#);
         assert!(status == 200 && body.contains("<from a file>"), "{status} {body}");
     }
-    // They are served when they go on: none was turned away.
-    for stream in &mut silent {
-        stream.write_all(b"alhost\r\nconnection: close\r\n\r\n").unwrap();
+    // Of 200 descriptors half are for connections, and a quarter of those is not for strangers. The newest are served when
+    // they go on; the others made room.
+    let served = silent.iter_mut().filter_map(|stream| {
+        stream.write_all(b"alhost\r\nconnection: close\r\n\r\n").ok()?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    }
+        stream.read_to_string(&mut answer).ok()?;
+        (!answer.is_empty()).then_some(answer)
+    });
+    let served: Vec<String> = served.collect();
+    assert!(served.iter().all(|answer| answer.starts_with("HTTP/1.1 200")), "{served:?}");
+    assert!((1..=75).contains(&served.len()), "{} were served", served.len());
 }
 
 /// A store with conversations of which none has its epoch.

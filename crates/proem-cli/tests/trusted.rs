@@ -77,6 +77,33 @@ fn a_hook_that_is_not_what_was_approved_does_not_run() {
     }
 }
 
+/// A client is told that a hook of the operator failed, and not what it wrote: neither now nor from the kept prompt.
+#[test]
+fn a_failing_hook_tells_clients_its_status_alone() {
+    let desk = Desk::of("default");
+    let script = "echo 'no https://svc:hunterCANARY22x@db.example for CANARY' >&2; exit 3";
+    let hook = format!(
+        "[[hook]]\nname = \"bad\"\nevent = \"resources_discover\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n"
+    );
+    desk.write("../.config/proem/proem.toml", hook.as_bytes());
+    let output = desk.run(&["build"]);
+    let said = desk.said(&output.stderr);
+    assert!(said.contains("exit status: 3: no https://svc:…@db.example for CANARY"), "control: {said}");
+    let server = Server::start(&desk, "", &LISTEN);
+    let (status, turn) = server.ask("POST", "/conversations/c/turn", "{}");
+    let (_, shown) = server.ask("GET", "/conversations/c/epochs/1", "");
+    let (_, preview) = server.ask("POST", "/preview", "{}");
+    assert_eq!(status, 200, "{turn}");
+    assert!(turn.contains("the hook `bad` is skipped at `resources_discover`: exit status: 3\""), "{turn}");
+    for answer in [turn, shown, preview] {
+        assert!(!answer.contains("CANARY") && !answer.contains("db.example"), "{answer}");
+    }
+    assert_eq!(server.stop(), Some(0));
+    let exported = desk.run(&["store", "export"]);
+    let kept = desk.said(&exported.stdout);
+    assert!(kept.contains("`bad` is skipped") && !kept.contains("CANARY"), "{kept}");
+}
+
 /// Row T4: what was approved in one place is not approved in another, however that is made to look like it.
 #[test]
 fn approval_does_not_travel() {

@@ -94,15 +94,23 @@ pub const ANCESTORS_MAX: usize = 256;
 /// Largest `HEAD` or `.git` file, in bytes.
 pub const GIT_HEAD_BYTES_MAX: usize = 4 << 10;
 /// Largest `packed-refs`, in bytes.
-pub const GIT_PACKED_REFS_BYTES_MAX: usize = 64 << 20;
+pub const GIT_PACKED_REFS_BYTES_MAX: usize = 16 << 20;
 /// Most output taken from one git command, in bytes.
 pub const GIT_OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Longest one git command may run.
+/// Longest all git commands of a build may run together.
 pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
+/// Most memory that one git command may allocate, in bytes.
+pub const GIT_MEMORY_BYTES_MAX: u64 = 512 << 20;
+/// Largest file that git may write when it lays out a revision, in bytes; otherwise it may write none.
+pub const GIT_CHECKOUT_FILE_BYTES_MAX: u64 = 1 << 30;
+/// Most connections that a server holds at once, unless it is told otherwise.
+pub const CONNECTIONS_MAX: usize = 4096;
+/// Most connections of one address that have not shown the token, unless the server is told otherwise.
+pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 40] {
+pub const fn table() -> [Limit; 43] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
@@ -152,6 +160,17 @@ pub const fn table() -> [Limit; 40] {
         row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),
         row("git_packed_refs_bytes_max", GIT_PACKED_REFS_BYTES_MAX, "git's `packed-refs`"),
         row("git_output_bytes_max", GIT_OUTPUT_BYTES_MAX, "the output of one git command"),
+        Limit {
+            name: "git_memory_bytes_max",
+            value: GIT_MEMORY_BYTES_MAX,
+            what: "the memory that one git command allocates",
+        },
+        row("connections_max", CONNECTIONS_MAX, "connections of a server, by default"),
+        row(
+            "address_connections_max",
+            ADDRESS_CONNECTIONS_MAX,
+            "connections of one address that have not shown the token, by default",
+        ),
     ]
 }
 

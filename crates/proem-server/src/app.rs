@@ -5,15 +5,19 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use proem::hooks::HookFailure;
 use proem::{Caller, Engine, Request, Workspaces};
 use proem_store::{Conversations, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 use crate::guard::Token;
+use crate::log;
 use crate::metrics::Metrics;
+use crate::places::Connections;
 use crate::room::Room;
 use crate::telemetry::Telemetry;
+use crate::writes::Writes;
 
 /// Most work that waits for its turn; what comes then is sent away.
 const WAITING_MAX: usize = 256;
@@ -33,6 +37,8 @@ pub struct Options {
     pub time_max: Duration,
     /// How much is built or read at once.
     pub work_max: usize,
+    /// How many connections there may be, and of whom.
+    pub connections: Connections,
     /// Where spans go, if anywhere.
     pub telemetry: Option<Telemetry>,
     /// Where the editor's files are read from, while it is being worked on; else they are those of the binary.
@@ -47,6 +53,7 @@ impl Default for Options {
             hosts: Vec::new(),
             web: None,
             telemetry: None,
+            connections: Connections::default(),
             body_bytes_max: 16 << 20,
             time_max: Duration::from_secs(30),
             work_max: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
@@ -66,6 +73,8 @@ pub struct App {
     looked: Looked,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    /// Whether the store takes writes.
+    pub(crate) writes: Writes,
     /// Memory for bodies that are on their way.
     pub(crate) room: Room,
 }
@@ -76,13 +85,24 @@ impl App {
     pub fn new(store: Arc<dyn Store>, engine: Engine, options: Options) -> Arc<Self> {
         let work = Arc::new(Semaphore::new(options.work_max));
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        let conversations = Conversations::new(store, engine);
+        let conversations = Conversations::new(store, engine.on_hook_failure(log_hook));
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
         let workspaces = Workspaces::new(&options.workspaces);
-        let (metrics, looked) = (Metrics::default(), Looked::default());
+        let (metrics, looked, writes) = (Metrics::default(), Looked::default(), Writes::default());
         let room = Room::new(options.body_bytes_max);
-        Arc::new(Self { conversations, options, metrics, roots, workspaces, looked, work, waiting, room })
+        Arc::new(Self {
+            conversations,
+            options,
+            metrics,
+            roots,
+            workspaces,
+            looked,
+            work,
+            waiting,
+            writes,
+            room,
+        })
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -116,6 +136,9 @@ impl App {
         let app = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
+            if done.as_ref().is_err_and(ApiError::is_of_store) {
+                app.writes.fail();
+            }
             drop(permit);
             done
         });
@@ -194,6 +217,13 @@ impl App {
     pub(crate) const fn caller(&self) -> Caller {
         Caller::Remote(self.workspaces)
     }
+}
+
+/// Logs why a hook failed: clients are not told what it wrote.
+fn log_hook(failure: &HookFailure) {
+    let (hook, why) = (failure.hook(), failure.why());
+    let event = failure.event().word();
+    log::line("warn", &[("event", "hook"), ("hook", hook), ("at", event), ("why", why)]);
 }
 
 /// How long it is taken for granted that a directory lies where it lay.

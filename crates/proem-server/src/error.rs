@@ -12,6 +12,9 @@ use serde::Serialize;
 /// Seconds after which trying again makes sense.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 
+const STORE_DAMAGED: &str = "store_damaged";
+const STORE_UNAVAILABLE: &str = "store_unavailable";
+
 /// Why a request is not answered as asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(title = "Error")]
@@ -36,6 +39,11 @@ impl ApiError {
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Tells whether the store failed, not the request.
+    pub(crate) fn is_of_store(&self) -> bool {
+        matches!(self.code, STORE_DAMAGED | STORE_UNAVAILABLE)
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -104,8 +112,8 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let (status, code) = match &error {
             StoreError::Conflict { .. } => (StatusCode::CONFLICT, "conflict"),
-            StoreError::Damaged { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_damaged"),
-            _ => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            StoreError::Damaged { .. } => (StatusCode::SERVICE_UNAVAILABLE, STORE_DAMAGED),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, STORE_UNAVAILABLE),
         };
         // Where the store lies is the operator's business: their log has it.
         if status == StatusCode::SERVICE_UNAVAILABLE {

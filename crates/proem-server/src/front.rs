@@ -20,6 +20,7 @@ use tower::ServiceExt;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::places::Place;
 use crate::telemetry::{Parent, Span};
 use crate::{guard, log, routes};
 
@@ -69,12 +70,12 @@ impl Front {
     }
 
     /// Gives a request a number and a time limit, answers and counts it, and writes one line about it.
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>, place: &Place) -> Response {
         let (begun, id) = (Instant::now(), log::random_id());
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let traced = self.app.options.telemetry.as_ref().map(|_| Traced::of(&mut request));
         // A panic is ours: nothing of it goes out, and the process lives.
-        let answer = AssertUnwindSafe(self.pass(request)).catch_unwind();
+        let answer = AssertUnwindSafe(self.pass(request, place)).catch_unwind();
         let mut response = match tokio::time::timeout(self.app.options.time_max, answer).await {
             Ok(Ok(response)) => response,
             Ok(Err(_)) => ApiError::internal().into_response(),
@@ -103,9 +104,12 @@ impl Front {
     }
 
     /// Answers a request that may pass.
-    async fn pass(&self, request: Request<Incoming>) -> Response {
+    async fn pass(&self, request: Request<Incoming>, place: &Place) -> Response {
         // What the guard refuses, the router refuses: it has the same guard.
         let is_let_in = guard::check(&self.app, &request).is_ok();
+        if is_let_in && !guard::is_open(request.uri().path()) {
+            place.keep();
+        }
         let (parts, body) = request.into_parts();
         let frequent = Frequent::of(&parts.method, parts.uri.path()).filter(|_| is_let_in);
         let answer = match frequent {

@@ -120,11 +120,13 @@ fn check_origin(headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
     if is_allowed { Ok(()) } else { Err(foreign()) }
 }
 
+/// Tells whether a path needs no token. The editor's files are the same for all clients: they ask for the token.
+pub(crate) fn is_open(path: &str) -> bool {
+    matches!(path, "/" | "/healthz" | "/readyz" | "/favicon.ico") || path.starts_with("/assets/")
+}
+
 fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
-    // The editor's files are the same for everybody: they ask for the token.
-    let is_open =
-        matches!(path, "/" | "/healthz" | "/readyz" | "/favicon.ico") || path.starts_with("/assets/");
-    let Some(token) = token.filter(|_| !is_open) else { return Ok(()) };
+    let Some(token) = token.filter(|_| !is_open(path)) else { return Ok(()) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
     let mut cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());

@@ -9,14 +9,17 @@ mod listen;
 mod log;
 mod metrics;
 mod openapi;
+mod places;
 mod room;
 mod routes;
 mod session;
 mod shapes;
 mod telemetry;
+mod writes;
 
 pub use app::{App, Options};
 pub use guard::Token;
 pub use listen::{Listening, serve};
 pub use openapi::document;
+pub use places::Connections;
 pub use telemetry::{Telemetry, TelemetryError};

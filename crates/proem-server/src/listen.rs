@@ -1,7 +1,7 @@
 //! The accept loop: with time limits for headers, and an end that answers what was accepted.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +11,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::app::App;
 use crate::front::Front;
 use crate::log;
-
-/// Most connections at once; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 4096;
+use crate::places::{Place, Places};
 
 /// Most connections that wait to be accepted; the system may allow fewer. The usual 128 are not enough for a thousand clients
 /// that come at once: the others would try again a second later.
@@ -68,9 +66,9 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// How many connections there may be: as many as are wanted, if the system gives so many descriptors. The usual limit is a
 /// thousand, which silent connections alone could take, so that no file can be opened; it may be raised to another one.
-fn connections_max() -> usize {
+fn connections_max(most: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = CONNECTIONS_MAX as u64 + DESCRIPTORS_KEPT;
+    let wanted = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(DESCRIPTORS_KEPT);
     let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
     let current = limit.current.unwrap_or(u64::MAX);
     if current < raised {
@@ -82,44 +80,45 @@ fn connections_max() -> usize {
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let room = current.saturating_sub(DESCRIPTORS_KEPT).max(current / 2);
-    usize::try_from(room).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
+    usize::try_from(room).unwrap_or(usize::MAX).min(most).max(1)
 }
 
 /// Serves until `end` comes: then nothing is accepted any more, and what was accepted is answered.
 pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output = ()>) {
     let front = Arc::new(Front::new(&app));
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(connections_max()));
+    let mut door = Door::new(&app);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(64 << 10);
     tokio::pin!(end);
     loop {
         // A full house must not keep the server from ending.
-        let (permit, accepted) = tokio::select! {
-            both = async {
-                let permit = Arc::clone(&room).acquire_owned().await;
-                (permit, accept(&listening.listeners).await)
-            } => both,
+        let entered = tokio::select! {
+            entered = door.next(&listening.listeners) => entered,
             () = &mut end => break,
         };
-        let Some(stream) = accepted else {
+        let Some((stream, place, permit)) = entered else {
             // Out of descriptors, most likely: others are about to end.
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let front = Arc::clone(&front);
+        let (front, place) = (Arc::clone(&front), Arc::new(place));
+        let held = Arc::clone(&place);
         let service = service_fn(move |request| {
-            let front = Arc::clone(&front);
-            async move { Ok::<_, Infallible>(front.answer(request).await) }
+            let (front, place) = (Arc::clone(&front), Arc::clone(&place));
+            async move { Ok::<_, Infallible>(front.answer(request, &place).await) }
         });
         let mut stream = Box::pin(TimeoutStream::new(stream));
         stream.as_mut().set_write_timeout_pinned(Some(WRITE_TIME_MAX));
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            // A client that goes away, or is too slow, is its own business.
-            drop(connection.await);
-            drop(permit);
+            tokio::select! {
+                // A client that goes away, or is too slow, is its own business.
+                ended = connection => drop(ended),
+                () = held.needed() => {}
+            }
+            drop((held, permit));
         });
     }
     drop(listening);
@@ -129,11 +128,42 @@ pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output 
     log::flush();
 }
 
-/// The next connection on any of the addresses; `None` when it could not be taken.
-async fn accept(listeners: &[TcpListener]) -> Option<TcpStream> {
+/// Lets connections in, as many as there are places for.
+struct Door {
+    most: usize,
+    room: Arc<Semaphore>,
+    places: Arc<Places>,
+    /// A connection that was accepted and waits for its place.
+    waiting: Option<(TcpStream, Place)>,
+}
+
+impl Door {
+    fn new(app: &App) -> Self {
+        let limits = &app.options.connections;
+        let most = connections_max(limits.most);
+        let (room, places) = (Arc::new(Semaphore::new(most)), Places::new(limits, most));
+        Self { most, room, places, waiting: None }
+    }
+
+    /// The next connection, with its place; `None` when it could not be accepted. It is accepted first and then waits, so
+    /// that a connection that is closed for it has gone before: there is never more than one too many.
+    async fn next(&mut self, listeners: &[TcpListener]) -> Option<(TcpStream, Place, OwnedSemaphorePermit)> {
+        if self.waiting.is_none() {
+            let (stream, address) = accept(listeners).await?;
+            let taken = self.most - self.room.available_permits();
+            self.waiting = Some((stream, self.places.enter(address, taken)));
+        }
+        let permit = Arc::clone(&self.room).acquire_owned().await.ok()?;
+        let (stream, place) = self.waiting.take()?;
+        Some((stream, place, permit))
+    }
+}
+
+/// The next connection on any of the addresses, and its other end; `None` when it could not be taken.
+async fn accept(listeners: &[TcpListener]) -> Option<(TcpStream, IpAddr)> {
     let accepts = listeners.iter().map(|listener| Box::pin(listener.accept()));
     let (accepted, _, _) = futures_util::future::select_all(accepts).await;
-    let (stream, _) = accepted.ok()?;
+    let (stream, address) = accepted.ok()?;
     stream.set_nodelay(true).ok()?;
-    Some(stream)
+    Some((stream, address.ip()))
 }

@@ -8,7 +8,10 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use axum::http::Method;
+use proem_store::is_conversation_id;
 use serde_json::{Map, Value};
+
+use crate::routes;
 
 /// Writes one line. A reader that is gone is no reason to stop.
 pub(crate) fn line(level: &str, fields: &[(&str, &str)]) {
@@ -108,15 +111,25 @@ fn waiting() -> MutexGuard<'static, String> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A path without what gives power over a compaction.
+/// A path as it may be logged: the words of routes, conversation ids in their place and numbers. Everything else could be
+/// the token of a compaction, also in a path that leads nowhere, and is left out.
 pub(crate) fn path(path: &str) -> Cow<'_, str> {
-    match path.split_once("/compaction/") {
-        Some((before, token)) => {
-            let behind = token.split_once('/').map_or(String::new(), |(_, behind)| format!("/{behind}"));
-            format!("{before}/compaction/…{behind}").into()
-        }
-        None => path.into(),
+    let names_conversation = path.starts_with("/conversations/");
+    let is_shown = |(index, part): (usize, &str)| {
+        let is_id = names_conversation && index == 2 && is_conversation_id(part);
+        is_id || is_number(part) || routes::is_word(part)
+    };
+    if path.split('/').enumerate().all(is_shown) {
+        return path.into();
     }
+    let shown =
+        path.split('/').enumerate().map(|(index, part)| if is_shown((index, part)) { part } else { "…" });
+    shown.collect::<Vec<_>>().join("/").into()
+}
+
+/// Tells whether a part of a path is empty, or a number as versions and epochs have; a token has more digits.
+fn is_number(part: &str) -> bool {
+    part.len() <= 20 && part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// 64 bits that nobody can foresee, in hexadecimal: a count under a key that the system's random numbers gave. To ask
@@ -125,4 +138,36 @@ pub(crate) fn random_id() -> String {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{:016x}", KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_of_routes_ids_and_numbers_are_logged() {
+        const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+        for (path_of, shown) in [
+            ("/conversations/c-1/turn", "/conversations/c-1/turn"),
+            ("/conversations/c-1/epochs/12", "/conversations/c-1/epochs/12"),
+            ("/system-prompt/versions/3/restore", "/system-prompt/versions/3/restore"),
+            ("/assets/app.js", "/assets/app.js"),
+            ("/", "/"),
+            ("/conversations/c-1/compaction", "/conversations/c-1/compaction"),
+            ("/conversations/c-1/compaction/TOKEN", "/conversations/c-1/compaction/…"),
+            ("/conversations/c-1/compaction/TOKEN/commit", "/conversations/c-1/compaction/…/commit"),
+            ("/conversations/compaction/compaction/TOKEN", "/conversations/compaction/compaction/…"),
+            ("/conversations/compaction/TOKEN", "/conversations/compaction/…"),
+            ("/conversations/c/Compaction/TOKEN", "/conversations/c/…/…"),
+            ("/conversations/c/%63ompaction/TOKEN", "/conversations/c/…/…"),
+            ("/conversations/c/compaction//TOKEN", "/conversations/c/compaction//…"),
+            ("//conversations/TOKEN", "//conversations/…"),
+            ("/compaction/TOKEN", "/compaction/…"),
+            ("/TOKEN", "/…"),
+            ("/conversations/c d/turn", "/conversations/…/turn"),
+            ("/conversations/c/epochs/012345678901234567890123456789", "/conversations/c/epochs/…"),
+        ] {
+            assert_eq!(path(&path_of.replace("TOKEN", TOKEN)), shown, "{path_of}");
+        }
+    }
 }

@@ -108,7 +108,7 @@ fn of_probes() -> Vec<Operation> {
         Operation {
             answer: Some(any.clone()),
             errors: &[503],
-            ..of("get", "/readyz", "Whether the store answers")
+            ..of("get", "/readyz", "Whether the store answers and takes writes")
         },
         Operation {
             answer: Some(json!({ "type": "string" })),

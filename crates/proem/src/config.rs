@@ -89,7 +89,7 @@ pub struct Config {
     pub env_allow: Setting<Vec<String>>,
     /// Files that may be read although their name says secret.
     pub files_allow: Setting<Vec<PathBuf>>,
-    /// How long one git command may run.
+    /// How long all git commands of a build may run together.
     pub git_time_max: Setting<Duration>,
     /// The least that happens to hidden characters in files, whatever a profile says.
     pub hygiene: Setting<Hygiene>,
@@ -262,8 +262,9 @@ impl Config {
     fn take_plain(&mut self, keys: PlainKeys, path: &Path, origin: &Origin, home: &Path) {
         let folder = path.parent().unwrap_or(path);
         if let Some(check) = keys.check {
+            let is_of_repository = matches!(origin, Origin::Workspace(_));
             let (origin, folder) = (path.to_owned(), home.to_owned());
-            self.allow.push(AllowFile { keys: check.allow, origin, folder });
+            self.allow.push(AllowFile { keys: check.allow, origin, folder, is_of_repository });
         }
         self.profile.set(keys.profile, origin);
         let template = keys.template.map(|template| Some(folder.join(template)));

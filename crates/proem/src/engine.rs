@@ -15,7 +15,7 @@ use crate::discover::{Discovered, Places};
 use crate::error::Error;
 use crate::file::with_fixed_roots;
 use crate::fingerprint::Fingerprint;
-use crate::hooks::{self, DiscoverReason, Hook, Resources, ResourcesDiscover};
+use crate::hooks::{self, DiscoverReason, Hook, HookFailure, Resources, ResourcesDiscover};
 use crate::host::Host;
 use crate::libraries::Libraries;
 use crate::profiles::Found;
@@ -72,8 +72,8 @@ pub(crate) struct Memory {
     pub(crate) discovered: Discovered,
     /// What hooks bring; they are asked when there is nothing here.
     pub(crate) resources: Option<Resources>,
-    /// What was said about hooks then.
-    pub(crate) hook_notes: Vec<Note>,
+    /// Hooks that failed then.
+    pub(crate) hook_failures: Vec<HookFailure>,
     /// Why they are asked.
     pub(crate) reason: DiscoverReason,
     /// The structure of the request's template, where somebody wants to know it.
@@ -130,8 +130,9 @@ fn build_here(
 
     base::refuse_two(request)?;
     let tools = Tools::of(request, &profile)?;
-    let (resources, mut hook_notes) = resources(memory, hooks, &config, &host, &workspace);
-    hook_notes.retain(|_| parts == Parts::All);
+    let (resources, failures) = resources(memory, hooks, &config, &host, &workspace);
+    let failures = failures.iter().filter(|_| parts == Parts::All);
+    let hook_notes: Vec<Note> = failures.map(|failure| failure.note(caller)).collect();
     let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
     let catalog = if profile.sections.iter().any(unused::is_catalogued) {
         let author = if caller.is_remote() { Author::Other } else { Author::User };
@@ -181,14 +182,14 @@ pub(crate) fn resources(
     config: &Config,
     host: &Host,
     workspace: &Workspace,
-) -> (Resources, Vec<Note>) {
+) -> (Resources, Vec<HookFailure>) {
     if let Some(resources) = &memory.resources {
-        return (resources.clone(), memory.hook_notes.clone());
+        return (resources.clone(), memory.hook_failures.clone());
     }
     let handlers = hooks::handlers(hooks, &config.hooks.value);
     let event = ResourcesDiscover { cwd: workspace.cwd().to_owned(), reason: memory.reason };
-    let (resources, notes) = hooks::discover(&handlers, &event, host.home().as_deref());
+    let (resources, failures) = hooks::discover(&handlers, &event, host.home().as_deref());
     memory.resources = Some(resources.clone());
-    memory.hook_notes.clone_from(&notes);
-    (resources, notes)
+    memory.hook_failures.clone_from(&failures);
+    (resources, failures)
 }

@@ -11,7 +11,7 @@ use proem_core::profile::Reason;
 use crate::caller::Caller;
 use crate::engine::{self, Build, Memory, Parts};
 use crate::error::Error;
-use crate::hooks::{self, DiscoverReason, Handler, Hook, ResourcePaths, Resources};
+use crate::hooks::{self, DiscoverReason, Handler, Hook, HookFailure, ResourcePaths, Resources};
 use crate::host::Host;
 use crate::pending::Pending;
 use crate::request::{Request, Tool, distinct_tools};
@@ -23,6 +23,7 @@ use crate::workspace::Workspace;
 #[derive(Clone, Default)]
 pub struct Engine {
     hooks: Vec<Arc<dyn Hook>>,
+    on_failure: Option<Arc<dyn Fn(&HookFailure) + Send + Sync>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -46,9 +47,27 @@ impl Engine {
         self
     }
 
+    /// Calls `tell` for each hook that fails while a prompt is built. The notes of a prompt that a remote client asked for
+    /// do not say what the hook wrote; a server logs it.
+    #[must_use]
+    pub fn on_hook_failure(mut self, tell: impl Fn(&HookFailure) + Send + Sync + 'static) -> Self {
+        self.on_failure = Some(Arc::new(tell));
+        self
+    }
+
     /// Builds a prompt.
     pub fn build(&self, request: &Request, caller: Caller) -> Result<Build, Error> {
-        engine::build_with(request, caller, &self.hooks, &mut Memory::default())
+        self.build_with(request, caller, &mut Memory::default())
+    }
+
+    /// Builds a prompt from what `memory` holds, and reports the hooks that failed now.
+    fn build_with(&self, request: &Request, caller: Caller, memory: &mut Memory) -> Result<Build, Error> {
+        let is_asked_now = memory.resources.is_none();
+        let built = engine::build_with(request, caller, &self.hooks, memory);
+        if let Some(tell) = self.on_failure.as_ref().filter(|_| is_asked_now) {
+            memory.hook_failures.iter().for_each(|failure| tell(failure));
+        }
+        built
     }
 
     /// Observes what belongs to one turn alone, and nothing else: no file that is frozen is read again.
@@ -200,7 +219,7 @@ impl Session {
         });
         let handlers = hooks::handlers(&engine.hooks, &config.hooks.value);
         let mut memory = Memory::default();
-        let build = engine::build_with(&request, caller, &engine.hooks, &mut memory)?;
+        let build = engine.build_with(&request, caller, &mut memory)?;
         let (rebuild, epoch, trigger) = (profile.rebuild.clone(), 1, Trigger::Startup);
         Ok(Self {
             engine,
@@ -274,6 +293,7 @@ impl Session {
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),
             handlers: &self.handlers,
+            caller: self.caller,
         };
         let mut turn = turn::turn(&scene, prompt);
         turn.notes.append(&mut notes);
@@ -405,7 +425,7 @@ impl Session {
         if let Some(reason) = trigger.reason().filter(|reason| !self.rebuild.contains(reason)) {
             return Ok(Rebuild::NotAllowed(reason));
         }
-        let build = engine::build_with(&request, self.caller, &self.engine.hooks, &mut memory)?;
+        let build = self.engine.build_with(&request, self.caller, &mut memory)?;
         if matches!(trigger, Trigger::Reload | Trigger::SkillsReload | Trigger::ProfileSwitch) {
             let Setup { config, found, .. } = Setup::of(&request, self.caller)?;
             self.rebuild.clone_from(&found.profile.rebuild);

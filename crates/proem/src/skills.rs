@@ -41,7 +41,8 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
         (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
     let author = if is_of_workspace { Author::Other } else { Author::User };
     let policy = resolver.discovery_policy(author, &places);
-    let (resources, mut notes) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
+    let (resources, failures) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
+    let mut notes: Vec<Note> = failures.iter().map(|failure| failure.note(caller)).collect();
     let mut reports = Vec::new();
     for section in &profile.sections {
         let Content::Collected(Collection::Skills(recipe)) = &section.content else { continue };

@@ -5,6 +5,8 @@
 //! limits or files are others than those that were approved does not run. It is kept in the configuration directory,
 //! and not at all if that lies in the workspace itself. Text that a workspace brings needs no trust.
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -66,7 +68,7 @@ pub struct Approval {
     /// How much it may print, in bytes, where the configuration says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes_max: Option<usize>,
-    /// The files that the command names: the digest of one in the workspace, the real path of one elsewhere.
+    /// The files that the command names, also inside of a word: the digest of one in the workspace, the real path of one elsewhere.
     pub files: BTreeMap<String, String>,
 }
 
@@ -85,15 +87,13 @@ impl Approval {
     /// A hook of the workspace at `root` as it is now.
     fn of(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
         let mut files = BTreeMap::new();
-        for (index, word) in hook.command.iter().enumerate() {
-            // A bare name is a program of `PATH`, never one of the workspace.
-            if index == 0 && !word.contains('/') {
-                continue;
-            }
-            if let Ok(real) = canonical(&hook.folder.join(word))
+        // A bare name is a program of `PATH`, never one of the workspace.
+        let words = hook.command.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
+        for path in words.flat_map(|(_, word)| words::paths(word)) {
+            if let Ok(real) = canonical(&hook.folder.join(path))
                 && real.is_file()
             {
-                files.insert(word.clone(), identity(&real, root)?);
+                files.insert(path.to_owned(), identity(&real, root)?);
             }
         }
         Ok(Self {
@@ -105,6 +105,13 @@ impl Approval {
             output_bytes_max: hook.output_bytes_max,
             files,
         })
+    }
+
+    /// Tells whether the command may run more than [`files`](Self::files): a line for a shell, or a word that names files in
+    /// a way that is not understood. What a program or script starts by itself is never among them.
+    #[must_use]
+    pub fn is_open_ended(&self) -> bool {
+        words::is_open_ended(&self.command)
     }
 
     /// What is not as it was, in words.

@@ -6,6 +6,7 @@ use proem_core::frozen::Body;
 use proem_core::note::Note;
 use serde_json::{Value, json};
 
+use crate::caller::Caller;
 use crate::hooks::{self, BeforeAgentStart, Handler, Message, Start};
 use crate::request::{Request, Tool, distinct_tools};
 
@@ -87,13 +88,15 @@ pub(crate) struct Scene<'s> {
     pub(crate) model: Option<&'s str>,
     pub(crate) cwd: &'s str,
     pub(crate) handlers: &'s [Handler],
+    /// For whom the notes are.
+    pub(crate) caller: Caller,
 }
 
 /// Makes a turn of a finished prompt.
 pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
     let Start { system_prompt, messages: injected, changes, mut notes } = start(scene, prompt);
     let history = history(scene, prompt, injected);
-    let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd);
+    let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd, scene.caller);
     notes.extend(more);
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
     let tools = distinct_tools(scene.tools).into_iter().map(definition).collect();
@@ -111,7 +114,7 @@ fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
         cwd: scene.cwd.to_owned(),
         model: scene.model.map(str::to_owned),
     };
-    hooks::start(scene.handlers, event)
+    hooks::start(scene.handlers, event, scene.caller)
 }
 
 /// The conversation with this turn's messages behind it. What rides on other carriers than the system

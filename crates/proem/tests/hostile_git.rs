@@ -160,6 +160,56 @@ fn a_special_file_does_not_hang_the_build() {
     check_nuisances(SPECIAL.iter().map(Nuisance::Special));
 }
 
+/// Row G8: a file of few bytes in the repository that takes gigabytes to compare.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_small_repository_does_not_make_git_take_much_memory() {
+    const LINES: usize = 24 << 20;
+    let site = Site::new();
+    site.write("tree/lines", &"\n".repeat(LINES));
+    site.git("tree", "add lines");
+    site.git("tree", "commit -q -m lines");
+    // The comparison needs a record for every line.
+    site.write("tree/lines", &format!("{}x", "\n".repeat(LINES)));
+    let objects = site.git("tree", "count-objects -v");
+    let kib = objects.lines().find_map(|line| line.strip_prefix("size: ")).unwrap().parse::<u32>().unwrap();
+    assert!(kib < 1024, "control: the repository is small: {objects}");
+    let limited = ["-c", "ulimit -d 1048576; exec git diff --stat -- lines"];
+    let output = site.plain("tree", "sh", limited.into_iter());
+    assert!(!output.status.success(), "control: plain git wants more than 1 GiB");
+    let report = build(&site, "tree", "[git:status]|[git:diff]", PATIENT);
+    // Not that it timed out: it was refused the memory.
+    let expected = " M a\n M lines\n?? new|\ngit_failed: `[git:diff]` is absent: git failed: ";
+    assert_eq!(report, expected);
+}
+
+/// Row G8: refs in a file that is too large are not read, and a large one is searched at once.
+#[test]
+fn a_large_file_of_refs_has_a_limit() {
+    for (mib, expected) in
+        [(15, "main"), (17, "\ngit_failed: `[git:branch]` is absent: git failed: packed-refs: over 16 MiB")]
+    {
+        let site = Site::new();
+        site.write("tree/.git/packed-refs", &"\n".repeat(mib << 20));
+        assert_eq!(build(&site, "tree", "[git:branch]", PATIENT), expected, "{mib} MiB");
+    }
+    let site = Site::new();
+    let (id, name) = (site.git("tree", "rev-parse HEAD"), "refs/heads/main");
+    fs::remove_file(site.path("tree/.git").join(name)).unwrap();
+    for (packed, expected) in [
+        (format!("# pack-refs with: peeled\n{id} {name}\n"), "main"),
+        (format!("{id} {name}"), "main"),
+        (format!("{id} {name}-other\n{id} {name}\r\n^{id}\n"), "main"),
+        (format!("{id} {name}-other\n"), ""),
+        (format!("x{id} {name}\n"), ""),
+        (format!(" {name}").repeat(100_000), ""),
+    ] {
+        site.write("tree/.git/packed-refs", &packed);
+        let report = build(&site, "tree", "[git:branch]", PATIENT);
+        assert_eq!(report.lines().next().unwrap_or_default(), expected, "{} bytes", packed.len());
+    }
+}
+
 /// Row G7.
 #[test]
 fn the_name_of_a_file_brings_no_control_characters() {
@@ -302,7 +352,7 @@ fn no_flip_lets_a_stranger_see_another_repository() {
 /// There are more ways than anybody can think of; these were thought of.
 #[test]
 fn there_are_many_hostile_repositories() {
-    assert_eq!((Trap::all().count(), LEADS.len(), Nuisance::all().count()), (31, 11, 64));
+    assert_eq!((Trap::all().count(), LEADS.len(), Nuisance::all().count()), (31, 11, 66));
     let names: BTreeSet<String> = Nuisance::all().map(|nuisance| nuisance.name()).collect();
-    assert_eq!(names.len(), 64, "each has a name of its own");
+    assert_eq!(names.len(), 66, "each has a name of its own");
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use proem::check::{self, Axis, Fixed, Moved, Report, file_of, is_mendable};
+use proem::check::{self, Allowed, Axis, Fixed, Moved, Report, file_of, is_mendable};
 use proem::compat::{findings, look};
 use proem::wire::{NoteShape, SourceShape};
 use proem::{Caller, Request, Workspace};
@@ -96,11 +96,13 @@ impl Shown<'_> {
             "files": self.report.files,
             "bytes": self.report.bytes,
             "findings": self.report.findings.iter().map(finding).collect::<Vec<_>>(),
-            "allowed": self.report.allowed.iter().map(|(note, reason)| {
-                let mut value = finding(note);
-                value["reason"] = json!(reason);
+            "allowed": self.report.allowed.iter().map(|allowed| {
+                let mut value = finding(&allowed.note);
+                value["reason"] = json!(allowed.reason);
+                value["by"] = json!(if allowed.is_of_repository { "repository" } else { "user" });
                 value
             }).collect::<Vec<_>>(),
+            "silenced_by_repository": self.report.silenced_by_repository(),
             "mended": self.fixed.findings,
         });
         if let Some(all) = self.moved {
@@ -111,7 +113,11 @@ impl Shown<'_> {
 
     fn text(&self, root: &Path, arguments: &Check) -> String {
         let mut text: String = self.report.findings.iter().map(|note| line(note, root)).collect();
-        for (note, reason) in &self.report.allowed {
+        for allowed in &self.report.allowed {
+            let Allowed { note, reason, .. } = allowed;
+            if allowed.is_shown() {
+                text.push_str(&line(&Note { severity: Severity::Info, hint: None, ..note.clone() }, root));
+            }
             let place =
                 note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
             let told = format!("{}: allowed[{}]: {reason}", visible_line(&place), note.code);
@@ -126,8 +132,12 @@ impl Shown<'_> {
 
     fn summary(&self, arguments: &Check) -> String {
         let report = self.report;
+        let silenced = match report.silenced_by_repository() {
+            0 => String::new(),
+            some => format!("the repository's own rules silence {}\n", counted(some, "finding")),
+        };
         let about = format!(
-            "{DIM}profile {}, {}, {} bytes frozen{DIM:#}\n",
+            "{silenced}{DIM}profile {}, {}, {} bytes frozen{DIM:#}\n",
             report.profile,
             counted(report.files, "file"),
             report.bytes

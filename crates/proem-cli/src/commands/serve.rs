@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proem::Engine;
-use proem_server::{App, Listening, Options, Telemetry, Token, serve};
+use proem_server::{App, Connections, Listening, Options, Telemetry, Token, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::store::place;
@@ -40,6 +40,7 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
         hosts: arguments.host.clone(),
         web: arguments.web.clone(),
         telemetry: telemetry()?,
+        connections: connections(arguments),
         ..Options::default()
     };
     let place = place(arguments.store.as_deref())?;
@@ -74,6 +75,18 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     runtime.shutdown_timeout(END_TIME_MAX);
     drop(held);
     done
+}
+
+/// How many connections there may be.
+fn connections(arguments: &Serve) -> Connections {
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let per_address = count(arguments.connections_per_address);
+    Connections {
+        most: count(arguments.connections),
+        per_address_max: (per_address > 0).then_some(per_address),
+        proxies: arguments.proxy.clone(),
+        makes_room: true,
+    }
 }
 
 /// Where spans go, by OpenTelemetry's own variables.

@@ -26,8 +26,12 @@ fn add(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
         return print(&format!("{links}it names no hook in .proem/proem.toml, so nothing runs\n"));
     }
     let hooks: String = trusted.hook.iter().map(described).collect();
-    print(&format!("{links}these hooks run as you:\n{hooks}"))
+    print(&format!("{links}these hooks run as you:\n{hooks}{NOT_PINNED}"))
 }
+
+/// What an approval does not cover.
+const NOT_PINNED: &str = "\
+files that a program or script opens or starts by itself are not pinned: a change of those is not noticed\n";
 
 /// A hook, and the files that it was approved with.
 fn described(hook: &Approval) -> String {
@@ -38,6 +42,9 @@ fn described(hook: &Approval) -> String {
     }
     for (name, what) in &hook.files {
         text += &format!("    {}\n", visible(&format!("{name}  {what}")));
+    }
+    if hook.is_open_ended() {
+        text += "    runs a command line: files that it names in other words than these are not pinned\n";
     }
     text
 }

@@ -13,7 +13,8 @@ mod probes;
 mod session;
 mod template;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -84,6 +85,15 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/conversations/{id}/compaction/{token}", delete(compaction::abort)),
         ("/conversations/{id}/compaction/{token}/commit", post(compaction::commit)),
     ]
+}
+
+/// Tells whether a part of a path is a word of some route.
+pub(crate) fn is_word(part: &str) -> bool {
+    static WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        let words = table().into_iter().flat_map(|(path, _)| path.split('/'));
+        words.filter(|word| !word.is_empty() && !word.starts_with('{')).collect()
+    });
+    WORDS.contains(part)
 }
 
 async fn no_route() -> ApiError {

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::Shared;
+use crate::app::App;
 use crate::error::ApiError;
 use crate::telemetry::Telemetry;
 
@@ -14,9 +15,13 @@ pub(super) async fn health() -> axum::Json<Value> {
     axum::Json(json!({ "status": "ok" }))
 }
 
-/// The store answers.
+/// The store answers, and takes writes.
 pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiError> {
-    app.work(|app| Ok(app.store().template_heads(None, 1).map(drop)?)).await?;
+    let check = |app: &App| {
+        app.store().template_heads(None, 1)?;
+        Ok(app.writes.check(app.store().as_ref())?)
+    };
+    app.work(check).await?;
     Ok(axum::Json(json!({ "status": "ok" })))
 }
 

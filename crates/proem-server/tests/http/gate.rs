@@ -1,5 +1,7 @@
 //! A store that does something else before it does its work.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use proem_store::{
     Compaction, ConversationHead, Epoch, EpochHead, History, MemoryStore, Page, Query, Store, StoreError,
     TemplateHead, TemplateVersion,
@@ -15,16 +17,32 @@ pub(crate) struct Gate {
     pub(crate) then: Box<dyn Fn(&MemoryStore) + Send + Sync>,
     /// What it says when it is asked, outside of any work, whether it is near.
     pub(crate) near: fn() -> bool,
+    /// Refuses writes, as a full disk does.
+    pub(crate) is_full: AtomicBool,
+    /// How many writes were refused.
+    pub(crate) refused: AtomicUsize,
 }
 
 impl Gate {
     pub(crate) fn new(before: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static) -> Self {
+        let (is_full, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
         Self {
             store: MemoryStore::default(),
             before: Box::new(before),
             then: Box::new(|_| ()),
             near: || false,
+            is_full,
+            refused,
         }
+    }
+
+    /// Refuses a write while there is no room for it.
+    fn write(&self) -> Kept<()> {
+        if !self.is_full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Err(StoreError::Unavailable { place: "the gate".into(), why: "no room".into() })
     }
 }
 
@@ -50,6 +68,7 @@ impl Store for Gate {
         self.store.history(conversation)
     }
     fn open(&self, epoch: &Epoch) -> Kept<Epoch> {
+        self.write()?;
         self.store.open(epoch)
     }
     fn conversations(&self, query: &Query) -> Kept<Page<ConversationHead>> {
@@ -59,12 +78,14 @@ impl Store for Gate {
         self.store.remove(conversation)
     }
     fn begin_compaction(&self, compaction: &Compaction) -> Kept<()> {
+        self.write()?;
         self.store.begin_compaction(compaction)
     }
     fn compaction(&self, token: &str) -> Kept<Option<Compaction>> {
         self.store.compaction(token)
     }
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Kept<bool> {
+        self.write()?;
         self.store.end_compaction(token, opened)
     }
     fn add_call(&self, conversation: &str, record: &str) -> Kept<Option<u64>> {

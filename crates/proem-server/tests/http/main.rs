@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a server that cannot be set up must stop the test")]
 
 mod client;
+mod crowd;
 mod description;
 mod editor;
 mod files;

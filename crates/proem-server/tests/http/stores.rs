@@ -1,12 +1,13 @@
 //! Stores that fail, are shared, or take their time.
 
 use std::net::TcpStream;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proem_core::builtin;
 use proem_server::Options;
-use proem_store::StoreError;
+use proem_store::{Query, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::client::{Call, Line};
@@ -69,6 +70,36 @@ fn where_the_store_lies_is_not_told() {
     assert_eq!((answer.status, answer.code()), (503, "store_unavailable".into()));
     assert!(!answer.body.contains("CANARY"), "{answer:?}");
     assert_eq!(server.ask(&Call::get("/system-prompt")).status, 200);
+}
+
+/// A store that reads and does not write is not ready; it is again as soon as it writes, without any other request.
+#[test]
+fn it_is_not_ready_while_writes_fail() {
+    let site = Site::new();
+    let gate = Arc::new(Gate::new(|| Ok(())));
+    let server = Server::start(Arc::clone(&gate) as Arc<dyn Store>, site.options());
+    let ready = || server.ask(&Call::get("/readyz"));
+    assert_eq!(server.ask(&turn("before", "x")).status, 200, "control: there is room");
+    assert_eq!(ready().status, 200);
+    gate.is_full.store(true, Ordering::Relaxed);
+    assert_eq!(server.ask(&turn("full", "x")).status, 503);
+    let (begun, refused) = (Instant::now(), gate.refused.load(Ordering::Relaxed));
+    for _ in 0..50 {
+        let answer = ready();
+        assert_eq!((answer.status, answer.code()), (503, "store_unavailable".into()));
+    }
+    let probes = gate.refused.load(Ordering::Relaxed) - refused;
+    let most = begun.elapsed().as_secs() + 1;
+    assert!((1..=most).contains(&u64::try_from(probes).unwrap()), "{probes} writes in less than {most} s");
+    assert_eq!(server.ask(&Call::get("/conversations/before")).status, 200, "it still reads");
+    assert_eq!(server.ask(&Call::get("/healthz")).status, 200, "and lives");
+    gate.is_full.store(false, Ordering::Relaxed);
+    // The last failed write counts for a second.
+    while ready().status != 200 {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it does not find out that there is room again");
+    }
+    assert_eq!(gate.conversations(&Query { search: None, after: None, most: 9 }).unwrap().items.len(), 1);
+    assert_eq!(server.ask(&turn("full", "x")).status, 200);
 }
 
 /// Row H17.

@@ -7,9 +7,6 @@ use std::time::Duration;
 use super::nuisances::{Ask, PATIENT, Said};
 use super::{NO_REPOSITORY, Site, TEMPLATE, WHOLE, embed_repository};
 
-/// For what never ends: waiting longer would not change the answer.
-const IMPATIENT: Duration = Duration::from_millis(100);
-
 /// Something that is no regular file where git expects one: whoever opens it may wait for ever.
 #[derive(Debug)]
 pub struct Special {
@@ -47,12 +44,11 @@ const REFUSED: Special = Special {
     ..UNSEEN
 };
 
-/// A FIFO that git does open, and waits for until it is stopped.
+/// A FIFO that git does open. It is stopped as soon as it waits there, and not when its time is over.
 const STOPPED: Special = Special {
     template: "[git:status]",
-    time_max: IMPATIENT,
     expected: &[""],
-    absent: "\ngit_failed: `[git:status]` is absent: timed out",
+    absent: "\ngit_failed: `[git:status]` is absent: git failed: a file of the repository that it reads is a FIFO",
     ..UNSEEN
 };
 
@@ -68,6 +64,15 @@ fn link_to_zero(site: &Site, path: &str) {
     symlink("/dev/zero", site.path(path)).unwrap();
 }
 
+/// Puts a FIFO into a folder that is made for it, beside a file.
+fn deep_fifo(site: &Site, path: &str) {
+    let place = site.path(path);
+    let folder = place.parent().unwrap();
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("file"), "").unwrap();
+    site.fifo(path);
+}
+
 /// Puts a FIFO into a repository below the tree.
 fn embed_fifo(site: &Site, path: &str) {
     embed_repository(site);
@@ -75,7 +80,7 @@ fn embed_fifo(site: &Site, path: &str) {
 }
 
 /// All of them.
-pub const SPECIAL: [Special; 23] = [
+pub const SPECIAL: [Special; 25] = [
     Special { path: "tree/.git/config", ..UNSEEN },
     Special { path: "tree/.git/config", kind: "character device", set: link_to_zero, ..UNSEEN },
     Special { path: "tree/.git/commondir", ..UNSEEN },
@@ -116,6 +121,8 @@ pub const SPECIAL: [Special; 23] = [
     Special { path: "tree/.git/info/exclude", ..REFUSED },
     Special { path: "tree/.git/packed-refs", template: "[git:status]", expected: &[""], ..REFUSED },
     Special { path: "tree/.gitignore", ..STOPPED },
+    Special { path: "tree/.gitattributes", ..STOPPED },
+    Special { path: "tree/deep/er/.gitignore", set: deep_fifo, ..STOPPED },
     Special { path: "tree/sub/.git/HEAD", set: embed_fifo, ..STOPPED },
     Special { path: "tree/.git/objects/info/alternates", ..STOPPED },
     Special { path: "tree/.git/refs/heads/main", ..STOPPED },

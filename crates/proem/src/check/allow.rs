@@ -30,12 +30,18 @@ pub struct AllowFile {
     pub(crate) origin: PathBuf,
     /// What patterns are relative to.
     pub(crate) folder: PathBuf,
+    /// Whether it is a file of the repository itself, and not one of the user's.
+    pub(crate) is_of_repository: bool,
 }
 
 impl AllowFile {
     /// Reads the allowances.
     pub fn read(&self) -> Result<Vec<Allow>, Error> {
-        self.keys.iter().map(|keys| Allow::read(keys.clone(), &self.origin, &self.folder)).collect()
+        let read = |keys: &AllowKeys| {
+            let allow = Allow::read(keys.clone(), &self.origin, &self.folder)?;
+            Ok(Allow { is_of_repository: self.is_of_repository, ..allow })
+        };
+        self.keys.iter().map(read).collect()
     }
 }
 
@@ -52,6 +58,8 @@ pub struct Allow {
     pub text: Option<String>,
     /// The file that allows it.
     pub origin: PathBuf,
+    /// Whether that is a file of the repository itself, and not one of the user's.
+    pub is_of_repository: bool,
     files: Option<Gitignore>,
     folder: PathBuf,
 }
@@ -92,7 +100,8 @@ impl Allow {
         };
         let files = keys.path.as_ref().map(pattern).transpose()?;
         let (origin, folder) = (origin.to_owned(), folder.to_owned());
-        Ok(Self { code, reason: keys.reason, path: keys.path, text: keys.text, origin, files, folder })
+        let AllowKeys { path, text, reason, .. } = keys;
+        Ok(Self { code, reason, path, text, origin, is_of_repository: false, files, folder })
     }
 
     /// Tells whether it allows what a note says.
@@ -118,6 +127,28 @@ impl Allow {
         Note::new(Code::UnusedAllow, Severity::Info, message)
             .with_hint("remove it from the configuration")
             .with_source(Source::File { path: self.origin.display().to_string().into(), place: None })
+    }
+}
+
+/// A finding that does not count, because a file of settings allows it.
+#[derive(Debug, Clone)]
+pub struct Allowed {
+    /// What was found.
+    pub note: Note,
+    /// Why it is right, as the file says.
+    pub reason: String,
+    /// Whether the repository allows it itself, and the user does not.
+    pub is_of_repository: bool,
+}
+
+impl Allowed {
+    /// Tells whether it is shown in full all the same: text that a reader cannot see is what a hostile repository would
+    /// allow itself.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        let is_hidden =
+            matches!(self.note.code, Code::HiddenText | Code::BidiControl | Code::ControlCharacter);
+        self.is_of_repository && is_hidden
     }
 }
 

@@ -20,7 +20,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 pub(crate) use allow::AllowKeys;
-pub use allow::{Allow, AllowFile, file_of};
+pub use allow::{Allow, AllowFile, Allowed, file_of};
 pub use determinism::{Axis, Moved, determinism};
 pub use fix::{Fixed, fix};
 pub use sarif::sarif;
@@ -52,7 +52,7 @@ pub struct Report {
     /// What was found, by file and line.
     pub findings: Vec<Note>,
     /// What was found and is allowed, with the reason.
-    pub allowed: Vec<(Note, String)>,
+    pub allowed: Vec<Allowed>,
     /// The profile that the prompt was built by.
     pub profile: String,
     /// How many files were read.
@@ -73,6 +73,12 @@ impl Report {
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|note| note.severity == severity).count()
+    }
+
+    /// How many findings the repository's own rules silence, and no rule of the user.
+    #[must_use]
+    pub fn silenced_by_repository(&self) -> usize {
+        self.allowed.iter().filter(|allowed| allowed.is_of_repository).count()
     }
 
     /// Everything counts as an error.
@@ -98,15 +104,19 @@ impl Report {
             note.hint.iter_mut().for_each(mask);
             note.source = note.source.map(plainly);
             let place = note.source.as_ref().map(ToString::to_string);
-            if let Some(index) = allows.iter().position(|allow| allow.allows(&note)) {
+            // What the user allows is the user's decision, also where the repository allows it, too.
+            let of_user = || allows.iter().position(|allow| !allow.is_of_repository && allow.allows(&note));
+            let any = || allows.iter().position(|allow| allow.allows(&note));
+            if let Some(index) = of_user().or_else(any) {
                 used.insert(index);
-                self.allowed.push((note, allows[index].reason.clone()));
+                let Allow { reason, is_of_repository, .. } = allows[index].clone();
+                self.allowed.push(Allowed { note, reason, is_of_repository });
             } else if seen.insert((note.code, note.message.clone(), place)) {
                 findings.push(note);
             }
         }
         let is_used = |index: usize, allow: &Allow| {
-            used.contains(&index) || self.allowed.iter().any(|(note, _)| allow.allows(note))
+            used.contains(&index) || self.allowed.iter().any(|allowed| allow.allows(&allowed.note))
         };
         let unused = allows.iter().enumerate().filter(|(index, allow)| !is_used(*index, allow));
         let unused: Vec<Note> = unused.map(|(_, allow)| allow.unused()).collect();

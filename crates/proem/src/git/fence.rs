@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::repository::Bounds;
 use crate::file::{real_path, reason};
-use crate::process::{self, Allowance, Finished, Stopped};
+use crate::process::{Allowance, Limits, Running, Stopped};
 
 /// Where programs and their libraries lie.
 #[cfg(target_os = "linux")]
@@ -63,21 +63,23 @@ impl Fence {
         Ok(Self { inside, objects, program })
     }
 
-    /// Runs git inside.
-    pub(super) fn run(
+    /// Starts git inside.
+    pub(super) fn start(
         &self,
         command: Command,
         allowance: Allowance,
-    ) -> Result<Result<Finished, Stopped>, Absence> {
-        // A thread can be shut in, and what it starts is shut in with it.
+        limits: Limits,
+    ) -> Result<Result<Running, Stopped>, Absence> {
+        // A thread can be shut in, and what it starts is shut in with it. It is watched from outside: a thread that is shut
+        // in could not ask the kernel about it.
         std::thread::scope(|scope| {
-            let running = scope.spawn(|| {
+            let started = scope.spawn(|| {
                 if !self.shut() && leads_out(&self.objects) {
                     return Err(Absence::OutsideRoots);
                 }
-                Ok(process::run(command, allowance))
+                Ok(Running::start(command, allowance, limits))
             });
-            running.join().unwrap_or_else(|_| Err(Absence::GitFailed("it could not be shut in".into())))
+            started.join().unwrap_or_else(|_| Err(Absence::GitFailed("it could not be shut in".into())))
         })
     }
 

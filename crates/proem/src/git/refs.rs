@@ -61,15 +61,22 @@ impl<'r> Refs<'r> {
     }
 
     fn packed_object(&self, name: &str) -> Result<Option<String>, Absence> {
-        let object = |line: &str| {
-            let (id, packed) = line.split_once(' ')?;
-            (packed == name && is_object_id(id)).then(|| id.to_owned())
-        };
-        Ok(self.packed()?.lines().find_map(object))
+        // Searched for as a whole: to split a large file into lines takes far longer.
+        let (packed, wanted) = (self.packed()?, format!(" {name}"));
+        for at in memchr::memmem::find_iter(packed.as_bytes(), wanted.as_bytes()) {
+            let behind = packed.as_bytes().get(at + wanted.len()..).unwrap_or_default();
+            let is_end = behind.is_empty() || behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
+            // Looked for by its length: to search for the beginning of a line could take as long as the file is.
+            let id = [40, 64].into_iter().find_map(|length| line_start(packed, at.checked_sub(length)?, at));
+            if let Some(id) = id.filter(|_| is_end) {
+                return Ok(Some(id.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     fn packed(&self) -> Result<&str, Absence> {
-        let cap = Cap { bytes_max: GIT_PACKED_REFS_BYTES_MAX, words: "64 MiB" };
+        let cap = Cap { bytes_max: GIT_PACKED_REFS_BYTES_MAX, words: "16 MiB" };
         let read = || match self.repository.read(&self.repository.common.join("packed-refs"), cap) {
             Err(Absence::NoSuchFile) => Ok(String::new()),
             Err(why) => Err(Absence::GitFailed(format!("packed-refs: {why}"))),
@@ -77,6 +84,12 @@ impl<'r> Refs<'r> {
         };
         self.packed.get_or_init(read).as_deref().map_err(Clone::clone)
     }
+}
+
+/// The object id between two places, if a line begins with it.
+fn line_start(text: &str, start: usize, end: usize) -> Option<&str> {
+    let is_first = start == 0 || text.as_bytes().get(start - 1) == Some(&b'\n');
+    text.get(start..end).filter(|id| is_first && is_object_id(id))
 }
 
 /// Tells whether `text` is an object id of either hash.

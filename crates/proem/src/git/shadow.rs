@@ -9,14 +9,17 @@
 //! For those who may see the working tree alone, no ref is linked but the one that is needed is written, and git runs
 //! behind a [`Fence`]: a repository could otherwise name the objects of another one.
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proem_core::fact::Absence;
-use proem_core::limit::{GIT_OUTPUT_BYTES_MAX, SETTINGS_BYTES_MAX};
+use proem_core::limit::{
+    GIT_CHECKOUT_FILE_BYTES_MAX, GIT_MEMORY_BYTES_MAX, GIT_OUTPUT_BYTES_MAX, SETTINGS_BYTES_MAX,
+};
 use tempfile::TempDir;
 
 use super::fence::Fence;
@@ -24,9 +27,12 @@ use super::refs::{Refs, is_ref_name};
 use super::repository::{POINTER, Repository};
 use super::{head, program};
 use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, read_head, reason, shown};
-use crate::process::{self, Allowance, Stopped};
+use crate::process::{Allowance, Finished, Limits, Running, Stopped};
 
 /// Our own settings: they come last, so they win over the few that are taken over.
+///
+/// A file above `bigFileThreshold` is hashed piece by piece and counts as binary in a summary of changes, so that its text is
+/// not held in memory. A summary of a text of that size takes far longer than git may.
 const SETTINGS: &str = "\
 [core]
 	bare = false
@@ -37,6 +43,10 @@ const SETTINGS: &str = "\
 	quotePath = true
 	pager = cat
 	untrackedCache = false
+	bigFileThreshold = 128m
+	packedGitWindowSize = 32m
+	packedGitLimit = 256m
+	deltaBaseCacheLimit = 64m
 [color]
 	ui = never
 [status]
@@ -78,7 +88,8 @@ pub(super) struct Shadow {
     program: PathBuf,
     worktree: PathBuf,
     cwd: PathBuf,
-    time_max: Duration,
+    /// How long all commands together may still take.
+    time_left: Cell<Duration>,
     fence: Option<Fence>,
 }
 
@@ -94,7 +105,7 @@ impl Shadow {
             None => None,
             Some(bounds) => Some(Fence::around(bounds, folder.path(), &program)?),
         };
-        Ok(Self { folder, program, worktree, cwd, time_max, fence })
+        Ok(Self { folder, program, worktree, cwd, time_left: Cell::new(time_max), fence })
     }
 
     /// The commit that a name means. The name must not be taken for an option.
@@ -108,13 +119,13 @@ impl Shadow {
     pub(super) fn check_out(&self, commit: &str, worktree: &Path, index: &Path) -> Result<(), Absence> {
         let mut command = self.command(&["read-tree", "-u", "--reset", commit], worktree, worktree);
         command.env("GIT_INDEX_FILE", index);
-        self.ask(command).map(drop)
+        self.ask(command, GIT_CHECKOUT_FILE_BYTES_MAX).map(drop)
     }
 
     /// Runs git with `arguments` and returns what it printed.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<String, Absence> {
         let command = self.command(arguments, &self.cwd, &self.worktree);
-        self.ask(command)
+        self.ask(command, 0)
     }
 
     /// Runs git with `arguments` on some paths from the top of the tree, as they are spelt; on none there is nothing to say.
@@ -131,15 +142,25 @@ impl Shadow {
             .chain(paths)
             .collect();
         let command = self.command(&all, &self.worktree, &self.worktree);
-        self.ask(command)
+        self.ask(command, 0)
     }
 
-    fn ask(&self, command: Command) -> Result<String, Absence> {
-        let allowance = Allowance { time: self.time_max, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
-        match &self.fence {
-            None => self.read_answer(process::run(command, allowance)),
-            Some(fence) => self.read_answer(fence.run(command, allowance)?),
+    /// Runs git, which may write files of at most `file_bytes_max` bytes. All commands have one deadline together.
+    fn ask(&self, command: Command, file_bytes_max: u64) -> Result<String, Absence> {
+        let time = self.time_left.get();
+        if time.is_zero() {
+            return Err(Absence::TimedOut);
         }
+        let begun = Instant::now();
+        let allowance = Allowance { time, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
+        let limits = Limits { memory_bytes_max: GIT_MEMORY_BYTES_MAX, file_bytes_max };
+        let started = match &self.fence {
+            None => Running::start(command, allowance, limits),
+            Some(fence) => fence.start(command, allowance, limits)?,
+        };
+        let answer = self.read_answer(started.and_then(Running::finish));
+        self.time_left.set(time.saturating_sub(begun.elapsed()));
+        answer
     }
 
     /// Git with its environment: nothing of ours but the path.
@@ -162,15 +183,20 @@ impl Shadow {
         ] {
             command.env(name, value);
         }
+        // One allocation, on every system; all of them together are limited where the kernel does that.
+        command.env("GIT_ALLOC_LIMIT", GIT_MEMORY_BYTES_MAX.to_string());
         command
     }
 
-    fn read_answer(&self, finished: Result<process::Finished, Stopped>) -> Result<String, Absence> {
+    fn read_answer(&self, finished: Result<Finished, Stopped>) -> Result<String, Absence> {
         match finished {
             Ok(finished) if finished.status.success() => String::from_utf8(finished.output)
                 .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to())),
             Ok(finished) => Err(Absence::GitFailed(self.complaint(&finished.errors))),
             Err(Stopped::TimedOut) => Err(Absence::TimedOut),
+            Err(Stopped::WaitsForFifo) => {
+                Err(Absence::GitFailed("a file of the repository that it reads is a FIFO".into()))
+            }
             Err(Stopped::TooMuchOutput) => Err(Absence::OverLimit("1 MiB")),
             Err(Stopped::CannotStart(error) | Stopped::CannotRead(error)) => {
                 Err(Absence::GitFailed(reason(&error)))

@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::handler::Handler;
 use super::{
-    AgentStart, BeforeAgentStart, ContextEvent, HookError, HookEvent, Injected, Message, ResourcesDiscover,
+    AgentStart, BeforeAgentStart, ContextEvent, HookEvent, HookFailure, Injected, Message, ResourcesDiscover,
+    Why,
 };
+use crate::caller::Caller;
 use crate::file::without_dots;
 
 /// What handlers add to what is looked for, as paths.
@@ -54,16 +56,16 @@ pub(crate) fn discover(
     handlers: &[Handler],
     event: &ResourcesDiscover,
     home: Option<&Path>,
-) -> (Resources, Vec<Note>) {
-    let (mut resources, mut notes) = (Resources::default(), Vec::new());
+) -> (Resources, Vec<HookFailure>) {
+    let (mut resources, mut failures) = (Resources::default(), Vec::new());
     for handler in handlers {
         match handler.resources_discover(event) {
             Ok(Some(paths)) => resources.add(&paths, Path::new(&event.cwd), home),
             Ok(None) => {}
-            Err(error) => notes.push(failed(handler, HookEvent::ResourcesDiscover, &error)),
+            Err(why) => failures.push(handler.failure(HookEvent::ResourcesDiscover, why)),
         }
     }
-    (resources, notes)
+    (resources, failures)
 }
 
 /// What the handlers made of one prompt of the user.
@@ -78,7 +80,7 @@ pub(crate) struct Start {
 
 /// Lets every handler change the system prompt, each starting from what the last one left. An empty end
 /// result is none: the frozen prompt is used.
-pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart) -> Start {
+pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart, caller: Caller) -> Start {
     let frozen = event.system_prompt.clone();
     let mut event = event;
     let mut start = Start::default();
@@ -94,7 +96,7 @@ pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart) -> Start {
                 start.messages.extend(message.map(injected));
             }
             Ok(None) => {}
-            Err(error) => start.notes.push(failed(handler, HookEvent::BeforeAgentStart, &error)),
+            Err(why) => start.notes.push(handler.failure(HookEvent::BeforeAgentStart, why).note(caller)),
         }
     }
     if event.system_prompt.is_empty() && !frozen.is_empty() {
@@ -121,7 +123,12 @@ fn emptied() -> Note {
 }
 
 /// Lets every handler rewrite a copy of the messages.
-pub(crate) fn context(handlers: &[Handler], messages: &[Message], cwd: &str) -> (Vec<Message>, Vec<Note>) {
+pub(crate) fn context(
+    handlers: &[Handler],
+    messages: &[Message],
+    cwd: &str,
+    caller: Caller,
+) -> (Vec<Message>, Vec<Note>) {
     let mut event = ContextEvent { messages: messages.to_vec(), cwd: cwd.to_owned() };
     let mut notes = Vec::new();
     for handler in handlers {
@@ -132,17 +139,17 @@ pub(crate) fn context(handlers: &[Handler], messages: &[Message], cwd: &str) -> 
         match answer {
             Ok(Some(messages)) => event.messages = messages,
             Ok(None) => {}
-            Err(error) => notes.push(failed(handler, HookEvent::Context, &error)),
+            Err(why) => notes.push(handler.failure(HookEvent::Context, why).note(caller)),
         }
     }
     (event.messages, notes)
 }
 
 /// Checks that every message says whose it is.
-fn check(messages: &[Message]) -> Result<(), HookError> {
+fn check(messages: &[Message]) -> Result<(), Why> {
     let is_bad = |message: &Message| !message.get("role").is_some_and(Value::is_string);
     match messages.iter().position(is_bad) {
-        Some(index) => Err(HookError(format!("its `messages[{index}]` has no `role`"))),
+        Some(index) => Err(Why::plain(format!("its `messages[{index}]` has no `role`"))),
         None => Ok(()),
     }
 }
@@ -153,12 +160,6 @@ fn injected(message: Injected) -> Message {
         Injected::Content(content) => content,
     };
     super::super::turn::message("user", content)
-}
-
-fn failed(handler: &Handler, event: HookEvent, error: &HookError) -> Note {
-    let name = handler.name();
-    let message = format!("the hook `{name}` is skipped at `{}`: {error}", event.word());
-    Note::new(Code::HookFailed, Severity::Warning, message).with_source(Source::Hook { name: name.into() })
 }
 
 fn changed_prefix(handler: &Handler, change: &Change) -> Note {

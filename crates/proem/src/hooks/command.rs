@@ -8,11 +8,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use proem_core::limit::{HOOK_OUTPUT_BYTES_MAX, HOOK_TIME_MAX};
+use proem_core::secret::Scanner;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::HookError;
+use super::Why;
 use crate::file::reason;
 use crate::object::Object;
 use crate::process::{self, Allowance, Finished, Stopped};
@@ -121,11 +122,11 @@ impl CommandHook {
         &self,
         event: HookEvent,
         fields: &impl Serialize,
-    ) -> Result<Option<A>, HookError> {
+    ) -> Result<Option<A>, Why> {
         if event != self.event {
             return Ok(None);
         }
-        let mut input = serde_json::to_value(fields).map_err(|error| HookError(error.to_string()))?;
+        let mut input = serde_json::to_value(fields).map_err(|error| Why::plain(error.to_string()))?;
         if let Value::Object(input) = &mut input {
             input.insert("event".into(), event.word().into());
         }
@@ -133,22 +134,24 @@ impl CommandHook {
         let allowance =
             Allowance { time: self.time_max, output_bytes_max: self.output_bytes_max(input.len()) };
         let finished = process::run_with_input(self.command()?, input.as_bytes(), allowance)
-            .map_err(|stopped| HookError(self.stopped(&stopped, allowance)))?;
+            .map_err(|stopped| self.stopped(&stopped, allowance))?;
         if !finished.status.success() {
-            return Err(HookError(failed(&finished)));
+            return Err(failed(&finished));
         }
         let text = str::from_utf8(&finished.output).map_err(|error| {
-            HookError(format!("its answer is not UTF-8: bad byte at offset {}", error.valid_up_to()))
+            Why::plain(format!("its answer is not UTF-8: bad byte at offset {}", error.valid_up_to()))
         })?;
         if text.trim().is_empty() {
             return Ok(None);
         }
-        serde_json::from_str(text)
-            .map(|Object(answer)| Some(answer))
-            .map_err(|error| HookError(format!("its answer is not what it should be: {error}")))
+        serde_json::from_str(text).map(|Object(answer)| Some(answer)).map_err(|error| {
+            // The error may quote the answer.
+            let brief = "its answer is not what it should be";
+            Why::new(brief, &format!("{brief}: {error}"))
+        })
     }
 
-    fn command(&self) -> Result<Command, HookError> {
+    fn command(&self) -> Result<Command, Why> {
         let program = self.program()?;
         let mut command = Command::new(program);
         // Not in the working directory: a relative argument must not name a file of the repository.
@@ -160,7 +163,7 @@ impl CommandHook {
 
     /// The program's file. A bare name is looked for in `PATH`, where only absolute folders count: the
     /// working directory must never decide which program runs.
-    fn program(&self) -> Result<PathBuf, HookError> {
+    fn program(&self) -> Result<PathBuf, Why> {
         let written = Path::new(self.command.first().map_or("", String::as_str));
         if written.components().count() > 1 || written.is_absolute() {
             return Ok(self.folder.join(written));
@@ -168,7 +171,9 @@ impl CommandHook {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         let found = folders.map(|folder| folder.join(written)).find(|file| file.is_file());
-        found.ok_or_else(|| HookError(format!("there is no program `{}` in PATH", written.display())))
+        found.ok_or_else(|| {
+            Why::new(CANNOT_START, &format!("there is no program `{}` in PATH", written.display()))
+        })
     }
 
     /// How much the program may print. One that returns all messages must be able to.
@@ -177,26 +182,73 @@ impl CommandHook {
         self.output_bytes_max.unwrap_or(HOOK_OUTPUT_BYTES_MAX + returned)
     }
 
-    fn stopped(&self, stopped: &Stopped, allowance: Allowance) -> String {
+    fn stopped(&self, stopped: &Stopped, allowance: Allowance) -> Why {
         match stopped {
             Stopped::CannotStart(error) => {
                 let program =
                     self.program().map_or_else(|_| String::new(), |path| path.display().to_string());
-                format!("{program} cannot be started: {}", reason(error))
+                Why::new(CANNOT_START, &format!("{program} cannot be started: {}", reason(error)))
             }
-            Stopped::TimedOut => format!("it took longer than {} ms", self.time_max.as_millis()),
-            Stopped::TooMuchOutput => format!("it printed more than {} bytes", allowance.output_bytes_max),
-            Stopped::CannotRead(error) => format!("its output cannot be read: {}", reason(error)),
+            Stopped::TimedOut | Stopped::WaitsForFifo => {
+                Why::plain(format!("it took longer than {} ms", self.time_max.as_millis()))
+            }
+            Stopped::TooMuchOutput => {
+                Why::plain(format!("it printed more than {} bytes", allowance.output_bytes_max))
+            }
+            Stopped::CannotRead(error) => Why::plain(format!("its output cannot be read: {}", reason(error))),
         }
     }
 }
 
-/// The status, and the last line that the program wrote about it.
-fn failed(finished: &Finished) -> String {
+/// The words for a program that cannot be started: where it lies is not for clients.
+const CANNOT_START: &str = "it cannot be started";
+
+/// The status, and for the user the last line that the program wrote about it.
+fn failed(finished: &Finished) -> Why {
     let errors = String::from_utf8_lossy(&finished.errors);
     let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
-    match last {
-        Some(line) => format!("{}: {}", finished.status, line.escape_debug()),
-        None => finished.status.to_string(),
+    let status = finished.status.to_string();
+    let Some(line) = last else { return Why::plain(status) };
+    // Masked first: an escape inside of a secret would hide its shape.
+    let line = Scanner::new().without_secrets(line).escape_debug().to_string();
+    Why::new(status.as_str(), &format!("{status}: {line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HookFailure, ResourcePaths};
+    use super::*;
+    use crate::caller::Caller;
+
+    /// What the user and a remote client are told about a command that fails.
+    fn told(command: &[&str]) -> [String; 2] {
+        let hook = CommandHook {
+            name: "bad".to_owned(),
+            event: HookEvent::ResourcesDiscover,
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            folder: PathBuf::from("/"),
+            time_max: HOOK_TIME_MAX,
+            output_bytes_max: None,
+            env: Vec::new(),
+        };
+        let answer = hook.ask::<ResourcePaths>(hook.event, &serde_json::json!({}));
+        let why = answer.expect_err("it fails");
+        let failure = HookFailure::new(hook.name, hook.event, why);
+        [Caller::User, Caller::REMOTE].map(|caller| failure.note(caller).message)
+    }
+
+    #[test]
+    fn remote_clients_are_told_nothing_of_what_a_program_wrote_or_where_it_lies() {
+        let begin = "the hook `bad` is skipped at `resources_discover`: ";
+        for (command, brief) in [
+            (&["sh", "-c", "echo CANARY >&2; exit 3"][..], "exit status: 3"),
+            (&["sh", "-c", "echo '{\"CANARY\": 1}'"], "its answer is not what it should be"),
+            (&["/CANARY/program"], "it cannot be started"),
+            (&["CANARY-program"], "it cannot be started"),
+        ] {
+            let [of_user, of_remote] = told(command);
+            assert!(of_user.contains("CANARY"), "control: the user is told: {of_user}");
+            assert_eq!(of_remote, format!("{begin}{brief}"));
+        }
     }
 }

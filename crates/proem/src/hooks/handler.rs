@@ -6,7 +6,8 @@ use std::thread;
 
 use super::command::{CommandHook, HookEvent};
 use super::{
-    AgentStart, BeforeAgentStart, ContextEvent, Hook, HookError, Message, ResourcePaths, ResourcesDiscover,
+    AgentStart, BeforeAgentStart, ContextEvent, Hook, HookError, HookFailure, Message, ResourcePaths,
+    ResourcesDiscover, Why,
 };
 
 /// A registered handler.
@@ -30,27 +31,26 @@ impl Handler {
         }
     }
 
-    pub(super) fn resources_discover(
-        &self,
-        event: &ResourcesDiscover,
-    ) -> Result<Option<ResourcePaths>, HookError> {
+    /// A failed call of this handler.
+    pub(super) fn failure(&self, event: HookEvent, why: Why) -> HookFailure {
+        HookFailure::new(self.name(), event, why)
+    }
+
+    pub(super) fn resources_discover(&self, event: &ResourcesDiscover) -> Result<Option<ResourcePaths>, Why> {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.resources_discover(event)),
             Self::Command(hook) => hook.ask(HookEvent::ResourcesDiscover, event),
         }
     }
 
-    pub(super) fn before_agent_start(
-        &self,
-        event: &BeforeAgentStart,
-    ) -> Result<Option<AgentStart>, HookError> {
+    pub(super) fn before_agent_start(&self, event: &BeforeAgentStart) -> Result<Option<AgentStart>, Why> {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.before_agent_start(event)),
             Self::Command(hook) => hook.ask(HookEvent::BeforeAgentStart, event),
         }
     }
 
-    pub(super) fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, HookError> {
+    pub(super) fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, Why> {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Answer {
@@ -71,7 +71,7 @@ fn watched<E, A>(
     hook: &Arc<dyn Hook>,
     event: E,
     call: impl FnOnce(&dyn Hook, &E) -> Result<A, HookError> + Send + 'static,
-) -> Result<A, HookError>
+) -> Result<A, Why>
 where
     E: Send + 'static,
     A: Send + 'static,
@@ -81,13 +81,15 @@ where
     let work = move || {
         let answer = catch_unwind(AssertUnwindSafe(|| call(own.as_ref(), &event)));
         // Nobody waits any more for one that is late.
-        let _ = sender.send(answer.unwrap_or_else(|_| Err(HookError("it panicked".into()))));
+        let answer =
+            answer.map_or_else(|_| Err(Why::plain("it panicked")), |answer| answer.map_err(Why::from));
+        let _ = sender.send(answer);
     };
     thread::Builder::new()
         .name("hook".to_owned())
         .spawn(work)
-        .map_err(|error| HookError(format!("no thread for it: {error}")))?;
+        .map_err(|error| Why::plain(format!("no thread for it: {error}")))?;
     receiver
         .recv_timeout(time_max)
-        .unwrap_or_else(|_| Err(HookError(format!("it took longer than {} ms", time_max.as_millis()))))
+        .unwrap_or_else(|_| Err(Why::plain(format!("it took longer than {} ms", time_max.as_millis()))))
 }

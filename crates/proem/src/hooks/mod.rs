@@ -6,6 +6,7 @@
 
 mod chain;
 mod command;
+mod failure;
 mod handler;
 
 use std::time::Duration;
@@ -17,6 +18,8 @@ use serde_json::Value;
 pub(crate) use chain::{Resources, Start, context, discover, start};
 pub(crate) use command::HookKeys;
 pub use command::{CommandHook, HookEvent};
+pub use failure::HookFailure;
+pub(crate) use failure::Why;
 pub(crate) use handler::{Handler, handlers};
 
 /// A message of a conversation, in the shape that the caller uses: an object with a `role`.

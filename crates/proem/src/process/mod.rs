@@ -3,6 +3,7 @@
 //! A program gets a process group of its own, and the group is killed when the program ends, however
 //! it ends. Only what leaves the group (`setsid`) escapes; it is never waited for past the deadline.
 
+mod limits;
 mod pipes;
 
 use std::io;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+pub(crate) use limits::Limits;
 use pipes::Pipes;
 
 /// What a program may use up.
@@ -29,7 +31,7 @@ pub(crate) struct Finished {
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<u8>,
     /// Whether something that the program had started was cut off while it could still print.
-    /// All that the program itself printed is there; [`run`] never cuts.
+    /// All that the program itself printed is there; [`Running`] never cuts.
     #[cfg_attr(not(test), expect(dead_code, reason = "the answer of a hook is complete either way"))]
     pub(crate) is_cut: bool,
 }
@@ -39,6 +41,8 @@ pub(crate) struct Finished {
 pub(crate) enum Stopped {
     CannotStart(io::Error),
     TimedOut,
+    /// It waits for the other end of a FIFO, which nobody opens.
+    WaitsForFifo,
     TooMuchOutput,
     CannotRead(io::Error),
 }
@@ -49,14 +53,32 @@ const GRACE: Duration = Duration::from_millis(200);
 /// rarely. A descriptor to wait on (`pidfd`) would need Linux, and sandboxes there refuse it.
 const TICK_MIN: Duration = Duration::from_micros(100);
 const TICK_MAX: Duration = Duration::from_millis(32);
+/// From this tick on a silent program is asked whether it waits for a FIFO: most have ended before.
+const TICK_SILENT: Duration = Duration::from_millis(10);
 /// The last tick of the wait for what was killed; all of them together are less than half a second.
 const DEATH_TICK_MAX: Duration = Duration::from_millis(256);
 
-/// Runs `command` to its end, without input, until everything that holds its output is done.
-pub(crate) fn run(mut command: Command, allowance: Allowance) -> Result<Finished, Stopped> {
-    command.stdin(Stdio::null());
-    let patience = Patience::new(allowance, Holders::Awaited);
-    attend(Group::start(command)?, b"", allowance.output_bytes_max, patience)
+/// A program without input that was started and must be seen to its end.
+pub(crate) struct Running {
+    group: Group,
+    allowance: Allowance,
+    patience: Patience,
+}
+
+impl Running {
+    /// Starts `command` with limits.
+    pub(crate) fn start(mut command: Command, allowance: Allowance, limits: Limits) -> Result<Self, Stopped> {
+        command.stdin(Stdio::null());
+        let patience = Patience::new(allowance, Holders::Awaited);
+        let group = Group::start(command)?;
+        limits.set(group.id);
+        Ok(Self { group, allowance, patience })
+    }
+
+    /// Waits until everything that holds its output is done. One that waits for a FIFO is stopped at once.
+    pub(crate) fn finish(self) -> Result<Finished, Stopped> {
+        attend(self.group, b"", self.allowance.output_bytes_max, self.patience)
+    }
 }
 
 /// Runs `command` to its end and gives it `input`, of which it may read as little as it likes.
@@ -147,6 +169,10 @@ fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<En
         if left.is_zero() {
             let is_cut = has_exited && patience.holders == Holders::CutOff;
             return if is_cut { Ok(Ending::Cut) } else { Err(Stopped::TimedOut) };
+        }
+        let is_silent = patience.holders == Holders::Awaited && !has_exited && tick > TICK_SILENT;
+        if is_silent && limits::waits_for_fifo(group.id) {
+            return Err(Stopped::WaitsForFifo);
         }
         let is_active = pipes.exchange(left.min(tick))?;
         tick = if is_active { TICK_MIN } else { TICK_MAX.min(tick * 2) };

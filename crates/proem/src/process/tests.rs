@@ -13,6 +13,13 @@ const ALLOWANCE: Allowance = Allowance { time: Duration::from_mins(5), output_by
 const BRIEF: Allowance = Allowance { time: Duration::from_millis(300), ..ALLOWANCE };
 const MIB: usize = 1 << 20;
 
+const LIMITS: Limits = Limits { memory_bytes_max: 64 << 20, file_bytes_max: 1 << 20 };
+
+/// Runs a program without input.
+fn run(command: Command, allowance: Allowance) -> Result<Finished, Stopped> {
+    Running::start(command, allowance, LIMITS)?.finish()
+}
+
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]);
@@ -252,4 +259,42 @@ fn a_program_that_is_none_cannot_start() {
         let stopped = run(Command::new(path), ALLOWANCE);
         assert!(matches!(stopped, Err(Stopped::CannotStart(_))), "{path}: {stopped:?}");
     }
+}
+
+/// A program has its limits while it runs, and without them it would do what it is kept from.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_and_files_have_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    // It reads its limits as the kernel has them, once they are there.
+    let limits = "until ulimit -d | grep -q '^[0-9]'; do :; done; ulimit -d";
+    let said = run(shell(limits), ALLOWANCE).unwrap().output;
+    assert_eq!(String::from_utf8_lossy(&said).trim(), (64 << 10).to_string());
+    let wait = "until ulimit -d | grep -q '^[0-9]'; do :; done;";
+    let memory = |mib: usize| format!("{wait} exec dd if=/dev/zero of=/dev/null bs={mib}M count=1");
+    let write = |kib: usize| format!("{wait} exec dd if=/dev/zero of='{}' bs={kib}k count=1", file.display());
+    for (script, is_refused) in
+        [(memory(16), false), (memory(256), true), (write(64), false), (write(4096), true)]
+    {
+        let finished = run(shell(&script), ALLOWANCE).unwrap();
+        assert_eq!(!finished.status.success(), is_refused, "{script}: {finished:?}");
+        let plain = run_with_input(shell(&script.replace(wait, "")), b"", ALLOWANCE).unwrap();
+        assert!(plain.status.success(), "control: without limits it works: {script}");
+    }
+    assert!(file.metadata().unwrap().len() == 4 << 20, "control");
+}
+
+/// A program that opens a FIFO is not waited for until its deadline, which is five minutes here.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_waits_for_a_fifo_is_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
+    let stopped = run(shell(&format!("exec cat '{}'", path.display())), ALLOWANCE);
+    assert!(matches!(stopped, Err(Stopped::WaitsForFifo)), "{stopped:?}");
+    // The control: one that is merely slow is waited for.
+    let finished = run(shell("sleep 0.3; echo done"), ALLOWANCE).unwrap();
+    assert_eq!(finished.output, b"done\n");
 }

@@ -7,6 +7,7 @@
 mod answers;
 mod chain;
 mod configured;
+mod failures;
 mod own;
 mod pending;
 mod programs;

@@ -97,6 +97,35 @@ fn a_hook_that_is_not_what_was_approved_does_not_run() {
     }
 }
 
+/// T6: a file that is named inside of a word counts as much as one that is a word.
+#[test]
+fn a_file_that_is_named_inside_of_a_word_is_pinned() {
+    for command in [
+        r#"["bash", "-c", ". ./hooks/canary"]"#,
+        r#"["sh", "-c", "cd hooks; cd ..; sh 'hooks/canary'"]"#,
+        r#"["sh", "-c", "sh $PWD/hooks/canary"]"#,
+        r#"["env", "-S", "sh hooks/canary"]"#,
+        r#"["make", "-s", "-fhooks/canary"]"#,
+        r#"["env", "BASH_ENV=hooks/canary", "bash", "-c", "true"]"#,
+    ] {
+        let site = site();
+        if command.contains("make") {
+            site.write(SCRIPT, "all:\n\t@: >'{root}/canary'\n");
+        }
+        let hook = format!("[[hook]]\nname = \"c\"\nevent = \"context\"\ncommand = {command}\n");
+        site.write(CONFIG, &hook);
+        trust::add(&host(&site), &workspace(&site, "work")).unwrap();
+        assert!(ran(&site).0, "control: it runs as it was approved: {command}");
+        let text = fs::read_to_string(site.path(SCRIPT)).unwrap();
+        site.write(SCRIPT, &format!("{text}# more\n"));
+        let (is_run, notes) = ran(&site);
+        assert!(!is_run, "{command}");
+        assert!(notes.len() == 1 && notes[0].ends_with("hooks/canary`"), "{command}: {notes:?}");
+        let states = trust::list(&host(&site)).unwrap()[0].states().unwrap();
+        assert!(matches!(&states[0].1, State::Changed(_)), "{command}: {states:?}");
+    }
+}
+
 /// T4: what leads to a trusted place is not that place.
 #[test]
 fn trust_does_not_go_from_one_folder_to_another() {

@@ -1,0 +1,82 @@
+//! Why a hook gave no answer: all of it for the user and for logs, and less for clients at the other end of a connection.
+//!
+//! The last line that a program wrote often has addresses with passwords, tokens and paths of the machine. Secrets of known
+//! shapes are masked before anything is kept. Remote clients get none of the line, because a mask misses what has no shape.
+
+use proem_core::note::{Code, Note, Severity};
+use proem_core::secret::Scanner;
+use proem_core::source::Source;
+
+use super::{HookError, HookEvent};
+use crate::caller::Caller;
+
+/// Why one call of a hook failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Why {
+    /// What a remote client may know.
+    brief: String,
+    /// Everything, with secrets masked.
+    whole: String,
+}
+
+impl Why {
+    /// A reason that says nothing of the machine or of what the hook printed.
+    pub(super) fn plain(brief: impl Into<String>) -> Self {
+        let brief = brief.into();
+        Self { whole: brief.clone(), brief }
+    }
+
+    /// A reason with details for the user.
+    pub(super) fn new(brief: impl Into<String>, whole: &str) -> Self {
+        Self { brief: brief.into(), whole: Scanner::new().without_secrets(whole).into_owned() }
+    }
+}
+
+impl From<HookError> for Why {
+    fn from(HookError(whole): HookError) -> Self {
+        Self::new("it failed", &whole)
+    }
+}
+
+/// A hook that was skipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookFailure {
+    hook: String,
+    event: HookEvent,
+    why: Why,
+}
+
+impl HookFailure {
+    pub(super) fn new(hook: String, event: HookEvent, why: Why) -> Self {
+        Self { hook, event, why }
+    }
+
+    /// The hook's name.
+    #[must_use]
+    pub fn hook(&self) -> &str {
+        &self.hook
+    }
+
+    /// When it was called.
+    #[must_use]
+    pub fn event(&self) -> HookEvent {
+        self.event
+    }
+
+    /// Why it was skipped, for the user and for logs; secrets of known shapes are masked.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why.whole
+    }
+
+    /// The note about it.
+    pub(crate) fn note(&self, caller: Caller) -> Note {
+        let why = match caller {
+            Caller::User => &self.why.whole,
+            Caller::Remote(_) => &self.why.brief,
+        };
+        let message = format!("the hook `{}` is skipped at `{}`: {why}", self.hook, self.event.word());
+        Note::new(Code::HookFailed, Severity::Warning, message)
+            .with_source(Source::Hook { name: self.hook.clone().into() })
+    }
+}
