@@ -208,3 +208,27 @@ fn misses_of_a_file_of_calls_are_judged() {
          hint: name a file of JSON lines, or `--conversation` for calls that a server was told about\n",
     );
 }
+
+/// A repository chooses its template, and the template is not asked to be kind.
+#[test]
+fn a_template_of_the_workspace_that_doubles_its_lists_is_refused() {
+    let desk = Desk::new();
+    let doubled = "{% set a = [a, a] %}{% set b = [b, b] %}\n".repeat(60);
+    let template = format!("{{% set a = 1 %}}{{% set b = 1 %}}\n{doubled}{{{{ a == b }}}}\n");
+    desk.write(".proem/proem.toml", b"profile = \"assets\"\ntemplate = \"t.j2\"\n");
+    desk.write(".proem/t.j2", template.as_bytes());
+    for command in ["build", "check"] {
+        let output = desk.run(&[command]);
+        let said = desk.said(&output.stderr);
+        assert!(
+            said.contains("t.j2, line 18, column 12: it makes a value that is too large"),
+            "{command}: {said}"
+        );
+        assert_eq!(output.status.code(), Some(3), "{command}: {said}");
+    }
+    desk.write(".proem/t.j2", b"{% set a = [1, 1] %}{{ a == [1, 1] }}\n");
+    for command in ["build", "check"] {
+        let output = desk.run(&[command]);
+        assert_eq!(output.status.code(), Some(0), "control: {}", desk.said(&output.stderr));
+    }
+}

@@ -27,12 +27,27 @@ pub const JINJA_FUEL_MAX: usize = 100_000;
 pub const JINJA_TAG_TOKENS_MAX: usize = 1000;
 /// Most `elif` branches in one Jinja template.
 pub const JINJA_BRANCHES_MAX: usize = 200;
+/// Most names that one Jinja template may set.
+pub const JINJA_NAMES_MAX: usize = 4096;
+/// Most blocks in one Jinja template.
+pub const JINJA_BLOCKS_MAX: usize = 256;
 /// Largest value that a Jinja template may make, in bytes.
 pub const JINJA_VALUE_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that the values of one Jinja template may take together.
 pub const JINJA_BYTES_MAX: usize = 64 << 20;
+/// Most lists, maps, texts and numbers in one value of a Jinja template, each counted as often as it occurs.
+pub const JINJA_VALUE_NODES_MAX: usize = 1 << 17;
+/// How deep the lists and maps of one value of a Jinja template may nest.
+pub const JINJA_VALUE_DEPTH_MAX: usize = 32;
+/// Most work that the Jinja templates of one build may ask for, in units of one value or 16 bytes that are walked, compared
+/// or copied.
+pub const JINJA_WORK_MAX: usize = 1 << 25;
 /// How deep Jinja templates may nest: an include counts ten, a macro four.
 pub const JINJA_DEPTH_MAX: usize = 170;
+/// Most CPU time that one build may take, in seconds.
+pub const BUILD_CPU_SECONDS_MAX: usize = 4;
+/// Most CPU time that one build may take.
+pub const BUILD_CPU_MAX: Duration = Duration::from_secs(BUILD_CPU_SECONDS_MAX as u64);
 /// Most assets that one template may load.
 pub const ASSETS_MAX: usize = 256;
 /// Largest rendered carrier, in bytes.
@@ -110,7 +125,7 @@ pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 43] {
+pub const fn table() -> [Limit; 49] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
@@ -118,13 +133,19 @@ pub const fn table() -> [Limit; 43] {
         row("jinja_fuel_max", JINJA_FUEL_MAX, "steps of a Jinja template"),
         row("jinja_tag_tokens_max", JINJA_TAG_TOKENS_MAX, "words and signs in one tag of a Jinja template"),
         row("jinja_branches_max", JINJA_BRANCHES_MAX, "`elif` branches of a Jinja template"),
+        row("jinja_names_max", JINJA_NAMES_MAX, "names that a Jinja template sets"),
+        row("jinja_blocks_max", JINJA_BLOCKS_MAX, "blocks of a Jinja template"),
         row("jinja_value_bytes_max", JINJA_VALUE_BYTES_MAX, "one value that a Jinja template makes"),
         row("jinja_bytes_max", JINJA_BYTES_MAX, "all values of a Jinja template together"),
+        row("jinja_value_nodes_max", JINJA_VALUE_NODES_MAX, "parts of one value of a Jinja template"),
+        row("jinja_value_depth_max", JINJA_VALUE_DEPTH_MAX, "levels of lists and maps in a value"),
+        row("jinja_work_max", JINJA_WORK_MAX, "values and 16 bytes that the templates of a build walk"),
         row(
             "jinja_depth_max",
             JINJA_DEPTH_MAX,
             "nesting of Jinja templates: ten for an include, four for a macro",
         ),
+        row("build_cpu_seconds_max", BUILD_CPU_SECONDS_MAX, "seconds of CPU time of a build"),
         row("assets_max", ASSETS_MAX, "assets that one template includes"),
         row("output_bytes_max", OUTPUT_BYTES_MAX, "the text of one carrier"),
         row("file_bytes_max", FILE_BYTES_MAX, "a file that `file:` inserts"),

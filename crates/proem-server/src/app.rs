@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proem::hooks::HookFailure;
-use proem::{Caller, Engine, Request, Workspaces};
+use proem::{Caller, Cancel, Engine, Request, Workspaces, with_cancel};
 use proem_store::{Conversations, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -110,7 +111,8 @@ impl App {
     }
 
     /// Does work that blocks, such as building a prompt, on a thread of its own. There is room for only so much of
-    /// it, and for only so much that waits.
+    /// it, and for only so much that waits. Work whose client has gone is not begun, or stops at its next step: a
+    /// request that is dropped drops this future.
     pub(crate) async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -121,23 +123,33 @@ impl App {
         // Whoever waits has sent all that was to be sent: that it takes too long is ours to say, before the time of the
         // whole request is over, which says that theirs took too long.
         let limit = self.options.time_max * 4 / 5;
-        let done = tokio::time::timeout(limit, self.work_in_turn(place, work)).await;
+        let wanted = Wanted(Cancel::at(Instant::now() + limit));
+        let done = tokio::time::timeout(limit, self.work_in_turn(place, wanted.0.clone(), work)).await;
         done.unwrap_or_else(|_| Err(ApiError::busy()))
+    }
+
+    /// How many places for work are taken.
+    pub(crate) fn work_running(&self) -> usize {
+        self.options.work_max.saturating_sub(self.work.available_permits())
     }
 
     /// Does work once there is room for it.
     async fn work_in_turn<T: Send + 'static>(
         self: &Arc<Self>,
         place: OwnedSemaphorePermit,
+        cancel: Cancel,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let Ok(permit) = Arc::clone(&self.work).acquire_owned().await else { return Err(ApiError::busy()) };
         drop(place);
         let app = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
-            let done = work(&app);
+            let done = with_cancel(&cancel, || work(&app));
             if done.as_ref().is_err_and(ApiError::is_of_store) {
                 app.writes.fail();
+            }
+            if cancel.is_cancelled() {
+                app.metrics.work_stopped.fetch_add(1, Ordering::Relaxed);
             }
             drop(permit);
             done
@@ -224,6 +236,15 @@ fn log_hook(failure: &HookFailure) {
     let (hook, why) = (failure.hook(), failure.why());
     let event = failure.event().word();
     log::line("warn", &[("event", "hook"), ("hook", hook), ("at", event), ("why", why)]);
+}
+
+/// Work that a client waits for. It stops when this is dropped.
+struct Wanted(Cancel);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// How long it is taken for granted that a directory lies where it lay.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use proem::Kind;
+use proem::{Kind, Stopped};
 use proem_core::shown::shown;
 use proem_store::{ConversationError, StoreError};
 use schemars::JsonSchema;
@@ -135,6 +135,9 @@ impl From<ConversationError> for ApiError {
         let message = error.to_string();
         let (status, code) = match error {
             ConversationError::Store(error) => return error.into(),
+            ConversationError::Build(proem::Error::Stopped { why: Stopped::Time | Stopped::Cancelled }) => {
+                return Self::busy();
+            }
             ConversationError::Build(error) if error.kind() == Kind::Usage => {
                 (StatusCode::BAD_REQUEST, "bad_request")
             }

@@ -14,6 +14,7 @@ pub(crate) struct Metrics {
     micros: AtomicU64,
     pub(crate) turns_built: AtomicU64,
     pub(crate) turns_reused: AtomicU64,
+    pub(crate) work_stopped: AtomicU64,
 }
 
 impl Metrics {
@@ -30,7 +31,7 @@ impl Metrics {
     }
 
     /// The text.
-    pub(crate) fn text(&self, spans_dropped: u64) -> String {
+    pub(crate) fn text(&self, work_running: usize, spans_dropped: u64) -> String {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let mut text = String::from(
             "# HELP proem_requests_total Answered requests.\n# TYPE proem_requests_total counter\n",
@@ -53,6 +54,12 @@ impl Metrics {
         text.push_str("# HELP proem_turns_total Turns of conversations.\n# TYPE proem_turns_total counter\n");
         line(&mut text, &format!("proem_turns_total{{prompt=\"built\"}} {}", read(&self.turns_built)));
         line(&mut text, &format!("proem_turns_total{{prompt=\"reused\"}} {}", read(&self.turns_reused)));
+        text.push_str(
+            "# HELP proem_work_running Requests that are worked on.\n# TYPE proem_work_running gauge\n",
+        );
+        line(&mut text, &format!("proem_work_running {work_running}"));
+        text.push_str("# HELP proem_work_stopped_total Work that ended after its client had gone.\n# TYPE proem_work_stopped_total counter\n");
+        line(&mut text, &format!("proem_work_stopped_total {}", read(&self.work_stopped)));
         text.push_str("# HELP proem_spans_dropped_total Spans that no collector got.\n# TYPE proem_spans_dropped_total counter\n");
         line(&mut text, &format!("proem_spans_dropped_total {spans_dropped}"));
         text

@@ -11,6 +11,7 @@ use crate::base::{self, Sources};
 use crate::caller::Caller;
 use crate::catalog::{Catalog, RequestPack};
 use crate::config::Config;
+use crate::deadline::{self, Stopped};
 use crate::discover::{Discovered, Places};
 use crate::error::Error;
 use crate::file::with_fixed_roots;
@@ -115,7 +116,12 @@ pub(crate) fn build_parts(
     memory: &mut Memory,
     parts: Parts,
 ) -> Result<Build, Error> {
-    with_fixed_roots(|| build_here(request, caller, hooks, memory, parts))
+    let built = deadline::build(|| with_fixed_roots(|| build_here(request, caller, hooks, memory, parts)));
+    built.unwrap_or_else(|(why, built)| match (why, built) {
+        // That names the template and the line.
+        (Stopped::Work | Stopped::Cpu, Err(error @ Error::Template(_))) => Err(error),
+        _ => Err(Error::Stopped { why }),
+    })
 }
 
 fn build_here(

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::deadline::Stopped;
 use crate::deliver::Provider;
 use crate::file::reason;
 use crate::jinja::TemplateError;
@@ -160,6 +161,11 @@ pub enum Error {
     },
     /// A prompt over the limit.
     TooLarge(TooLarge),
+    /// A build that had to end before it was done.
+    Stopped {
+        /// Why.
+        why: Stopped,
+    },
     /// A file could not be written.
     Write {
         /// The path.
@@ -224,6 +230,7 @@ impl Error {
             | Self::Policy { .. }
             | Self::Refused { .. }
             | Self::TooLarge(_)
+            | Self::Stopped { .. }
             | Self::Write { .. } => Kind::Failed,
         }
     }
@@ -265,6 +272,10 @@ impl Error {
                 "take it out of the file (`proem check` finds all of it), or set `{key}` to less in the profile or the configuration"
             )),
             Self::TooLarge(_) => Some("leave out the largest inserted file".into()),
+            Self::Stopped { why: Stopped::Work | Stopped::Cpu } => Some(
+                "shorten the loops of templates, or leave out files and folders; the limits are listed by `proem config`".into(),
+            ),
+            Self::Stopped { .. } => None,
             Self::Write { .. } => None,
         }
     }
@@ -370,6 +381,7 @@ impl Error {
                 if *more > 0 { write!(formatter, "; and {more} more") } else { Ok(()) }
             }
             Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
+            Self::Stopped { why } => write!(formatter, "the build was stopped: {why}"),
             Self::Write { path, why } => {
                 write!(formatter, "cannot write {}: {}", shown_line(path), reason(why))
             }

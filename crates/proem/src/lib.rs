@@ -20,6 +20,7 @@ pub mod check;
 mod collect;
 pub mod compat;
 pub mod config;
+mod deadline;
 pub mod deliver;
 mod discover;
 pub mod doctor;
@@ -71,6 +72,7 @@ mod workspace;
 
 pub use caller::{Caller, Workspaces};
 pub use canonical::canonical_json;
+pub use deadline::{Cancel, Stopped, with_cancel};
 pub use deliver::RawMessage;
 pub use engine::{Build, build};
 pub use error::{Error, Excerpt, Kind};

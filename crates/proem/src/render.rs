@@ -9,6 +9,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 
+use crate::deadline;
 use crate::error::Error;
 use crate::jinja::reference::{Reference, ReferenceError};
 use crate::jinja::{self, Asset, Assets, Context, Options, Session, Stop, TemplateError, Wish};
@@ -101,6 +102,7 @@ struct Loading<'l, 'j> {
 impl Loading<'_, '_> {
     /// Takes an asset, and those that it includes by name.
     fn take(&mut self, name: &str, asset: &Asset, chain: &[String]) -> Result<(), Error> {
+        deadline::check_clocks().map_err(|why| Error::Stopped { why })?;
         self.loaded += 1;
         if self.loaded > ASSETS_MAX {
             let mut error =
@@ -114,6 +116,7 @@ impl Loading<'_, '_> {
         })?;
         self.assets.insert_checked(name, asset.clone(), Arc::clone(&outline));
         for include in &outline.includes {
+            deadline::check().map_err(|why| Error::Stopped { why })?;
             let fail = |message: String, hint: Option<String>| {
                 let mut error = TemplateError::new(name, message).at(asset, include.offset);
                 error.hint = hint;

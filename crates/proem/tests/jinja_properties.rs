@@ -9,7 +9,7 @@ use proem::{Caller, Request};
 use proptest::prelude::*;
 use serde_json::json;
 
-const PIECES: [&str; 49] = [
+const PIECES: [&str; 84] = [
     "text",
     " ",
     "\n",
@@ -59,6 +59,41 @@ const PIECES: [&str; 49] = [
     "{% raw %}{{ raw }}{% endraw %}",
     "{{ '' }}",
     "{{ ghost }}",
+    "{{ 'a' == language }}{{ language != 'de' }}{{ 1 < 2 }}{{ [1] <= [2] }}{{ 1 < 2 < 3 }}{{ 3 > 2 >= 2 != 5 }}",
+    "{{ 'e' in language }}{{ 'x' not in language }}{{ not 'x' in language }}{{ (1) in(1, 2) }}{{ ('a')in[language,'a'] }}",
+    "{{ ((language ~ 'x') == ('dex')) == (1 == 1) }}{{ language|upper == 'DE' and not (tools != ['a', 'b']) }}",
+    "{{ 1==1 }}{{ -1==0-1 }}{{ [1]+[2]==[1,2] }}{{ 'a'~'b'*2 }}{{ tools[0]=='a'in[true,false] }}",
+    "{{ 'de' == language if tools == ['a', 'b'] else 1 in tools }}",
+    "{{ [language, [language, cwd]] }}{{ (language, cwd) }}{{ (language,) }}{{ () }}{{ {'k': language, 'l': [cwd]} }}",
+    "{% set p = language, cwd %}{{ p }}{% set q=language,(cwd) %}{{ q }}{% set q, r = (language), cwd %}{{ q ~ r }}",
+    "{{ {language: 1}[language] }}{{ tools[1 - 1] }}{{ tools[-1] }}{{ language[0] }}{{ tools.0 }}{{ (language).1 }}{{ {'a': {'b': 2}}.a.b }}",
+    "{{ {'k': 1}['k'] }}{{ ([[1, 2], [3]])[0][1] }}{{ tools[:1][0] }}{{ range(9)[2:8][1] }}",
+    "{{ tools[::-1] }}{{ tools[::-1]|list }}{{ (tools * 2)[1:] }}{{ (tools + tools) }}{{ tools[1:]|pprint }}{{ tools[5:] }}",
+    "{{ tools[1:] is sequence }}{{ tools[1:] is iterable }}{{ (tools + [1])|length }}{{ (tools * 0) }}{{ not tools[9:] }}",
+    "{{ range(3)|list }}{{ range(3) }}{{ range(3)|reverse }}{{ tools|reverse|first }}{{ tools|last }}{{ (1, 2)[1:] }}",
+    "{{ language is eq 'de' }}{{ 1 is lt 2 }}{{ 'a' is in tools }}{{ language is lower }}{{ language is sameas language }}",
+    "{{ language is startingwith('d') }}{{ 4 is divisibleby 2 }}{{ ghost is defined }}{{ ghost is undefined }}{{ 1 is not eq(2) }}",
+    "{{ tools|select('eq', 'a')|list }}{{ tools|reject('in', ['a']) }}{{ [3, 1, 2]|sort }}{{ ['b', 'A', 'a']|unique }}{{ [1, 3]|max }}",
+    "{{ [{'n': 'x', 'v': 1}, {'n': 'y', 'v': 1}]|groupby('v') }}{{ [{'n': 'x'}]|map(attribute='n')|join('-') }}",
+    "{% for g in [{'n': 'x', 'v': 1}, {'n': 'y', 'v': 2}]|groupby('v') %}{{ g.grouper }}{{ g.list|map(attribute='n')|join }}{% endfor %}",
+    "{{ [{'n': 'y'}, {'n': 'x'}]|sort(attribute='n') }}{{ [{'n': 2}]|selectattr('n', 'gt', 1)|list }}{{ [1, 2]|sum }}{{ [[1], [2]]|sum(start=[]) }}",
+    "{{ {'b': 1, 'a': 2}|items|list }}{{ {'b': 1, 'a': 2}|dictsort }}{{ {'b': 1}|chain({'a': 2}) }}{{ {'b': 1}|chain({'b': 2, 'c': 3})|items }}",
+    "{{ tools|zip([1, 2])|list }}{{ tools|zip([1]) }}{{ tools|chain([1])|list }}{{ tools|chain([1])|length }}{{ tools|chain(range(2)) }}{{ tools|batch(2, 'x') }}{{ tools|slice(2) }}",
+    "{{ ghost|default('x') }}{{ ''|default('y', true) }}{{ ghost|d(language) }}{{ [1, 2]|attr(0) }}{{ tools|first }}{{ language|length }}{{ tools|count }}",
+    "{{ dict(a=language, b=tools) }}{{ dict({'x': 1}, y=language).y }}{{ dict(**{'a': tools}) }}",
+    "{% set ns = namespace(a=1) %}{% set ns.b = [ns.a, language] %}{% set ns.a=language,cwd %}{{ ns.b }}{{ ns.a }}{{ ns }}",
+    "{% set ns = namespace() %}{% set ns.x, y = [1, 2] %}{{ ns.x ~ y }}{% set ns.z %}block{% endset %}{{ ns.z == 'block' }}",
+    "{% for t in tools %}{{ loop.cycle('odd', 'even') }}{{ loop.changed(t, x=[t]) }}{{ loop.changed(*tools) }}{{ loop.nextitem is defined }}{% endfor %}",
+    "{% macro n(a, b=[language, language]) %}{{ a == b }}{{ b }}{% endmacro %}{{ n(*[1]) }}{{ n(b=2, a=(1 + 1)) }}{{ n(*tools[0:1], **{'b': tools * 2}) }}",
+    "{% macro c() %}{{ caller(language ~ 'x') }}{% endmacro %}{% call(v, w=language == 'de') c() %}{{ v }}{{ w }}{% endcall %}",
+    "{% for t in tools if t != 'a' %}{{ t in 'abc' }}{% endfor %}{% for a, b in [(1, 2), (3, 4)] %}{{ a < b }}{% endfor %}",
+    "{% if tools and 'a' in tools and (1, 2) == (1, 2) %}yes{% elif language > 'd' %}no{% endif %}",
+    "{{ 'a,b'|split(',') }}{{ 'a b'|title|trim('A') }}{{ '%s-%s'|format(language, 1) }}{{ '3'|int + 1 }}{{ tools|string }}{{ 2.5|round }}{{ tools|bool }}{{ -1|abs }}",
+    "{{ tools|map('upper')|list }}{{ tools|map('replace', 'a', 'x')|join }}{{ '<'|e }}{{ '<'|escape|safe }}",
+    "{% autoescape true %}{{ '<' ~ language }}{{ ['<'] == ['<'] }}{{ ('<'|safe)[0:1] }}{% endautoescape %}",
+    "{% for c in language %}{{ c }}{{ loop.length }}{% else %}e{% endfor %}{% for t in(tools if tools else [])if t %}{{ t }}{% endfor %}",
+    "{% for x in [1, [2, [3]]] recursive %}{{ loop(x) if x is sequence else x }}{% endfor %}{% for x in range(2) if x recursive %}{{ x }}{% endfor %}",
+    "{% with a = [language, cwd], b = tools[0] == 'a' %}{{ a[0] in a }}{{ b }}{% endwith %}{% do dict(a=tools == [1]) %}",
 ];
 
 fn template() -> impl Strategy<Value = String> {
@@ -127,7 +162,7 @@ proptest! {
             prop_assert_eq!(&span["start"], &json!(next));
             next = span["end"].as_u64().unwrap();
             let from = if span["template"].is_null() { &span["source"] } else { &span["template"] };
-            let is_of_filter_block = source.contains("{% filter");
+            let is_of_filter_block = source.contains("{% filter") || source.contains("{% call");
             let has_place = from["line"].is_u64() || from["kind"] == "profile" || is_of_filter_block;
             prop_assert!(has_place, "{source:?}: {span}");
         }

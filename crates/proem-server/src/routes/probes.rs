@@ -29,7 +29,7 @@ pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiEr
 pub(super) async fn metrics(State(app): Shared) -> Response {
     (
         [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
-        app.metrics.text(app.options.telemetry.as_ref().map_or(0, Telemetry::dropped)),
+        app.metrics.text(app.work_running(), app.options.telemetry.as_ref().map_or(0, Telemetry::dropped)),
     )
         .into_response()
 }

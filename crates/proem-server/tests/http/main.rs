@@ -17,6 +17,7 @@ mod memory;
 mod routes;
 mod secrets;
 mod server;
+mod stopped;
 mod stores;
 mod strangers;
 mod texts;

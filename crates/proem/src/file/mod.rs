@@ -19,6 +19,8 @@ use proem_core::limit::PATH_BYTES_MAX;
 use rustix::buffer::spare_capacity;
 use rustix::io::retry_on_intr;
 
+use crate::deadline;
+
 pub(crate) use below::open_below;
 pub(crate) use handle::Handle;
 pub use open::open_named;
@@ -59,6 +61,7 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
 
 /// Reads a text file that is itself no link; `None` if it is one. Where the file lies is the caller's to judge.
 pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Absence> {
+    deadline::check_read()?;
     let Some((file, bytes)) = open::open_unlinked(path, |_| Ok(()))? else { return Ok(None) };
     text_of(&file, bytes, cap).map(Some)
 }
@@ -77,6 +80,7 @@ fn text_of(file: &std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence
 /// Reads a text file that is itself no link and that really lies below one of `roots`, which are real paths: the
 /// descriptor is asked, so nobody can swap a folder on the way.
 pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<String, Absence> {
+    deadline::check_read()?;
     let judge = |found: &Handle| {
         let real = found.real_path(path).map_err(|error| Absence::Unreadable(reason(&error)))?;
         if is_within(&real, roots) { Ok(()) } else { Err(Absence::OutsideRoots) }
@@ -135,6 +139,7 @@ impl Found {
 
 /// Reads a regular file of at most `cap` bytes, and says which one it was.
 pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, Absence> {
+    deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     if opened.bytes > cap.bytes_max as u64 {
         return Err(Absence::OverLimit(cap.words));
@@ -146,6 +151,7 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
 
 /// Reads the first `bytes_max` bytes of a regular file, however large it is.
 pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> Result<Found, Absence> {
+    deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     let mut bytes = Vec::new();
     let read = opened.file.take(bytes_max as u64).read_to_end(&mut bytes);

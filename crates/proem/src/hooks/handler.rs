@@ -1,8 +1,12 @@
 //! One handler, Rust or a command, called so that it can do no harm.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::deadline;
 
 use super::command::{CommandHook, HookEvent};
 use super::{
@@ -66,6 +70,9 @@ impl Handler {
     }
 }
 
+/// How often to look whether the build has to end while a handler is at work.
+const LOOK_TIME: Duration = Duration::from_millis(20);
+
 /// Calls a Rust handler on a thread of its own: a panic is its failure, not ours, and so is being late.
 fn watched<E, A>(
     hook: &Arc<dyn Hook>,
@@ -78,8 +85,9 @@ where
 {
     let (sender, receiver) = mpsc::channel();
     let (own, time_max) = (Arc::clone(hook), hook.time_max());
+    let build = deadline::inherited();
     let work = move || {
-        let answer = catch_unwind(AssertUnwindSafe(|| call(own.as_ref(), &event)));
+        let answer = build.within(|| catch_unwind(AssertUnwindSafe(|| call(own.as_ref(), &event))));
         // Nobody waits any more for one that is late.
         let answer =
             answer.map_or_else(|_| Err(Why::plain("it panicked")), |answer| answer.map_err(Why::from));
@@ -89,7 +97,15 @@ where
         .name("hook".to_owned())
         .spawn(work)
         .map_err(|error| Why::plain(format!("no thread for it: {error}")))?;
-    receiver
-        .recv_timeout(time_max)
-        .unwrap_or_else(|_| Err(Why::plain(format!("it took longer than {} ms", time_max.as_millis()))))
+    let started = Instant::now();
+    loop {
+        let left = time_max.saturating_sub(started.elapsed());
+        match receiver.recv_timeout(left.min(LOOK_TIME)) {
+            Ok(answer) => return answer,
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {
+                deadline::check().map_err(|why| Why::plain(format!("the build was stopped: {why}")))?;
+            }
+            Err(_) => return Err(Why::plain(format!("it took longer than {} ms", time_max.as_millis()))),
+        }
+    }
 }

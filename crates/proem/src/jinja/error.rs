@@ -5,8 +5,8 @@ use std::fmt;
 use proem_core::text::{Place, Places};
 
 use super::asset::{Asset, Assets};
-use super::guard::TOO_LARGE;
 use super::syntax::TOO_DEEP;
+use super::weight::{STOPPED, TOO_LARGE};
 use crate::error::Excerpt;
 
 /// A template that cannot be used.
@@ -120,7 +120,9 @@ pub(super) fn explain(
     explained.is_limit =
         matches!(cause.kind(), minijinja::ErrorKind::OutOfFuel | minijinja::ErrorKind::WriteFailure)
             || is_recursion(cause)
-            || cause.detail().is_some_and(|detail| detail == TOO_LARGE || detail.starts_with(TOO_DEEP));
+            || cause
+                .detail()
+                .is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail) || detail.starts_with(TOO_DEEP));
     if explained.is_limit {
         explained.hint = Some("shorten loops and includes; the limits are listed by `proem config`".into());
     }
@@ -130,7 +132,7 @@ pub(super) fn explain(
 fn message(error: &minijinja::Error) -> String {
     let kind = error.kind().to_string();
     match (error.kind(), error.detail()) {
-        (minijinja::ErrorKind::OutOfFuel, _) => "it runs for too long".into(),
+        (minijinja::ErrorKind::OutOfFuel, _) | (_, Some(STOPPED)) => "it runs for too long".into(),
         (minijinja::ErrorKind::WriteFailure, _) => "its output is too large".into(),
         (_, Some(detail)) if detail.starts_with(TOO_DEEP) => detail.to_owned(),
         (_, Some(TOO_LARGE)) => "it makes a value that is too large".into(),

@@ -1,17 +1,8 @@
-//! Walks Jinja expressions: the names that they are made of, and the operators and cuts that make new
-//! values.
+//! Walks Jinja expressions: their parts, and the names that they are made of.
 
 use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{self, Expr, Stmt};
-
-/// The operands of a chain: where it begins and ends, and between which two bytes each operator stands.
-pub(super) struct Operands {
-    pub(super) start: usize,
-    pub(super) gaps: Vec<(usize, usize)>,
-    pub(super) end: usize,
-    pub(super) is_product: bool,
-}
 
 /// The expressions that stand in a statement itself, not in its body.
 pub(super) fn expressions<'s, 'a>(statement: &'s Stmt<'a>) -> Vec<&'s Expr<'a>> {
@@ -25,7 +16,13 @@ pub(super) fn expressions<'s, 'a>(statement: &'s Stmt<'a>) -> Vec<&'s Expr<'a>> 
         Stmt::FilterBlock(block) => vec![&block.filter],
         Stmt::Include(include) => vec![&include.name],
         Stmt::Macro(block) => block.defaults.iter().collect(),
-        Stmt::CallBlock(block) => call_expressions(&block.call),
+        Stmt::CallBlock(block) => {
+            call_expressions(&block.call).into_iter().chain(&block.macro_decl.defaults).collect()
+        }
+        Stmt::Extends(extends) => vec![&extends.name],
+        Stmt::Import(import) => vec![&import.expr],
+        Stmt::FromImport(import) => vec![&import.expr],
+        Stmt::AutoEscape(block) => vec![&block.enabled],
         Stmt::Do(block) => call_expressions(&block.call),
         _ => Vec::new(),
     }
@@ -35,7 +32,7 @@ fn call_expressions<'s, 'a>(call: &'s ast::Call<'a>) -> Vec<&'s Expr<'a>> {
     std::iter::once(&call.expr).chain(call.args.iter().map(argument)).collect()
 }
 
-fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
+pub(super) fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
     match argument {
         ast::CallArg::Pos(expression)
         | ast::CallArg::Kwarg(_, expression)
@@ -44,19 +41,9 @@ fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
     }
 }
 
-/// Notes everything that is cut in an expression.
-pub(super) fn slices(expression: &Expr<'_>, found: &mut Vec<(usize, usize)>) {
-    if let Expr::Slice(slice) = expression {
-        found.push((leftmost(expression), slice.expr.span().end_offset as usize));
-    }
-    for part in parts(expression) {
-        slices(part, found);
-    }
-}
-
 /// Where an expression begins. A later one of `x[a][b]` counts from its own bracket only, so the
 /// expressions before it are asked as well.
-fn leftmost(expression: &Expr<'_>) -> usize {
+pub(super) fn leftmost(expression: &Expr<'_>) -> usize {
     let own = expression.span().start_offset as usize;
     let before = match expression {
         Expr::Slice(slice) => Some(&slice.expr),
@@ -64,54 +51,22 @@ fn leftmost(expression: &Expr<'_>) -> usize {
         Expr::GetItem(get) => Some(&get.expr),
         Expr::Call(call) => Some(&call.expr),
         Expr::Filter(filter) => filter.expr.as_ref(),
+        Expr::Test(test) => Some(&test.expr),
         _ => None,
     };
     before.map_or(own, |before| own.min(leftmost(before)))
 }
 
-/// Notes the operands of every chain in an expression.
-pub(super) fn operands(expression: &Expr<'_>, text: &str, found: &mut Vec<Operands>) {
-    let Some(is_product) = operator_kind(expression) else {
-        for part in parts(expression) {
-            operands(part, text, found);
-        }
-        return;
-    };
-    let span = expression.span();
-    let (start, end) = (span.start_offset as usize, span.end_offset as usize);
-    let mut chain = Operands { start, gaps: Vec::new(), end, is_product };
-    let mut left = expression;
-    while let Expr::BinOp(binary) = left {
-        let gap = (binary.left.span().end_offset as usize, binary.right.span().start_offset as usize);
-        chain.gaps.push(gap);
-        operands(&binary.right, text, found);
-        left = &binary.left;
-        // An operand in brackets is a chain of its own.
-        let between = text.get(gap.0..gap.1).unwrap_or_default();
-        let is_bracketed = between.split(['~', '+', '*']).next().is_some_and(|before| before.contains(')'));
-        if is_bracketed || operator_kind(left) != Some(is_product) {
-            break;
-        }
-    }
-    operands(left, text, found);
-    chain.gaps.reverse();
-    found.push(chain);
-}
-
-/// Whether an expression is a product, or a sum; `None` if neither.
-fn operator_kind(expression: &Expr<'_>) -> Option<bool> {
+/// The text that an expression is, where it is one as it is written. Nothing is computed: a template may multiply texts.
+pub(super) fn constant(expression: &Expr<'_>) -> Option<String> {
     match expression {
-        Expr::BinOp(binary) => match binary.op {
-            ast::BinOpKind::Concat | ast::BinOpKind::Add => Some(false),
-            ast::BinOpKind::Mul => Some(true),
-            _ => None,
-        },
+        Expr::Const(own) => own.value.as_str().map(str::to_owned),
         _ => None,
     }
 }
 
 /// The expressions that an expression is made of.
-fn parts<'s, 'a>(expression: &'s Expr<'a>) -> Vec<&'s Expr<'a>> {
+pub(super) fn parts<'s, 'a>(expression: &'s Expr<'a>) -> Vec<&'s Expr<'a>> {
     match expression {
         Expr::Var(_) | Expr::Const(_) => Vec::new(),
         Expr::Slice(slice) => {
@@ -155,9 +110,9 @@ fn collect(expression: &Expr<'_>, found: &mut BTreeSet<String>) {
             }
             other => collect(other, found),
         },
-        Expr::GetItem(get) => match (&get.expr, get.subscript_expr.as_const()) {
-            (Expr::Var(var), Some(key)) if key.as_str().is_some() => {
-                found.insert(format!("{}:{}", var.id, key.as_str().unwrap_or_default()));
+        Expr::GetItem(get) => match (&get.expr, constant(&get.subscript_expr)) {
+            (Expr::Var(var), Some(key)) => {
+                found.insert(format!("{}:{key}", var.id));
             }
             _ => parts(expression).into_iter().for_each(|part| collect(part, found)),
         },

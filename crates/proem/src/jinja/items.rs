@@ -4,10 +4,11 @@
 //! the expression that is written next takes it: so the trace knows which of a thousand skills it was.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use minijinja::value::{Enumerator, Object, Value};
+use minijinja::value::{DynObject, Enumerator, Object, Value};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -77,6 +78,12 @@ impl Object for ItemValue {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::NonEnumerable
+    }
+
+    /// By their order in the list: minijinja panics where it cannot walk what it compares.
+    fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
+        let other = other.downcast_ref::<Self>()?;
+        Some((self.list, self.item).cmp(&(other.list, other.item)))
     }
 }
 

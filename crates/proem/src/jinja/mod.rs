@@ -6,10 +6,15 @@
 //! implement `std::io::Write` to see what minijinja writes.
 
 mod asset;
+mod costly;
 mod edit;
 mod error;
 mod expression;
+mod filters;
+mod flat;
 mod guard;
+#[cfg(test)]
+mod hostile;
 mod items;
 mod known;
 mod mark;
@@ -17,8 +22,10 @@ pub(crate) mod reference;
 mod session;
 mod spans;
 mod syntax;
+mod tokens;
 mod trace;
 mod values;
+mod weight;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -119,7 +126,7 @@ fn announce(environment: &mut Environment<'_>, budget: &Budget) {
     });
     let budget = budget.clone();
     environment.set_formatter(move |output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
-        budget.spend(guard::size(value))?;
+        budget.spend(weight::size(value))?;
         values::check_text(value)?;
         mark::begin();
         let written = write(output, state, value);
@@ -160,6 +167,7 @@ thread_local! {
 fn base() -> (Environment<'static>, Budget) {
     let (mut environment, budget) = (Environment::new(), Budget::default());
     guard::install(&mut environment, &budget);
+    filters::install(&mut environment, &budget);
     announce(&mut environment, &budget);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -198,10 +206,15 @@ fn join<'s>(
     }
 }
 
+/// The work of looking for an asset.
+const LOAD_WORK: usize = 64;
+
 fn load(name: &str, assets: &Assets) -> Result<Option<String>, minijinja::Error> {
     if let Some(why) = name.strip_prefix(BAD_REFERENCE) {
         return Err(minijinja::Error::new(ErrorKind::BadInclude, why.to_owned()));
     }
+    // A template may name any number of assets that are not there.
+    weight::charge(LOAD_WORK)?;
     match assets.find(name) {
         Some(Ok(asset)) => Ok(Some(asset.text.clone())),
         Some(Err(why)) => Err(minijinja::Error::new(ErrorKind::TemplateNotFound, why.to_owned())),

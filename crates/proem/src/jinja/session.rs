@@ -4,6 +4,7 @@
 //! on unchanged. Where following fails, a plain render says the text, or what is wrong with it.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use minijinja::{Environment, ErrorKind};
@@ -18,13 +19,18 @@ use super::spans::{self, Scene};
 use super::syntax::Outline;
 use super::trace::{self, Sink};
 use super::values::{self, Context};
+use super::weight::{self, STOPPED, TOO_LARGE};
 use super::{Asset, Assets, Options, Stop, TemplateError, WANTED_ASSET, Wish, environment, known};
+use crate::deadline;
 
 /// What each asset says about itself, by name.
 pub(super) type Outlines = BTreeMap<String, Arc<Outline>>;
 
 /// A template that walks a long list may take more steps: the list has a limit of its own.
 const FUEL_PER_ITEM: u64 = 64;
+
+/// The work of a render that does nothing: a template may ask for one fact after the other, each time from its beginning.
+const RENDER_WORK: usize = 1 << 10;
 
 /// Room for what is put around a text later, usually: a section's own words, and the sections before a long list.
 const BYTES_AROUND: usize = 16 << 10;
@@ -55,11 +61,18 @@ impl<'s> Session<'s> {
             Ok(Output { text, pieces }) => (text, Some(pieces)),
             Err(error) => match wish(&error) {
                 Some(wish) => return Err(Stop::Wish(wish)),
+                // A second try would only cost as much again.
+                None if is_used_up(&error) => {
+                    return Err(stop(&error, &compiled.traced.placed, assets, context));
+                }
                 None => (compiled.plain(root, context, assets)?, None),
             },
         };
-        debug_assert!(
-            pieces.is_none() || compiled.plain(root, context, assets).is_ok_and(|plain| plain == text),
+        #[cfg(debug_assertions)]
+        assert!(
+            pieces.is_none()
+                || deadline::unpaid(|| compiled.plain(root, context, assets))
+                    .is_ok_and(|plain| plain == text),
             "following a render must not change it"
         );
         let Compiled { outlines, traced, .. } = compiled;
@@ -178,6 +191,10 @@ impl Prepared {
         let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
         let (environment, budget) = environment(&Arc::new(edited_assets), options);
         for placed in &mut placed {
+            // Compiling a template takes a while. What is missing then is not rendered: the build has to end.
+            if deadline::check_clocks().is_err() {
+                break;
+            }
             let template = environment.get_template(&placed.name);
             placed.start = template.map_or(0, |template| template.source().as_ptr().addr());
         }
@@ -193,6 +210,8 @@ impl Prepared {
     }
 
     fn render(&mut self, root: &str, context: &Arc<Context>) -> Result<Output, minijinja::Error> {
+        deadline::check_clocks().map_err(weight::stopped)?;
+        weight::charge(RENDER_WORK)?;
         mark::reset();
         self.budget.refill();
         self.environment.set_fuel(Some(self.fuel + FUEL_PER_ITEM * context.items() as u64));
@@ -201,10 +220,14 @@ impl Prepared {
         }
         let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
         let mut sink = Sink::new(sources, self.last.unwrap_or_else(|| self.expected(context)));
-        let rendered = self
-            .environment
-            .get_template(root)
-            .and_then(|template| template.render_captured_to(values::root(context), &mut sink).map(drop));
+        // minijinja panics on some mistakes, such as `loop.cycle()`: they are the template's.
+        let rendered = catch_unwind(AssertUnwindSafe(|| {
+            let template = self.environment.get_template(root)?;
+            template.render_captured_to(values::root(context), &mut sink).map(drop)
+        }));
+        let rendered = rendered.unwrap_or_else(|_| {
+            Err(minijinja::Error::new(ErrorKind::InvalidOperation, "minijinja panics on this template"))
+        });
         // It holds the context, which is not to be kept with the template.
         self.environment.remove_global("file");
         rendered?;
@@ -220,6 +243,11 @@ fn causes(error: &minijinja::Error) -> impl Iterator<Item = &minijinja::Error> {
     std::iter::successors(Some(error), |error| {
         std::error::Error::source(*error).and_then(|source| source.downcast_ref::<minijinja::Error>())
     })
+}
+
+/// Tells whether a render was stopped because of its cost.
+fn is_used_up(error: &minijinja::Error) -> bool {
+    causes(error).any(|inner| inner.detail().is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail)))
 }
 
 /// What a render lacks, where that is why it failed.

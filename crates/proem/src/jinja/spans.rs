@@ -16,6 +16,7 @@ use super::session::{Outlines, Placed};
 use super::syntax::{Outline, Site};
 use super::trace::{From, Piece};
 use super::values::{Binding, Context};
+use crate::deadline;
 
 /// What is known about a finished render.
 pub(super) struct Scene<'s> {
@@ -43,6 +44,10 @@ pub(super) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>
     let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
     let mut start = 0;
     for piece in pieces {
+        // The build fails then, whatever is known of the text.
+        if deadline::check().is_err() {
+            return rendered;
+        }
         let bytes = start..start + piece.bytes;
         start = bytes.end;
         let Origin { source, template, included_from, stability } = scribe.origin(piece);

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::ErrorKind;
 use minijinja::machinery::ast::{Expr, Stmt};
-use minijinja::machinery::{Span, Token, parse, tokenize};
+use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
-use proem_core::limit::{JINJA_BRANCHES_MAX, JINJA_TAG_TOKENS_MAX};
+use proem_core::limit::{JINJA_BLOCKS_MAX, JINJA_BRANCHES_MAX, JINJA_NAMES_MAX, JINJA_TAG_TOKENS_MAX};
 
-use super::expression::{Operands, expressions, names, operands, slices};
+use super::costly::{Costly, Wrap};
+use super::expression::{constant, expressions, names};
+use super::tokens::{Kind, Mark, tokens};
 
 /// An include whose name stands in the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,21 +36,11 @@ pub(crate) struct Site {
     pub(crate) is_bare: bool,
 }
 
-/// A chain of `~` and `+`, or of `*`: where it begins and ends, and its operators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chain {
-    pub(crate) start: usize,
-    pub(crate) operators: Vec<usize>,
-    pub(crate) end: usize,
-    pub(crate) is_product: bool,
-}
-
 /// What a template says about itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outline {
-    pub(crate) chains: Vec<Chain>,
-    /// What is cut by `[a:b]`: where it begins, and where its bracket opens.
-    pub(crate) cuts: Vec<(usize, usize)>,
+    /// The expressions whose cost is looked at.
+    pub(crate) wraps: Vec<Wrap>,
     /// The bytes of the longest text between two tags.
     pub(crate) longest_text: usize,
     pub(crate) includes: Vec<Include>,
@@ -67,57 +59,17 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
         check_names(tokens).map_err(refused)?;
     }
     let tree = parse(text, name, syntax.clone())?;
-    let mut walk = Walk { text, ..Walk::default() };
-    walk.statement(&tree);
-    let mut outline = walk.outline;
     let tokens = tokens?;
+    let costly = Costly { text, tokens: &tokens, wraps: Vec::new() };
+    let mut walk = Walk { outline: Outline::default(), emitted: Vec::new(), costly, blocks: 0 };
+    walk.statement(&tree);
+    check_names_and_blocks(&walk)
+        .map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
+    let mut outline = walk.outline;
     outline.sites = sites(&tokens, walk.emitted);
-    outline.chains = chains(&tokens, &walk.operands);
-    outline.cuts = cuts(&tokens, &walk.sliced);
+    outline.wraps = walk.costly.wraps;
     outline.longest_text = tokens.iter().map(|token| token.text_bytes).max().unwrap_or(0);
     Ok(outline)
-}
-
-/// A token that matters here.
-struct Mark {
-    kind: MarkKind,
-    start: usize,
-    end: usize,
-    text_bytes: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MarkKind {
-    VariableStart,
-    VariableEnd,
-    BlockStart,
-    BlockEnd,
-    Elif,
-    Operator,
-    BracketOpen,
-    /// A name that only proem itself may write.
-    Reserved,
-    Other,
-}
-
-fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, minijinja::Error> {
-    let mark = |found: Result<(Token<'_>, Span), minijinja::Error>| {
-        let (token, span) = found?;
-        let kind = match token {
-            Token::VariableStart => MarkKind::VariableStart,
-            Token::VariableEnd => MarkKind::VariableEnd,
-            Token::BlockStart => MarkKind::BlockStart,
-            Token::BlockEnd => MarkKind::BlockEnd,
-            Token::BracketOpen => MarkKind::BracketOpen,
-            Token::Ident("elif") => MarkKind::Elif,
-            Token::Ident(name) if name.starts_with(RESERVED) => MarkKind::Reserved,
-            Token::Tilde | Token::Plus | Token::Mul => MarkKind::Operator,
-            _ => MarkKind::Other,
-        };
-        let text_bytes = if let Token::TemplateData(text) = token { text.len() } else { 0 };
-        Ok(Mark { kind, start: span.start_offset as usize, end: span.end_offset as usize, text_bytes })
-    };
-    tokenize(text, false, syntax.clone()).map(mark).collect()
 }
 
 /// Begins the message of a template that is too deep, by which the error is recognised as a limit.
@@ -129,12 +81,12 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     let (mut in_tag, mut branches) = (0, 0);
     for token in tokens {
         match token.kind {
-            MarkKind::VariableStart | MarkKind::BlockStart | MarkKind::VariableEnd | MarkKind::BlockEnd => {
+            Kind::VariableStart | Kind::BlockStart | Kind::VariableEnd | Kind::BlockEnd => {
                 in_tag = 0;
             }
             kind => {
                 in_tag += 1;
-                branches += usize::from(kind == MarkKind::Elif);
+                branches += usize::from(kind == Kind::Elif);
             }
         }
         if in_tag > JINJA_TAG_TOKENS_MAX {
@@ -147,37 +99,24 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     Ok(())
 }
 
+/// Refuses what every import or include of a template would have to copy.
+fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
+    if walk.outline.assigned.len() > JINJA_NAMES_MAX {
+        return Err(format!("{TOO_DEEP}more than {JINJA_NAMES_MAX} names that it sets"));
+    }
+    if walk.blocks > JINJA_BLOCKS_MAX {
+        return Err(format!("{TOO_DEEP}more than {JINJA_BLOCKS_MAX} blocks"));
+    }
+    Ok(())
+}
+
 /// Begins the names of filters and functions that are put around expressions: a template that calls them itself could say
 /// that its text comes from somewhere else.
-const RESERVED: &str = "__proem_";
+pub(super) const RESERVED: &str = "__proem_";
 
 fn check_names(tokens: &[Mark]) -> Result<(), String> {
-    let is_reserved = tokens.iter().any(|token| token.kind == MarkKind::Reserved);
+    let is_reserved = tokens.iter().any(|token| token.kind == Kind::Reserved);
     if is_reserved { Err(format!("names that begin with `{RESERVED}` are proem's own")) } else { Ok(()) }
-}
-
-/// Finds the operators of each chain: nothing else stands between two operands but brackets.
-fn chains(tokens: &[Mark], operands: &[Operands]) -> Vec<Chain> {
-    let operators: Vec<&Mark> = tokens.iter().filter(|token| token.kind == MarkKind::Operator).collect();
-    let operator = |(from, to): &(usize, usize)| {
-        let first = operators.partition_point(|token| token.start < *from);
-        operators.get(first).filter(|token| token.end <= *to).map(|token| token.start)
-    };
-    let chain = |found: &Operands| {
-        let operators = found.gaps.iter().map(operator).collect::<Option<Vec<usize>>>()?;
-        Some(Chain { start: found.start, operators, end: found.end, is_product: found.is_product })
-    };
-    operands.iter().filter_map(chain).collect()
-}
-
-/// Finds the bracket behind everything that is cut.
-fn cuts(tokens: &[Mark], sliced: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let brackets: Vec<&Mark> = tokens.iter().filter(|token| token.kind == MarkKind::BracketOpen).collect();
-    let cut = |(start, base_end): &(usize, usize)| {
-        let first = brackets.partition_point(|token| token.start < *base_end);
-        Some((*start, brackets.get(first)?.start))
-    };
-    sliced.iter().filter_map(cut).collect()
 }
 
 /// Pairs the expressions of the tree with their places, both in the order of the text.
@@ -189,8 +128,8 @@ fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
     let mut open = None;
     for token in tokens {
         match token.kind {
-            MarkKind::VariableStart => open = Some((token.start, token.end)),
-            MarkKind::VariableEnd => {
+            Kind::VariableStart => open = Some((token.start, token.end)),
+            Kind::VariableEnd => {
                 if let Some((offset, start)) = open.take() {
                     let Emitted { names, is_bare, .. } = emitted.next().unwrap_or_default();
                     let alike = *first_alike.entry(names.clone()).or_insert(sites.len());
@@ -211,14 +150,11 @@ struct Emitted {
     is_bare: bool,
 }
 
-#[derive(Default)]
 struct Walk<'t> {
-    text: &'t str,
     outline: Outline,
     emitted: Vec<Emitted>,
-    operands: Vec<Operands>,
-    /// For each `x[a:b]`: where it begins, and where `x` ends, brackets around it aside.
-    sliced: Vec<(usize, usize)>,
+    costly: Costly<'t>,
+    blocks: usize,
 }
 
 impl Walk<'_> {
@@ -230,8 +166,15 @@ impl Walk<'_> {
 
     fn statement(&mut self, statement: &Stmt<'_>) {
         for expression in expressions(statement) {
-            operands(expression, self.text, &mut self.operands);
-            slices(expression, &mut self.sliced);
+            self.costly.expression(expression);
+        }
+        match statement {
+            Stmt::Set(set) => self.costly.set(set),
+            Stmt::ForLoop(each) => self.costly.each(each),
+            Stmt::Block(_) => self.blocks += 1,
+            Stmt::CallBlock(block) => self.costly.splats(&block.call.args),
+            Stmt::Do(block) => self.costly.splats(&block.call.args),
+            _ => {}
         }
         match statement {
             Stmt::Template(template) => self.statements(&template.children),
@@ -279,13 +222,17 @@ impl Walk<'_> {
     /// Takes an include whose name is a text. Of a list, any one may exist.
     fn include(&mut self, name: &Expr<'_>, ignores_missing: bool) {
         let offset = name.span().start_offset as usize;
-        let Some(value) = name.as_const() else { return };
-        if let Some(name) = value.as_str() {
-            self.outline.includes.push(Include { name: name.to_owned(), offset, ignores_missing });
+        if let Some(name) = constant(name) {
+            self.outline.includes.push(Include { name, offset, ignores_missing });
             return;
         }
-        let names = value.try_iter().into_iter().flatten();
-        for name in names.filter_map(|value| value.as_str().map(str::to_owned)) {
+        let items = match name {
+            Expr::List(list) => &list.items,
+            Expr::Tuple(tuple) => &tuple.items,
+            _ => return,
+        };
+        // One that is not written out is asked for when the template is rendered.
+        for name in items.iter().filter_map(constant) {
             self.outline.includes.push(Include { name, offset, ignores_missing: true });
         }
     }

@@ -16,6 +16,7 @@ use proem_core::stability::Stability;
 use proem_core::variable;
 
 use super::items::{self, Field, Item, ItemValue, Touch};
+use super::weight;
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
@@ -118,7 +119,7 @@ pub(super) fn file(
 /// The value of a fact, or the wish to know it.
 fn fact(context: &Context, key: &str) -> Result<Value, Error> {
     match context.facts.as_ref().and_then(|facts| facts.fact(key)).map(|fact| &fact.value) {
-        Some(Ok(text)) => Ok(Value::from(text.as_str())),
+        Some(Ok(text)) => copied(text),
         Some(Err(_)) => Ok(Value::from_object(Absent)),
         None => Err(Error::new(ErrorKind::InvalidOperation, format!("{WANTED_FACT}{key}"))),
     }
@@ -200,10 +201,15 @@ impl Object for Root {
     fn get_value_by_str(self: &Arc<Self>, name: &str) -> Option<Value> {
         let context = &self.context;
         match context.bindings.get(name) {
-            Some(Binding::Items { items, .. }) => Some(items::list(items, self.number(name))),
+            Some(Binding::Items { items, .. }) => {
+                Some(or_error(weight::charge(items.len()).map(|()| items::list(items, self.number(name)))))
+            }
             Some(Binding::Fields { item }) => Some(items::one(item, self.number(name), 0)),
-            Some(Binding::Text { text, .. }) => Some(Value::from(text.as_str())),
-            Some(Binding::List { items, .. }) => Some(Value::from(items.clone())),
+            Some(Binding::Text { text, .. }) => Some(or_error(copied(text))),
+            Some(Binding::List { items, .. }) => {
+                let bytes = items.iter().map(|item| COPIED_BYTES + item.len()).sum();
+                Some(or_error(paid(bytes).map(|()| Value::from(items.clone()))))
+            }
             Some(Binding::Fact(key)) => context.facts.as_ref().map(|_| or_error(fact(context, key))),
             None if context.is_type(name) => {
                 let context = Arc::clone(context);
@@ -227,6 +233,19 @@ impl Object for Namespace {
         let is_known = variable::find(&key).is_some() || self.context.own_keys.contains(&key);
         is_known.then(|| or_error(fact(&self.context, &key)))
     }
+}
+
+/// Bytes that are copied in the time of one step of work.
+const COPIED_BYTES: usize = 64;
+
+/// A copy of a text: every mention of a name makes one.
+fn copied(text: &str) -> Result<Value, Error> {
+    paid(text.len()).map(|()| Value::from(text))
+}
+
+/// Pays for a copy of so many bytes.
+fn paid(bytes: usize) -> Result<(), Error> {
+    weight::charge(1 + bytes / COPIED_BYTES)
 }
 
 /// An error as a value: it is raised when the template uses it.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use crate::deadline;
 pub(crate) use limits::Limits;
 use pipes::Pipes;
 
@@ -166,7 +167,7 @@ fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<En
             return Ok(Ending::Closed);
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() || deadline::check().is_err() {
             let is_cut = has_exited && patience.holders == Holders::CutOff;
             return if is_cut { Ok(Ending::Cut) } else { Err(Stopped::TimedOut) };
         }

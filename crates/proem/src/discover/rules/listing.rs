@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{ReadPolicy, joined};
+use crate::deadline;
 use crate::order;
 
 /// How deep folders of rules are looked into.
@@ -49,7 +50,7 @@ impl List<'_> {
         order::arrange(&mut names);
         names.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
         self.above.push(identity);
-        for path in names {
+        for path in names.into_iter().take_while(|_| deadline::check().is_ok()) {
             let is_meant = path.as_os_str().as_encoded_bytes().ends_with(self.ending.as_bytes());
             if path.is_dir() {
                 self.folder(&path);

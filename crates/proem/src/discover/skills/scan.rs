@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::head::{self, HEAD_BYTES_MAX, Opened};
 use super::memory::{self, Known, Scan};
 use super::{Root, Search, Spot, entry};
+use crate::deadline;
 use crate::discover::ignored::{self, Reader, Rules};
 use crate::file::{self, Identity, reason};
 use crate::order;
@@ -145,6 +146,9 @@ impl Walk<'_, '_> {
     }
 
     fn entry(&mut self, folder: &OwnedFd, parent: &Path, entry: &Entry) {
+        if deadline::check().is_err() {
+            return;
+        }
         let path = parent.join(OsStr::from_bytes(&entry.name));
         let kind = match entry.kind {
             FileType::Symlink | FileType::Unknown => {

@@ -1,0 +1,92 @@
+//! Templates that take as long as they may: others are served meanwhile, and nobody works for a client that has gone.
+
+use serde_json::json;
+
+use crate::client::{Call, Line};
+use crate::server::{Server, Site};
+
+/// Compares two long lists as often as the work of one build allows.
+const LONG: &str = "{% set x = range(40000)|list %}{% set y = range(40000)|list %}\
+    {% for i in range(20000) %}{% if x == y %}{% endif %}{% endfor %}";
+
+/// A value of 2^60 parts, and a comparison with another one.
+fn doubled() -> String {
+    let twice = |name: &str| format!("{{% set {name} = [{name}, {name}] %}}").repeat(60);
+    format!("{{% set a = 1 %}}{{% set b = 1 %}}{}{}{{{{ a == b }}}}", twice("a"), twice("b"))
+}
+
+/// A turn in a workspace that chooses the template itself.
+fn hostile(site: &Site, id: &str, template: &str) -> Call {
+    site.write(&format!("work/{id}/.proem/proem.toml"), "profile = \"assets\"\ntemplate = \"t.j2\"\n");
+    site.write(&format!("work/{id}/.proem/t.j2"), template);
+    let cwd = site.text(&format!("work/{id}"));
+    Call::json("POST", &format!("/conversations/{id}/turn"), &json!({ "cwd": cwd }))
+}
+
+fn metric(server: &Server, name: &str) -> u64 {
+    let text = server.ask_raw(&Call::get("/metrics").bytes(server.address, "close"), false).body;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+    value.unwrap().parse().unwrap()
+}
+
+/// Asks until a number is what it should be.
+fn wait_for(server: &Server, name: &str, expected: u64) {
+    const QUESTIONS_MAX: usize = 100_000;
+    let is_so = |_| metric(server, name) == expected;
+    assert!((0..QUESTIONS_MAX).any(is_so), "{name} is {}, not {expected}", metric(server, name));
+}
+
+/// Sends a turn until there is room for it.
+fn first_turn(server: &Server, id: &str) -> (u16, String) {
+    let body = json!({ "profile": "template", "system": "Be brief." });
+    let call = Call::json("POST", &format!("/conversations/{id}/turn"), &body);
+    loop {
+        let answer = server.ask(&call);
+        if answer.status != 503 {
+            return (answer.status, answer.system());
+        }
+    }
+}
+
+#[test]
+fn four_turns_that_take_all_places_end_and_leave_room_for_others() {
+    let site = Site::new();
+    let options = proem_server::Options { work_max: 4, ..site.options() };
+    let server = Server::start(site.store(), options);
+    let mut lines: Vec<Line> = Vec::new();
+    let doubled = doubled();
+    for (index, template) in [LONG, doubled.as_str(), LONG, doubled.as_str()].into_iter().enumerate() {
+        let mut line = Line::open(server.address);
+        assert!(line.send(&hostile(&site, &format!("h{index}"), template).bytes(server.address, "close")));
+        lines.push(line);
+    }
+    assert_eq!(first_turn(&server, "other"), (200, "Be brief.".into()));
+    for mut line in lines {
+        let answer = line.answer(false).unwrap();
+        // On a busy machine the time of the request may be over first.
+        let expected = if answer.status == 503 { "busy" } else { "build_failed" };
+        assert_eq!(answer.code(), expected, "{answer:?}");
+    }
+    wait_for(&server, "proem_work_running", 0);
+    assert_eq!(server.ask(&Call::get("/readyz")).status, 200);
+    assert_eq!(first_turn(&server, "last"), (200, "Be brief.".into()));
+}
+
+#[test]
+fn work_for_a_client_that_has_gone_stops() {
+    let site = Site::new();
+    let options = proem_server::Options { work_max: 1, ..site.options() };
+    let server = Server::start(site.store(), options);
+    let mut line = Line::open(server.address);
+    assert!(line.send(&hostile(&site, "gone", LONG).bytes(server.address, "close")));
+    wait_for(&server, "proem_work_running", 1);
+    // This one waits for its turn, and is never begun.
+    let mut waiting = Line::open(server.address);
+    assert!(waiting.send(&hostile(&site, "waiting", LONG).bytes(server.address, "close")));
+    drop(waiting);
+    drop(line);
+    wait_for(&server, "proem_work_stopped_total", 1);
+    wait_for(&server, "proem_work_running", 0);
+    assert_eq!(first_turn(&server, "next"), (200, "Be brief.".into()));
+    assert_eq!(metric(&server, "proem_work_stopped_total"), 1);
+}
