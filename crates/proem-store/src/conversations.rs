@@ -31,7 +31,7 @@ const OVERHEAD_BYTES: usize = 2048;
 /// How much larger the description of a prompt is in memory than in its stored form, about.
 const DESCRIPTION_GROWTH: usize = 3;
 
-/// How often a conversation that is removed and begun again is looked at, to see it at one moment.
+/// Most attempts to read a conversation that is removed and begun again at the same time.
 const HISTORY_ATTEMPTS_MAX: usize = 8;
 
 /// Conversations in a store.

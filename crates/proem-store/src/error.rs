@@ -17,7 +17,7 @@ pub enum StoreError {
     TimedOut {
         /// The store.
         place: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// It is not what it should be, and will not get better by itself.

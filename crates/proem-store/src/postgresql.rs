@@ -41,7 +41,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Most connections that wait for the next caller.
 const IDLE_MAX: usize = 16;
 
-/// How often an epoch is stored again whose texts a prune removed at the same moment.
+/// Most attempts to store an epoch whose texts a prune removes at the same moment.
 const OPEN_ATTEMPTS_MAX: usize = 4;
 
 /// A store in a database server.

@@ -235,9 +235,9 @@ pub struct TemplateHead {
     pub version: u64,
     /// The length of its text.
     pub bytes: u64,
-    /// Who wrote it, as they said; the beginning of it, and an ellipsis, if an older proem took more than is allowed.
+    /// The author as given; the beginning of it, and an ellipsis, if an older proem took more than is allowed.
     pub author: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub written_at: i64,
 }
 

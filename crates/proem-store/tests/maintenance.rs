@@ -134,7 +134,7 @@ fn a_prune_beside_writers_removes_nothing_that_an_epoch_has() {
     });
 }
 
-/// What a prune without a list would do: choose, and remove what it chose a moment later.
+/// A prune without a list: it chooses, and removes what it chose a moment later.
 #[test]
 fn texts_that_are_chosen_first_and_removed_later_are_lost() {
     on_each("naive", |place| {
@@ -273,6 +273,60 @@ fn a_prune_that_is_stopped_after_every_batch_comes_to_its_end() {
         assert_eq!(store.prune().unwrap(), 0, "nothing is left");
         filled(&store);
         assert_eq!(store.check().unwrap(), Vec::<String>::new(), "what was removed can be stored again");
+    });
+}
+
+/// One that is stopped while it makes its list must not be continued twice: the first of two would remove what the second
+/// has yet to spare.
+#[test]
+fn an_interrupted_prune_is_continued_by_one_only() {
+    on_each("claimed", |place| {
+        let store = (place.open)();
+        filled(&store);
+        for expected in ["mark", "doom"] {
+            let mut parts = Vec::new();
+            let stopped = prune(&*store, &mut |progress| {
+                parts.push(progress.part);
+                ControlFlow::Break(())
+            });
+            assert_eq!((stopped.unwrap().is_stopped, parts), (true, vec![expected]));
+        }
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let done = prune(&*store, &mut |progress| {
+            if first.is_empty() {
+                let other = (place.open)();
+                let done = prune(&*other, &mut |progress| {
+                    second.push(progress.part);
+                    ControlFlow::Continue(())
+                });
+                assert!(!done.unwrap().is_stopped);
+            }
+            first.push(progress.part);
+            ControlFlow::Continue(())
+        });
+        assert!(!done.unwrap().is_stopped);
+        assert_eq!((first[0], second[0]), ("spare", "spare"), "a complete list may be shared");
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
+
+        store.open(&epoch("d", "another text")).unwrap();
+        store.remove("d").unwrap();
+        prune(&*store, &mut |_| ControlFlow::Break(())).unwrap();
+        (first, second) = (Vec::new(), Vec::new());
+        prune(&*store, &mut |progress| {
+            if first.is_empty() {
+                let other = (place.open)();
+                let done = prune(&*other, &mut |progress| {
+                    second.push(progress.part);
+                    ControlFlow::Continue(())
+                });
+                assert!(!done.unwrap().is_stopped);
+            }
+            first.push(progress.part);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!((first[0], second[0]), ("doom", "mark"), "one goes on, the other begins");
+        assert_eq!(store.check().unwrap(), Vec::<String>::new());
     });
 }
 

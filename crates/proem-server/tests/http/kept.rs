@@ -1,4 +1,4 @@
-//! What is kept, asked for and answered: the same for every kind of store.
+//! Stored values in requests and answers: the same for every kind of store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

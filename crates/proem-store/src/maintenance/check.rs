@@ -130,7 +130,7 @@ fn templates(store: &dyn Maintenance, key: &str, most: usize, _: &mut Sound) -> 
     store.check_templates(key.parse().unwrap_or(0), most)
 }
 
-/// What was found to be sound in this run: many epochs have one prompt.
+/// Prompts and requests that were found to be sound in this run: many epochs have one prompt.
 #[derive(Default)]
 struct Sound {
     prompts: HashSet<Digest>,
@@ -198,7 +198,7 @@ fn group<'r>(rows: &'r [EpochRow], sound: &Sound, sizes: &BTreeMap<String, u64>)
 }
 
 impl EpochRow {
-    /// What names the prompt of a row.
+    /// A name for the prompt of a row.
     fn prompt_key(&self) -> Digest {
         Digest::of(format!("{}\n{}\n{}", self.head.digest, self.description, self.texts).as_bytes())
     }
@@ -216,7 +216,7 @@ impl EpochRow {
         wanted
     }
 
-    /// What is wrong with an epoch whose texts are at hand.
+    /// Describes the damage of an epoch whose texts are at hand.
     fn damage(&self, held: &BTreeMap<String, Vec<u8>>, sound: &mut Sound) -> Option<String> {
         let check = || -> Result<(), StoreError> {
             let Self { texts, description, request, .. } = self;
@@ -258,14 +258,14 @@ fn text_of(held: &BTreeMap<String, Vec<u8>>, digest: &str) -> Result<String, Sto
     if Digest::of(bytes).hex() != digest {
         return Err(damaged(&what, "its bytes are not those of its digest".into()));
     }
-    String::from_utf8(bytes.clone()).map_err(|_| damaged(&what, "it is no text".into()))
+    String::from_utf8(bytes.clone()).map_err(|_| damaged(&what, "it is not UTF-8".into()))
 }
 
 fn damaged(what: &str, why: String) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why }
 }
 
-/// The digests in a list of texts, also in one that is no JSON any more.
+/// The digests in a list of texts, also in one that is not JSON any more.
 pub(crate) fn digests_in(texts: &str) -> impl Iterator<Item = &str> {
     texts.split(|character: char| !character.is_ascii_hexdigit()).filter(|part| part.len() == 64)
 }

@@ -47,7 +47,7 @@ impl Filter {
         }
     }
 
-    /// Tells whether a digest may have been added. What is no digest always may.
+    /// Tells whether a digest may have been added. A text that is not a digest always may.
     pub(super) fn has(&self, digest: &str) -> bool {
         let is_set = |(place, bit): (usize, u8)| self.bytes.get(place).is_none_or(|byte| byte & bit != 0);
         Digest::from_hex(digest).is_none() || self.places(digest).into_iter().all(is_set)

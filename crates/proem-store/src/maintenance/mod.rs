@@ -17,7 +17,7 @@ pub use prune::{Pruned, prune};
 use crate::StoreError;
 use crate::record::EpochHead;
 
-/// How far a check or a prune is.
+/// The progress of a check or a prune.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'p> {
     /// The part of the work, in one word.
@@ -57,7 +57,7 @@ pub struct EpochRow {
     pub request: String,
     /// The digest of the row.
     pub seal: Option<String>,
-    /// Whether its conversation is there.
+    /// True if its conversation is there.
     pub has_conversation: bool,
 }
 
@@ -95,7 +95,7 @@ impl EpochKey {
 /// The short steps that a store offers for checks and prunes.
 ///
 /// The steps of a prune rest on one promise. After [`doom`](Self::doom) and [`settle`](Self::settle) have returned,
-/// whoever opens an epoch that refers to a doomed text takes that text off the list in the same transaction, or, if the
+/// a writer that opens an epoch with a doomed text takes that text off the list in the same transaction, or, if the
 /// text is gone already, stores it again or fails as a whole. `prune` reads all epochs after that point, and so nothing
 /// that is still on its list when it is done has an epoch.
 pub trait Maintenance {
@@ -147,8 +147,8 @@ pub trait Maintenance {
     /// Replaces what is kept about an interrupted prune: values by name.
     fn keep_progress(&self, values: &[(String, Vec<u8>)]) -> Result<(), StoreError>;
 
-    /// Reads a value that is kept about an interrupted prune.
-    fn progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    /// Takes a value that is kept about an interrupted prune: of several that ask for it, one gets it.
+    fn take_progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
 /// Does a batch; with fewer rows if that many take longer than one statement may.

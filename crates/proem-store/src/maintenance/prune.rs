@@ -30,7 +30,7 @@ pub struct Pruned {
     pub texts: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Whether the caller has stopped it; the next prune goes on from there.
+    /// True if the caller has stopped it; the next prune goes on from there.
     pub is_stopped: bool,
 }
 
@@ -65,6 +65,9 @@ pub fn prune(store: &dyn Store, tell: Tell<'_>) -> Result<Pruned, StoreError> {
         None => (State::new()?, Filter::with_room(store.texts_about()?)),
     };
     let mut work = Work { store, state, filter, rows: 0, tell };
+    if work.is_listed() {
+        work.keep()?;
+    }
     let is_done = work.run()?;
     if is_done {
         store.keep_progress(&[])?;
@@ -90,14 +93,15 @@ impl State {
 
 /// An earlier prune, if one was stopped and all of it was kept.
 fn resumed(store: &dyn Maintenance) -> Result<Option<(State, Filter)>, StoreError> {
-    let Some(bytes) = store.progress(STATE)? else { return Ok(None) };
+    // Only one prune may go on with a list that is not complete: another could remove what the first has yet to spare.
+    let Some(bytes) = store.take_progress(STATE)? else { return Ok(None) };
     let Ok(state) = serde_json::from_slice::<State>(&bytes) else { return Ok(None) };
     if state.version != 1 {
         return Ok(None);
     }
     let mut bytes = Vec::new();
     for index in 0..state.filter_parts {
-        let Some(part) = store.progress(&part_name(index))? else { return Ok(None) };
+        let Some(part) = store.take_progress(&part_name(index))? else { return Ok(None) };
         bytes.extend(part);
     }
     let needs_filter = matches!(state.pass, Pass::Mark | Pass::Doom);
@@ -139,11 +143,16 @@ impl Work<'_> {
                 Pass::Remove => return Ok(true),
             };
             (self.state.pass, self.state.after, self.rows) = (next, String::new(), 0);
-            if matches!(next, Pass::Spare | Pass::Remove) {
-                // From here on the place is small: it is kept in case that nothing can be kept later.
+            if self.is_listed() {
+                // The place is small now: it is kept in case that nothing can be kept later.
                 self.keep()?;
             }
         }
+    }
+
+    /// Tells whether the list is complete. From then on several prunes may share it: each spares before it removes.
+    fn is_listed(&self) -> bool {
+        matches!(self.state.pass, Pass::Spare | Pass::Remove)
     }
 
     /// Tells the progress; `false` when the caller wants to stop.
@@ -243,7 +252,7 @@ impl Work<'_> {
 
     /// Keeps the place in the store.
     fn keep(&mut self) -> Result<(), StoreError> {
-        let needs_filter = matches!(self.state.pass, Pass::Mark | Pass::Doom);
+        let needs_filter = !self.is_listed();
         let parts = self.filter.chunks().filter(|_| needs_filter).enumerate();
         let mut values: Vec<(String, Vec<u8>)> =
             parts.map(|(index, part)| (part_name(index), part.to_vec())).collect();

@@ -12,7 +12,7 @@ use super::{PostgresStore, Value, templates};
 use crate::maintenance::{Batch, EpochKey, EpochRow, Maintenance, References, digests_in};
 use crate::{Store, StoreError};
 
-/// How often it is asked whether writers have ended, and how long they may take.
+/// The time between two looks at the writers, and the longest that they may take to end.
 const SETTLE_STEP: Duration = Duration::from_millis(20);
 const SETTLE_TIME_MAX: Duration = Duration::from_mins(1);
 
@@ -145,8 +145,8 @@ impl Maintenance for PostgresStore {
         self.run(|transaction| transaction.execute_typed(sql, &values).map(drop))
     }
 
-    /// Whoever wrote an epoch before the list was complete may not have seen it. Their locks tell when they have ended;
-    /// writers that come later see the list, and nobody is made to wait.
+    /// A writer that began before the list was complete may not have seen it. Its lock tells when it has ended. Later
+    /// writers see the list, and no writer has to wait for this.
     fn settle(&self) -> Result<(), StoreError> {
         let begun = Instant::now();
         let mut before = self.writers()?;
@@ -175,7 +175,7 @@ impl Maintenance for PostgresStore {
     fn spare(&self, digests: &[String]) -> Result<(), StoreError> {
         let values: [Value<'_>; 1] = [(&digests, Type::TEXT_ARRAY)];
         self.run(|transaction| {
-            // In one order, so that two who take the same texts off the list wait for each other instead of for ever.
+            // In one order, so that two transactions that take the same texts off the list cannot deadlock.
             let sql = "SELECT 1 FROM proem_doomed WHERE digest = ANY($1) ORDER BY digest FOR UPDATE";
             transaction.execute_typed(sql, &values)?;
             transaction.execute_typed("DELETE FROM proem_doomed WHERE digest = ANY($1)", &values)?;
@@ -184,7 +184,7 @@ impl Maintenance for PostgresStore {
     }
 
     fn remove_doomed(&self, run: &str, most: usize) -> Result<(u64, u64), StoreError> {
-        // Who opens an epoch that has such a text holds its row on the list: then it is left out here. Who comes later
+        // A writer that opens an epoch with such a text holds its row on the list: then it is left out here. A later writer
         // waits for this to end, finds the text gone, and stores it again.
         let sql = "WITH listed AS (SELECT digest FROM proem_doomed WHERE run = $1 ORDER BY digest LIMIT $2 \
              FOR UPDATE SKIP LOCKED), \
@@ -210,8 +210,8 @@ impl Maintenance for PostgresStore {
         })
     }
 
-    fn progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let sql = "SELECT bytes FROM proem_prune WHERE name = $1";
+    fn take_progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "DELETE FROM proem_prune WHERE name = $1 RETURNING bytes";
         let row = self.run(|transaction| transaction.query_typed_opt(sql, &[(&name, Type::TEXT)]))?;
         Ok(row.map(|row| row.get(0)))
     }

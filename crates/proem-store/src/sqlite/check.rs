@@ -172,7 +172,7 @@ impl Maintenance for SqliteStore {
         })
     }
 
-    /// There is one writer at a time: whoever wrote before the list was stored has ended.
+    /// Does nothing: there is one writer at a time, and those before the list was stored have ended.
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -226,9 +226,10 @@ impl Maintenance for SqliteStore {
         })
     }
 
-    fn progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached("SELECT bytes FROM prune WHERE name = ?1")?;
+    fn take_progress(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.write(|transaction| {
+            let sql = "DELETE FROM prune WHERE name = ?1 RETURNING bytes";
+            let mut statement = transaction.prepare_cached(sql)?;
             Ok(statement.query_row([name], |row| row.get(0)).optional()?)
         })
     }
