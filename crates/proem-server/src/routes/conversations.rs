@@ -157,7 +157,8 @@ async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, Ap
 
 impl App {
     fn show(&self, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
-        let mut tag = tag_of(&self.known(id)?);
+        let known = self.known(id)?;
+        let mut tag = tag_of(&known);
         if has_answer(headers, &tag) {
             let tag = HeaderValue::from_str(&tag).map_err(|_| ApiError::internal())?;
             let mut response = Response::new(Body::empty());
