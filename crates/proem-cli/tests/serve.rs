@@ -70,7 +70,7 @@ fn silent_connections_leave_room_for_files() {
     const SILENT: usize = 600;
     let desk = Desk::of("template");
     desk.write("notes.md", b"from a file");
-    let server = Server::start(&desk, "ulimit -Sn 200", &["--listen", "127.0.0.1:0"]);
+    let server = Server::start(&desk, "ulimit -n 200", &["--listen", "127.0.0.1:0"]);
     let mut silent: Vec<TcpStream> =
         (0..SILENT).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
     for stream in &mut silent {

@@ -24,7 +24,7 @@ const OPENING: [&str; 20] = [
     "WalkBuilder",
     "Ini::load",
     "include_dir",
-    "tempfile()",
+    "tempfile_in(",
     "NamedTempFile",
     "read_to_end_from_path",
     "Mmap",
@@ -40,6 +40,7 @@ const DOORS: [(&str, &str); 16] = [
     ("proem/src/git/fence.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/git/shadow.rs", "writes into a temporary folder of its own"),
     ("proem/src/git/revision.rs", "writes into a temporary folder of its own"),
+    ("proem/src/process/limits.rs", "asks the kernel about a program that it started"),
     ("proem/src/init.rs", "makes new files: O_EXCL"),
     ("proem/src/trust.rs", "writes a new file beside the list, and renames it"),
     ("proem/src/check/fix.rs", "writes a new file beside the one that it mends, and renames it"),
@@ -47,7 +48,6 @@ const DOORS: [(&str, &str); 16] = [
     ("proem-store/src/sqlite/file.rs", "makes the store"),
     ("proem-store/src/sqlite/stamp.rs", "opens the log's index and never closes it"),
     ("proem-cli/src/commands/store.rs", "makes the file of an export: O_EXCL"),
-    ("proem-cli/src/commands/pages.rs", "writes manual pages where the user says"),
 ];
 
 /// The source files of the product, from `crates/` on.

@@ -53,10 +53,14 @@ impl Store for Gate {
         found
     }
     fn current_number(&self, conversation: &str) -> Kept<u64> {
-        self.store.current_number(conversation)
+        let found = self.store.current_number(conversation);
+        (self.then)(&self.store);
+        found
     }
     fn current_head(&self, conversation: &str) -> Kept<Option<EpochHead>> {
-        self.store.current_head(conversation)
+        let found = self.store.current_head(conversation);
+        (self.then)(&self.store);
+        found
     }
     fn epoch(&self, conversation: &str, number: u64) -> Kept<Option<Epoch>> {
         self.store.epoch(conversation, number)
