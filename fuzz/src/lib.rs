@@ -128,7 +128,7 @@ fn built(site: &Path, template: &str) -> Option<String> {
         "host": {"now": "2026-01-01T00:00:00Z", "timezone": "UTC"},
     });
     let request = Request::from_json(&request.to_string()).ok()?;
-    proem::build(&request, Caller::Remote).ok()?.system().map(str::to_owned)
+    proem::build(&request, Caller::REMOTE).ok()?.system().map(str::to_owned)
 }
 
 /// However a path is written, nothing from outside of the workspace is in the prompt of somebody far away.

@@ -85,6 +85,9 @@ impl Kept {
     }
 }
 
+/// The current epoch of a conversation, and the heads of all of them.
+type Shown = (Arc<Kept>, Vec<EpochHead>);
+
 impl Conversations {
     /// Conversations that are kept in `store`, with prompts that `engine` builds.
     #[must_use]
@@ -141,7 +144,7 @@ impl Conversations {
     }
 
     /// The current epoch of a conversation, and all its epochs, as they were at one moment.
-    pub fn history(&self, id: &str) -> Result<Option<(Arc<Kept>, Vec<EpochHead>)>, ConversationError> {
+    pub fn history(&self, id: &str) -> Result<Option<Shown>, ConversationError> {
         for _ in 0..HISTORY_ATTEMPTS_MAX {
             let current = self.current(id)?;
             let History { current: number, epochs } = self.store.history(id)?;

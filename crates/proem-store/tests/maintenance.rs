@@ -61,7 +61,7 @@ fn sqlite() -> Place {
             Arc::new(SqliteStore::open(&path).unwrap())
         }),
         tamper: Box::new(move |sql| {
-            let sql = sql.replace("{", "").replace("}", "");
+            let sql = sql.replace(['{', '}'], "");
             rusqlite::Connection::open(&other).unwrap().execute_batch(&sql).unwrap();
         }),
     }
@@ -73,7 +73,7 @@ fn postgres(server: &Arc<PostgresServer>, name: &'static str) -> Place {
     Place {
         open: Box::new(move || Arc::new(PostgresStore::connect(&url).unwrap())),
         tamper: Box::new(move |sql| {
-            let sql = sql.replace("{", "proem_").replace("}", "").replace("CAST('x' AS BLOB)", "'x'");
+            let sql = sql.replace('{', "proem_").replace('}', "").replace("CAST('x' AS BLOB)", "'x'");
             server.execute(name, &sql);
         }),
     }

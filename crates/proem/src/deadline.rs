@@ -300,7 +300,7 @@ pub(crate) mod tests {
         within((None, Some(scope)), done)
     }
 
-    const LARGE: Budget = Budget { cpu: Duration::from_secs(3600), work: u64::MAX };
+    const LARGE: Budget = Budget { cpu: Duration::from_hours(1), work: u64::MAX };
 
     /// Works until it is stopped.
     fn endless() -> Stopped {

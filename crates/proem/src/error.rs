@@ -275,8 +275,7 @@ impl Error {
             Self::Stopped { why: Stopped::Work | Stopped::Cpu } => Some(
                 "shorten the loops of templates, or leave out files and folders; the limits are listed by `proem config`".into(),
             ),
-            Self::Stopped { .. } => None,
-            Self::Write { .. } => None,
+            Self::Stopped { .. } | Self::Write { .. } => None,
         }
     }
 

@@ -19,17 +19,20 @@ use crate::setup::Setup;
 use crate::turn::{self, Prompt, Scene, Turn};
 use crate::workspace::Workspace;
 
+/// Is told of hooks that failed.
+type OnFailure = Arc<dyn Fn(&HookFailure) + Send + Sync>;
+
 /// What builds prompts, with the hooks that take part in it.
 #[derive(Clone, Default)]
 pub struct Engine {
     hooks: Vec<Arc<dyn Hook>>,
-    on_failure: Option<Arc<dyn Fn(&HookFailure) + Send + Sync>>,
+    on_failure: Option<OnFailure>,
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.hooks.iter().map(|hook| hook.name()).collect();
-        formatter.debug_struct("Engine").field("hooks", &names).finish()
+        formatter.debug_struct("Engine").field("hooks", &names).finish_non_exhaustive()
     }
 }
 

@@ -81,6 +81,9 @@ impl fmt::Display for Cursor {
     }
 }
 
+/// Checks the rows of one part behind a key, at most so many.
+type Step = fn(&dyn Maintenance, &str, usize, &mut Sound) -> Result<Batch, StoreError>;
+
 /// Looks for damage from a cursor on, or from the beginning. Returns `None` at the end, or the cursor at which the
 /// caller has stopped it. Damage is told with the progress.
 pub fn check(
@@ -93,7 +96,7 @@ pub fn check(
     let (mut sound, mut rows, mut most) = (Sound::default(), 0, 0);
     loop {
         let part = cursor.part;
-        let (batch, most_ever): (fn(&dyn Maintenance, &str, usize, &mut Sound) -> _, _) = match part {
+        let (batch, most_ever): (Step, usize) = match part {
             Part::File => (file, 1),
             Part::Texts => (|store, key, most, _| store.check_texts(key, most), TEXTS),
             Part::Epochs => (epochs, EPOCHS),

@@ -85,7 +85,7 @@ impl State {
             place: "of random numbers".into(),
             why: error.to_string(),
         })?;
-        let run = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let run = random.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let (pass, after) = (Pass::Mark, String::new());
         Ok(Self { version: 1, run, pass, after, filter_parts: 0, texts: 0, bytes: 0 })
     }

@@ -59,10 +59,7 @@ impl Files {
             main.get_or_insert(found);
         }
         match main {
-            Some(main) if self.known.len() < PARTS.len() => {
-                drop(main);
-                Err("it has no log".into())
-            }
+            Some(_) if self.known.len() < PARTS.len() => Err("it has no log".into()),
             Some(main) if main.len() == 0 => Err("its file was emptied".into()),
             Some(main) => Ok(main),
             None => Err("its file is gone".into()),

@@ -133,7 +133,7 @@ fn no_file_of_a_workspace_ends_the_locks_of_the_store() {
         let before = locks(&site);
         assert!(!before.is_empty(), "an open store holds locks, or the system does not list them");
         for place in PLACES {
-            let path = site.path(&format!("tree/{place}"));
+            let path = site.path(format!("tree/{place}"));
             let plain = fs::read(&path).ok();
             for way in WAYS {
                 for ending in PARTS {

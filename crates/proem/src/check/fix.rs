@@ -61,7 +61,7 @@ fn read_again(request: &mut Request) {
 /// Mends each file once; returns how many findings that were.
 fn round(notes: &[Note], request: &Request, fixed: &mut Fixed) -> Result<usize, Error> {
     let Setup { host, workspace, .. } = Setup::of(request, Caller::User)?;
-    let roots = crate::discover::Places::new(&host, &workspace).project().to_owned();
+    let roots = crate::discover::Places::new(&host, &workspace).real_project().to_owned();
     let mut by_file: BTreeMap<&str, Vec<(&Note, &Fix)>> = BTreeMap::new();
     for note in notes {
         if let (Some(Source::File { path, .. }), Some(fix), true) =

@@ -134,7 +134,7 @@ impl Report {
 /// The directory that a request's project begins at: its git repository, or the working directory outside of one.
 pub fn project(request: &Request, caller: Caller) -> Result<PathBuf, Error> {
     let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
-    Ok(Places::new(&host, &workspace).project().to_owned())
+    Ok(Places::new(&host, &workspace).real_project().to_owned())
 }
 
 /// Builds the prompt of a request and looks for what is wrong with it.

@@ -53,7 +53,7 @@ impl Places {
     }
 
     /// The real path of the project: the git repository, or the working directory outside of one.
-    pub(crate) fn project(&self) -> &Path {
+    pub(crate) fn real_project(&self) -> &Path {
         &self.real_project
     }
 

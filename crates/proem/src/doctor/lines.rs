@@ -158,7 +158,7 @@ mod tests {
             let ops = aligned(&*old, 0..old.len(), &*new, 0..new.len());
             assert_eq!(follow(&old, &new, &ops), expected);
         }
-        let symbols = |seed: usize| (0..80_000).map(|item| (item * seed >> 7) % 2).collect::<Vec<_>>();
+        let symbols = |seed: usize| (0..80_000).map(|item| ((item * seed) >> 7) % 2).collect::<Vec<_>>();
         let (old, new) = (symbols(2_654_435_761), symbols(40_503));
         let ops = aligned(&*old, 0..old.len(), &*new, 0..new.len());
         assert!(follow(&old, &new, &ops) > 40_000);

@@ -89,14 +89,13 @@ impl Handle {
 
     /// The path of what was found, links resolved: asked of the descriptor, so that nothing can be swapped.
     pub(super) fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        match &self.descriptor {
-            Some(descriptor) => super::real_path(descriptor, path),
-            None => {
-                let real = path.canonicalize()?;
-                let found = rustix::fs::lstat(&real)?;
-                let is_same = Identity::of_status(&found) == self.identity();
-                if is_same { Ok(real) } else { Err(changed()) }
-            }
+        if let Some(descriptor) = &self.descriptor {
+            super::real_path(descriptor, path)
+        } else {
+            let real = path.canonicalize()?;
+            let found = rustix::fs::lstat(&real)?;
+            let is_same = Identity::of_status(&found) == self.identity();
+            if is_same { Ok(real) } else { Err(changed()) }
         }
     }
 

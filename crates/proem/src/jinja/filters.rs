@@ -48,7 +48,7 @@ pub(super) fn install(environment: &mut Environment<'_>, budget: &Budget) {
 
 fn install_texts(environment: &mut Environment<'_>, budget: &Budget) {
     let mut add = |name, filter, work, bytes: Estimate| {
-        guard(environment, budget, Guarded { name, filter, work, bytes })
+        guard(environment, budget, Guarded { name, filter, work, bytes });
     };
     let none: Estimate = |_| 0;
     add("abs", Value::from_function(filters::abs), Work::Light, none);
@@ -75,7 +75,7 @@ fn install_texts(environment: &mut Environment<'_>, budget: &Budget) {
 
 fn install_lists(environment: &mut Environment<'_>, budget: &Budget) {
     let mut add = |name, filter, work, bytes: Estimate| {
-        guard(environment, budget, Guarded { name, filter, work, bytes })
+        guard(environment, budget, Guarded { name, filter, work, bytes });
     };
     let none: Estimate = |_| 0;
     add("attr", Value::from_function(filters::attr), Work::Lookup, none);

@@ -32,7 +32,7 @@ fn flat(value: &Value) -> Result<Value, Error> {
 /// The items of a value, as far as it is not too large.
 fn items(value: &Value) -> Result<Vec<Value>, Error> {
     let mut items = Vec::new();
-    for item in value.as_object().and_then(|object| object.try_iter()).into_iter().flatten() {
+    for item in value.as_object().and_then(minijinja::value::DynObject::try_iter).into_iter().flatten() {
         if items.len() == JINJA_VALUE_NODES_MAX {
             return Err(too_large());
         }
@@ -89,7 +89,7 @@ fn is_plain(value: &Value) -> bool {
 
 fn join(first: &Value, second: &Value) -> Result<Value, Error> {
     charge(weigh(first)?.units() + weigh(second)?.units())?;
-    let pairs = |value: &Value| value.as_object().and_then(|object| object.try_iter_pairs());
+    let pairs = |value: &Value| value.as_object().and_then(minijinja::value::DynObject::try_iter_pairs);
     let mut joined: BTreeMap<Value, Value> = pairs(first).into_iter().flatten().collect();
     joined.extend(pairs(second).into_iter().flatten().filter(|(_, value)| !value.is_undefined()));
     Ok(Value::from_object(joined))

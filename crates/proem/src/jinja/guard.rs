@@ -105,7 +105,8 @@ fn around(wrap: &Wrap) -> [Insertion; 2] {
     let length = isize::try_from(wrap.end.saturating_sub(wrap.start)).unwrap_or(isize::MAX / 4);
     // Of two around the same expression, the one with more arguments is outside.
     let rank = 2 * length + isize::from(!wrap.more.is_empty());
-    let more: String = wrap.more.iter().map(|written| format!(", ({written})")).collect();
+    let more: Vec<String> = wrap.more.iter().map(|written| format!(", ({written})")).collect();
+    let more = more.concat();
     [
         Insertion { offset: wrap.start, rank: -rank, text: format!(" {}((", wrap.function) },
         Insertion { offset: wrap.end, rank, text: format!("){more})") },

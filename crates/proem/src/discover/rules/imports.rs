@@ -342,12 +342,11 @@ fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
         }
         let (own, is_new) = run.job.ignores.of(folder, Reader::Imports, |_| true, run.job.policy);
         for Unread { path, why } in own.unread.iter().filter(|_| is_new) {
-            match why {
-                Some(why) => run.trail.unread(&shown(path), why),
-                None => {
-                    let why = Some("of the ignore files of a build".to_owned());
-                    run.trail.consider(&shown(path), Outcome::OverBudget, why);
-                }
+            if let Some(why) = why {
+                run.trail.unread(&shown(path), why);
+            } else {
+                let why = Some("of the ignore files of a build".to_owned());
+                run.trail.consider(&shown(path), Outcome::OverBudget, why);
             }
         }
         rules.push(own);

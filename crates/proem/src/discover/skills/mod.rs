@@ -267,13 +267,12 @@ impl Search<'_> {
 
     /// An ignore file that does not count. That the budget is spent is said once, for all of them.
     fn unread_rules(&mut self, Unread { path, why }: &Unread) {
-        match why {
-            Some(why) => self.unread(path, why),
-            None => {
-                let (path, outcome) = (crate::file::shown(path), Outcome::OverBudget);
-                let why = Some("of the ignore files of a build".to_owned());
-                self.found.considered.push(Considered { path, outcome, why });
-            }
+        if let Some(why) = why {
+            self.unread(path, why);
+        } else {
+            let (path, outcome) = (crate::file::shown(path), Outcome::OverBudget);
+            let why = Some("of the ignore files of a build".to_owned());
+            self.found.considered.push(Considered { path, outcome, why });
         }
     }
 
