@@ -3,6 +3,8 @@
 //! A file that is opened past `file/handle.rs` can hang (a FIFO), take all memory (a device), lie outside of what may be
 //! read, or be the store's own, whose locks end when it is closed.
 
+#![expect(clippy::unwrap_used, reason = "a source that cannot be read must stop the test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -24,13 +24,11 @@ impl Shape {
             Make::Between(first, piece, last) => format!("{first}{}{last}", fill(piece)),
             Make::Numbered(piece) => {
                 let mut text = String::with_capacity(bytes);
-                (0..)
-                    .map(piece)
-                    .take_while(|piece| {
-                        text.push_str(piece);
-                        text.len() < bytes
-                    })
-                    .for_each(drop);
+                let mut number = 0;
+                while text.len() < bytes {
+                    text.push_str(&piece(number));
+                    number += 1;
+                }
                 text
             }
         }
