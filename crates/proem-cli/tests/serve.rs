@@ -84,15 +84,15 @@ fn silent_connections_leave_room_for_files() {
     }
     // Of 200 descriptors half are for connections, and a quarter of those is not for strangers. The newest are served when
     // they go on; the others made room.
-    let served = silent.iter_mut().filter_map(|stream| {
+    let answers = silent.iter_mut().filter_map(|stream| {
         stream.write_all(b"alhost\r\nconnection: close\r\n\r\n").ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         (!answer.is_empty()).then_some(answer)
     });
-    let served: Vec<String> = served.collect();
-    assert!(served.iter().all(|answer| answer.starts_with("HTTP/1.1 200")), "{served:?}");
-    assert!((1..=75).contains(&served.len()), "{} were served", served.len());
+    let answers: Vec<String> = answers.collect();
+    assert!(answers.iter().all(|answer| answer.starts_with("HTTP/1.1 200")), "{answers:?}");
+    assert!((1..=75).contains(&answers.len()), "{} were served", answers.len());
 }
 
 /// A store with conversations of which none has its epoch.

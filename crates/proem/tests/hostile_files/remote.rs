@@ -215,8 +215,9 @@ fn a_repository_that_holds_the_home_widens_nothing() {
                 fs::create_dir_all(site.path(format!("home/.git/{folder}"))).unwrap();
             }
         }
-        let tags: String =
+        let tags: Vec<String> =
             PRIVATE.iter().map(|path| format!("[file:{}]", site.path(path).display())).collect();
+        let tags = tags.concat();
         site.write("home/projects/evil/.proem/SYSTEM.md", format!("Base. {tags}"));
         site.write("home/projects/evil/.proem/note.md", "own");
         let more = || json!({"profile": "default", "cwd": site.path("home/projects/evil")});
