@@ -37,7 +37,7 @@ pub const JINJA_VALUE_BYTES_MAX: usize = 1 << 20;
 pub const JINJA_BYTES_MAX: usize = 64 << 20;
 /// Most lists, maps, texts and numbers in one value of a Jinja template, each counted as often as it occurs.
 pub const JINJA_VALUE_NODES_MAX: usize = 1 << 17;
-/// How deep the lists and maps of one value of a Jinja template may nest.
+/// Deepest nesting of lists and maps in one value of a Jinja template.
 pub const JINJA_VALUE_DEPTH_MAX: usize = 32;
 /// Most work that the Jinja templates of one build may ask for, in units of one value or 16 bytes that are walked, compared
 /// or copied.

@@ -38,7 +38,7 @@ pub struct Options {
     pub time_max: Duration,
     /// How much is built or read at once.
     pub work_max: usize,
-    /// How many connections there may be, and of whom.
+    /// The number of connections there may be, in all and by address.
     pub connections: Connections,
     /// Where spans go, if anywhere.
     pub telemetry: Option<Telemetry>,
@@ -74,7 +74,7 @@ pub struct App {
     looked: Looked,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    /// Whether the store takes writes.
+    /// Tells whether the store takes writes.
     pub(crate) writes: Writes,
     /// Memory for bodies that are on their way.
     pub(crate) room: Room,
@@ -128,7 +128,7 @@ impl App {
         done.unwrap_or_else(|_| Err(ApiError::busy()))
     }
 
-    /// How many places for work are taken.
+    /// Returns the number of places for work that are taken.
     pub(crate) fn work_running(&self) -> usize {
         self.options.work_max.saturating_sub(self.work.available_permits())
     }

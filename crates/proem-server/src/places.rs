@@ -16,7 +16,7 @@ use proem_core::limit::{ADDRESS_CONNECTIONS_MAX, CONNECTIONS_MAX};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How many connections there may be, and of whom.
+/// The number of connections there may be, in all and by address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connections {
     /// Most connections at once; the system may allow fewer.
@@ -41,7 +41,7 @@ impl Default for Connections {
     }
 }
 
-/// How long a stranger may stay once half of the strangers' places are taken.
+/// Longest stay of a stranger once half of the strangers' places are taken.
 const PRESSED_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Most strangers that are closed for their age when one comes, so that no newcomer waits for the clearing of all.
@@ -161,7 +161,7 @@ impl Strangers {
 
     fn close(&mut self, number: u64) {
         if let Some(waiting) = self.remove(number) {
-            // Remembered, should nobody wait for it yet.
+            // Remembered, in case the waiter comes later.
             waiting.close.notify_one();
         }
     }

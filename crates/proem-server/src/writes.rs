@@ -12,13 +12,13 @@ use proem_store::{Compaction, Store, StoreError};
 
 use crate::log;
 
-/// How long the answer of a failed write counts.
+/// The time for which the answer of a failed write counts.
 const PROBE_TIME_MIN: Duration = Duration::from_secs(1);
 
-/// How much is written: as much as a usual prompt, because a nearly full disk may take a smaller row and no prompt.
+/// Size of the probe: that of a usual prompt, because a nearly full disk may take a smaller row and no prompt.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// What is known about writes.
+/// The state of writes, as last seen.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
     failed: AtomicU64,

@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     done
 }
 
-/// How many connections there may be.
+/// The number of connections there may be.
 fn connections(arguments: &Serve) -> Connections {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let per_address = count(arguments.connections_per_address);

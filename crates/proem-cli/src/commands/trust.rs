@@ -29,7 +29,7 @@ fn add(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
     print(&format!("{links}these hooks run as you:\n{hooks}{NOT_PINNED}"))
 }
 
-/// What an approval does not cover.
+/// Names the files that an approval does not cover.
 const NOT_PINNED: &str = "\
 files that a program or script opens or starts by itself are not pinned: a change of those is not noticed\n";
 

@@ -51,7 +51,7 @@ const fn work(name: &'static str, text: Where, arguments: &'static [&'static str
     Work { name, text, arguments }
 }
 
-/// What a text meets most often.
+/// The commands that a text meets most often.
 const MAIN: [Work; 9] = [
     work("build", Where::Files, &["build"]),
     work("build -p claude-code", Where::Files, &["build", "-p", "claude-code"]),
@@ -64,7 +64,7 @@ const MAIN: [Work; 9] = [
     work("diff", Where::Edited, &["diff", "before.json"]),
 ];
 
-/// What shares its handlers with the others.
+/// Commands that share their handlers with the others.
 const MORE: [Work; 11] = [
     work("build -p codex", Where::Files, &["build", "-p", "codex"]),
     work("build -p cursor", Where::Files, &["build", "-p", "cursor"]),
@@ -164,7 +164,7 @@ impl Case {
         times.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// How many instructions it takes.
+    /// Counts its instructions.
     fn instructions(&self) -> u64 {
         let mut command = self.around(Command::new("valgrind"));
         command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
