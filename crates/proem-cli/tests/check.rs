@@ -236,3 +236,16 @@ fn a_template_of_the_workspace_that_doubles_its_lists_is_refused() {
         assert_eq!(output.status.code(), Some(0), "control: {}", desk.said(&output.stderr));
     }
 }
+
+/// A link out of a project that is not trusted: its target does not even decide which words are used.
+#[test]
+fn a_shadowed_link_out_of_the_project_tells_nothing_of_its_target() {
+    let findings = |private: &[u8]| {
+        let desk = Desk::new();
+        desk.write(".git/HEAD", b"ref: refs/heads/main\n").write("AGENTS.md", b"The word is salmon.\n");
+        desk.write("../private.md", private);
+        symlink(desk.root.path().join("private.md"), desk.work().join("CLAUDE.md")).unwrap();
+        desk.said(&desk.run(&["check", "--as", "all"]).stdout)
+    };
+    assert_eq!(findings(b"The word is salmon.\n"), findings(b"Something else.\n"));
+}

@@ -99,6 +99,10 @@ fn a_failing_hook_tells_clients_its_status_alone() {
         assert!(!answer.contains("CANARY") && !answer.contains("db.example"), "{answer}");
     }
     assert_eq!(server.stop(), Some(0));
+    // The user sees what the hook wrote; an epoch that the command stores is read by clients, and does not have it.
+    let reloaded = desk.run(&["conversation", "reload", "c"]);
+    let said = desk.said(&reloaded.stderr);
+    assert!(said.contains("exit status: 3: no https://svc:…@db.example for CANARY"), "{said}");
     let exported = desk.run(&["store", "export"]);
     let kept = desk.said(&exported.stdout);
     assert!(kept.contains("`bad` is skipped") && !kept.contains("CANARY"), "{kept}");

@@ -65,6 +65,8 @@ impl Default for Options {
 /// What every request shares.
 pub struct App {
     pub(crate) conversations: Conversations,
+    /// Builds prompts that are not kept.
+    pub(crate) engine: Engine,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
     /// The workspaces as they really lie, links resolved.
@@ -86,7 +88,8 @@ impl App {
     pub fn new(store: Arc<dyn Store>, engine: Engine, options: Options) -> Arc<Self> {
         let work = Arc::new(Semaphore::new(options.work_max));
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        let conversations = Conversations::new(store, engine.on_hook_failure(log_hook));
+        let engine = engine.on_hook_failure(log_hook);
+        let conversations = Conversations::new(store, engine.clone());
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
         let workspaces = Workspaces::new(&options.workspaces);
@@ -94,6 +97,7 @@ impl App {
         let room = Room::new(options.body_bytes_max);
         Arc::new(Self {
             conversations,
+            engine,
             options,
             metrics,
             roots,

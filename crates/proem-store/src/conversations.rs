@@ -92,7 +92,7 @@ impl Conversations {
     /// Conversations that are kept in `store`, with prompts that `engine` builds.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, engine: Engine) -> Self {
-        Self { store, engine, recent: Recent::default() }
+        Self { store, engine: engine.without_hook_output(), recent: Recent::default() }
     }
 
     /// Where they are kept.

@@ -75,6 +75,8 @@ pub(crate) struct Memory {
     pub(crate) resources: Option<Resources>,
     /// Hooks that failed then.
     pub(crate) hook_failures: Vec<HookFailure>,
+    /// Whether notes leave out what a failed hook wrote, whoever the caller is.
+    pub(crate) withholds_hook_output: bool,
     /// Why they are asked.
     pub(crate) reason: DiscoverReason,
     /// The structure of the request's template, where somebody wants to know it.
@@ -138,7 +140,8 @@ fn build_here(
     let tools = Tools::of(request, &profile)?;
     let (resources, failures) = resources(memory, hooks, &config, &host, &workspace);
     let failures = failures.iter().filter(|_| parts == Parts::All);
-    let hook_notes: Vec<Note> = failures.map(|failure| failure.note(caller)).collect();
+    let reader = if memory.withholds_hook_output { Caller::REMOTE } else { caller };
+    let hook_notes: Vec<Note> = failures.map(|failure| failure.note(reader)).collect();
     let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
     let catalog = if profile.sections.iter().any(unused::is_catalogued) {
         let author = if caller.is_remote() { Author::Other } else { Author::User };

@@ -9,11 +9,8 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::Offsets;
 
-use crate::caller::Caller;
-use crate::engine::{self, Build, Memory};
-use crate::error::Error;
+use crate::engine::Build;
 use crate::models::Model;
-use crate::request::Request;
 use crate::tokens::Tokenizer;
 
 /// Most values that are told to cost the cache something.
@@ -26,13 +23,6 @@ pub struct Preview {
     pub build: Build,
     /// The structure; empty when the request brings no bracket template.
     pub outline: Outline,
-}
-
-/// Builds a prompt and keeps the structure of the request's template.
-pub fn preview(request: &Request, caller: Caller) -> Result<Preview, Error> {
-    let mut memory = Memory { outline: Some(Outline::default()), ..Memory::default() };
-    let build = engine::build_with(request, caller, &[], &mut memory)?;
-    Ok(Preview { build, outline: memory.outline.unwrap_or_default() })
 }
 
 /// Finds the bytes of the request's template that sources name.
@@ -137,11 +127,14 @@ pub fn breaks(build: &Build, model: Option<&Model>) -> Vec<Break> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Caller;
+    use crate::request::Request;
+    use crate::session::Engine;
 
     fn previewed(template: &str) -> Preview {
         let json = serde_json::json!({ "profile": "template", "template": template, "cwd": "/" });
         let request = Request::from_json(&json.to_string()).expect("the request is well-formed");
-        preview(&request, Caller::User).expect("nothing is refused")
+        Engine::new().preview(&request, Caller::User).expect("nothing is refused")
     }
 
     #[test]

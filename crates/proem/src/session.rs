@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proem_core::bracket::outline::Outline;
 use proem_core::frozen::Suffix;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, HookFailure, ResourcePaths, Resources};
 use crate::host::Host;
 use crate::pending::Pending;
+use crate::preview::Preview;
 use crate::request::{Request, Tool, distinct_tools};
 use crate::setup::Setup;
 use crate::turn::{self, Prompt, Scene, Turn};
@@ -27,6 +29,7 @@ type OnFailure = Arc<dyn Fn(&HookFailure) + Send + Sync>;
 pub struct Engine {
     hooks: Vec<Arc<dyn Hook>>,
     on_failure: Option<OnFailure>,
+    withholds_hook_output: bool,
 }
 
 impl std::fmt::Debug for Engine {
@@ -58,6 +61,23 @@ impl Engine {
         self
     }
 
+    /// Leaves what a failed hook wrote out of the notes of every prompt, also of those that the user asks for.
+    ///
+    /// For prompts that a store keeps: other clients of the store read their notes. The details still reach
+    /// [`on_hook_failure`](Self::on_hook_failure).
+    #[must_use]
+    pub fn without_hook_output(mut self) -> Self {
+        self.withholds_hook_output = true;
+        self
+    }
+
+    /// Builds a prompt and keeps the structure of the request's template.
+    pub fn preview(&self, request: &Request, caller: Caller) -> Result<Preview, Error> {
+        let mut memory = Memory { outline: Some(Outline::default()), ..Memory::default() };
+        let build = self.build_with(request, caller, &mut memory)?;
+        Ok(Preview { build, outline: memory.outline.unwrap_or_default() })
+    }
+
     /// Builds a prompt.
     pub fn build(&self, request: &Request, caller: Caller) -> Result<Build, Error> {
         self.build_with(request, caller, &mut Memory::default())
@@ -66,6 +86,7 @@ impl Engine {
     /// Builds a prompt from what `memory` holds, and reports the hooks that failed now.
     fn build_with(&self, request: &Request, caller: Caller, memory: &mut Memory) -> Result<Build, Error> {
         let is_asked_now = memory.resources.is_none();
+        memory.withholds_hook_output = self.withholds_hook_output;
         let built = engine::build_with(request, caller, &self.hooks, memory);
         if let Some(tell) = self.on_failure.as_ref().filter(|_| is_asked_now) {
             memory.hook_failures.iter().for_each(|failure| tell(failure));

@@ -5,6 +5,7 @@ use proem_core::note::Note;
 use proem_core::profile::{Collection, Content};
 
 use crate::caller::Caller;
+use crate::deadline;
 use crate::discover::Places;
 use crate::discover::skills::{self, Candidate};
 use crate::engine::{self, Memory};
@@ -35,6 +36,10 @@ pub struct SkillReport {
 ///
 /// A profile that lists no skills has none.
 pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
+    deadline::build(|| skills_here(request, caller)).unwrap_or_else(|(why, _)| Err(Error::Stopped { why }))
+}
+
+fn skills_here(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
     let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
     let Found { profile, is_of_workspace, .. } = found;
     let (places, resolver) =

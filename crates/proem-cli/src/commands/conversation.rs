@@ -1,5 +1,6 @@
 //! `proem conversation`: conversations of a store, or of a server.
 
+use proem::hooks::HookFailure;
 use proem::{Caller, Engine, Request};
 use proem_core::carrier::Carrier;
 use proem_store::{Conversations, Kept, Query, Rebuilt};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use super::store::open;
 use crate::arguments::{ConversationCommand, ConversationFlags, Format};
 use crate::failure::Failure;
+use crate::notes::print_warning;
 use crate::remote::Remote;
 use crate::table::{Cell, layout};
 use crate::terminal::{print, print_json, print_raw, visible_line};
@@ -16,13 +18,22 @@ pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
     let desk = match &flags.url {
         Some(url) => Desk::Remote(Remote::new(url)?),
-        None => Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), Engine::new()))),
+        None => {
+            let engine = Engine::new().on_hook_failure(tell_hook);
+            Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), engine)))
+        }
     };
     let answer = desk.ask(command)?;
     if flags.format == Format::Json {
         return print_json(&answer);
     }
     show(command, &answer)
+}
+
+/// Prints why a hook failed. The notes of a stored prompt leave that out, because other clients of the store read them.
+fn tell_hook(failure: &HookFailure) {
+    let (hook, event, why) = (failure.hook(), failure.event().word(), failure.why());
+    print_warning(&visible_line(&format!("the hook `{hook}` failed at `{event}`: {why}")));
 }
 
 /// Where conversations are.

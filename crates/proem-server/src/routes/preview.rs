@@ -5,7 +5,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use proem::deliver::Options;
 use proem::models::Models;
-use proem::preview::{breaks, preview as build};
+use proem::preview::breaks;
 use proem::stats::stats;
 
 use super::Shared;
@@ -19,7 +19,7 @@ pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, 
     let json = app
         .work(move |app| {
             let request = app.with_template(request)?;
-            let preview = build(&request, app.caller())?;
+            let preview = app.engine.preview(&request, app.caller())?;
             let models = Models::load(&request, app.caller())?;
             let (stats, more) = stats(&preview.build, &request, None, &models, &Options::default())?;
             let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));

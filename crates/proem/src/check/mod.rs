@@ -36,6 +36,7 @@ use crate::host::Host;
 use crate::models::{Model, Models};
 use crate::preview::breaks;
 use crate::request::{OneOrMany, Request};
+use crate::resolve::{Author, Resolver};
 use crate::stats::stats;
 use crate::tokens::Tokenizer;
 use crate::treatment::is_of_treatment;
@@ -163,7 +164,8 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
         notes.extend(stats(&build, request, None, &models, &Options::default())?.1);
     }
     let policy = match caller {
-        Caller::User => ReadPolicy::user(host.home().as_deref(), &config.files_allow.value),
+        Caller::User => Resolver::new(request, &host, &workspace, &config)
+            .discovery_policy(Author::User, &Places::new(&host, &workspace)),
         Caller::Remote(_) => workspace.own_files(&host),
     };
     let files = files(&build, &policy);

@@ -12,7 +12,7 @@ use proem_core::text::Place;
 use regex::Regex;
 
 use super::{Seen, all_files};
-use crate::file::{Cap, ReadPolicy, read_utf8, without_dots};
+use crate::file::{Cap, read_utf8, without_dots};
 
 /// No agent reads more of one file.
 const FILE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
@@ -67,14 +67,15 @@ fn only_some(seen: &[Seen], path: &str) -> Option<Note> {
     Some(note.with_source(Source::File { path: path.into(), place: None }))
 }
 
-/// The text of a file that nobody may have read yet: it may be a FIFO, or a link to a device.
-fn text_of(path: &str) -> Option<String> {
-    read_utf8(Path::new(path), &ReadPolicy::user(None, &[]), FILE).ok()
+/// Reads a file that no agent may have read yet, by the policy of instruction files: it may be a FIFO, or a link out of
+/// the project.
+fn text_of(seen: &[Seen], path: &str) -> Option<String> {
+    read_utf8(Path::new(path), &seen.first()?.policy, FILE).ok()
 }
 
 /// Tells whether everybody who does not read a file gets the same text from another one, such as a link to it.
 fn is_told_otherwise(seen: &[Seen], path: &str) -> bool {
-    let Some(text) = text_of(path) else { return false };
+    let Some(text) = text_of(seen, path) else { return false };
     let has = |one: &Seen| one.build.whole.carriers().any(|(_, whole)| whole.contains(text.trim()));
     let is_shadowed = |one: &&Seen| one.files.get(path).is_some_and(|file| file.outcome == Outcome::Shadowed);
     !text.trim().is_empty() && seen.iter().filter(is_shadowed).all(has)
@@ -111,7 +112,7 @@ fn imports(seen: &[Seen], path: &str) -> Vec<Note> {
 
 /// Front matter that decides something for some agents, and is text to others.
 fn front_matter(seen: &[Seen], path: &str) -> Option<Note> {
-    let text = text_of(path).filter(|text| text.starts_with("---\n"))?;
+    let text = text_of(seen, path).filter(|text| text.starts_with("---\n"))?;
     let head = text.get(..text.get(4..)?.find("\n---")? + 4)?;
     let keeps = |one: &Seen| is_used(one, path) && one.text_of(path).starts_with(head);
     let obeys = |one: &Seen| one.files.contains_key(path) && !keeps(one);

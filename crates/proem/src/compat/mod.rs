@@ -17,11 +17,17 @@ pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
 
 use crate::caller::Caller;
 use crate::check::file_of;
+use crate::config::Config;
+use crate::discover::Places;
 use crate::engine::{Build, build};
 use crate::error::Error;
+use crate::file::ReadPolicy;
+use crate::host::Host;
 use crate::profiles::Profiles;
 use crate::request::Request;
+use crate::resolve::{Author, Resolver};
 use crate::tokens::Tokenizer;
+use crate::workspace::Workspace;
 
 /// What one agent would see.
 #[derive(Debug)]
@@ -36,6 +42,8 @@ pub struct Seen {
     pub files: BTreeMap<String, FileSeen>,
     /// How many names could not be looked for from here.
     pub out_of_reach: usize,
+    /// The policy for instruction files.
+    policy: ReadPolicy,
 }
 
 /// What became of a file.
@@ -120,10 +128,19 @@ pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<S
         ));
     }
     let wanted = known.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name));
-    wanted.map(|(profile, agent)| one(request, profile, agent, caller)).collect()
+    let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
+    let config = Config::load(&host, &workspace)?;
+    let policy = Resolver::new(request, &host, &workspace, &config)
+        .discovery_policy(Author::User, &Places::new(&host, &workspace));
+    wanted.map(|(profile, agent)| one(request, profile, agent, (caller, &policy))).collect()
 }
 
-fn one(request: &Request, profile: String, agent: AgentRecipe, caller: Caller) -> Result<Seen, Error> {
+fn one(
+    request: &Request,
+    profile: String,
+    agent: AgentRecipe,
+    (caller, policy): (Caller, &ReadPolicy),
+) -> Result<Seen, Error> {
     let build = build(&Request { profile: Some(profile.clone()), ..request.clone() }, caller)?;
     let mut files: BTreeMap<String, FileSeen> = BTreeMap::new();
     let mut out_of_reach = 0;
@@ -162,7 +179,7 @@ fn one(request: &Request, profile: String, agent: AgentRecipe, caller: Caller) -
             seen.is_cut = true;
         }
     }
-    Ok(Seen { profile, agent, build, files, out_of_reach })
+    Ok(Seen { profile, agent, build, files, out_of_reach, policy: policy.clone() })
 }
 
 /// All files that any of the agents looked at.

@@ -61,3 +61,12 @@ fn failures_are_reported_to_the_embedding_program() {
     let expected = format!("bad resources_discover {MASKED}");
     assert_eq!(*told.lock().unwrap(), [expected], "the rebuild did not call it again");
 }
+
+/// Notes of a prompt that a store keeps are read by other clients, whoever had it built.
+#[test]
+fn prompts_for_a_store_have_no_word_of_what_a_hook_wrote() {
+    let site = Site::new();
+    let (engine, request) = failing(&site);
+    let build = engine.without_hook_output().build(&request, Caller::User).unwrap();
+    assert_eq!(site.noted(build.frozen.notes(), Code::HookFailed), [format!("{BEGIN}: it failed")]);
+}
