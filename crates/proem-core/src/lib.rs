@@ -37,6 +37,7 @@ pub mod frozen;
 pub mod hygiene;
 mod join;
 pub mod limit;
+pub mod line_map;
 pub mod lookalike;
 pub mod nearest;
 pub mod note;

@@ -149,7 +149,8 @@ impl Rendered {
             whole.push_from(slice(&self.text, bytes.start, cut), origin.clone());
             if cut < bytes.end {
                 put(&mut whole);
-                whole.push_from(slice(&self.text, cut, bytes.end), origin);
+                let source = origin.source.behind(slice(&self.text, bytes.start, cut));
+                whole.push_from(slice(&self.text, cut, bytes.end), Origin { source, ..origin });
             }
         }
         put(&mut whole);

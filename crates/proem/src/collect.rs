@@ -77,7 +77,7 @@ fn tool_names(request: &Request) -> Binding {
 
 fn field(name: &str, sentence: &Sentence) -> Field {
     let (source, stability) = (sentence.source.clone(), sentence.stability);
-    Field { name: name.into(), text: sentence.text.as_str().into(), source, stability }
+    Field::new(name.into(), sentence.text.as_str().into(), source, stability)
 }
 
 /// The active tools: `name` and `text`.
@@ -105,7 +105,7 @@ pub(crate) fn texts(profile: &Profile) -> Option<Binding> {
     let fields = profile.texts.iter().map(|(name, text)| {
         let source =
             Source::Profile { profile: profile.name.as_str().into(), key: format!("texts.{name}").into() };
-        Field { name: name.as_str().into(), text: text.as_str().into(), source, stability: Stability::User }
+        Field::new(name.as_str().into(), text.as_str().into(), source, Stability::User)
     });
     let item = Item { fields: fields.collect() };
     (!item.fields.is_empty()).then(|| Binding::Fields { item: Arc::new(vec![item]) })
@@ -115,17 +115,14 @@ pub(crate) fn texts(profile: &Profile) -> Option<Binding> {
 pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) -> Collected {
     let item = |document: &Document| {
         let (source, stability) = (discover::file(&document.path), document.owner.stability());
-        let field = |name: &str, text: &str, source: &Source| Field {
-            name: name.into(),
-            text: text.into(),
-            source: source.clone(),
-            stability,
+        let field = |name: &str, text: &str, source: &Source| {
+            Field::new(name.into(), text.into(), source.clone(), stability)
         };
-        let content = source.at(Place { line: 1, column: 1 });
+        let content = document.line_map.source(&source);
         Item {
             fields: vec![
                 field("path", &document.path, &source),
-                field("content", &document.text, &content),
+                field("content", &document.text, &content).taken_from(Some(&document.line_map)),
                 field("layer", document.owner.word(), &source),
             ],
         }
@@ -137,11 +134,8 @@ pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) ->
 /// where an entry begins and ends. Files that apply only to some work: `path`, `relative`, `layer`, `patterns`,
 /// `description`. And `cwd`.
 pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd: &str) -> Collected {
-    let field = |name: &str, text: &str, source: &Source, stability: Stability| Field {
-        name: name.into(),
-        text: text.into(),
-        source: source.clone(),
-        stability,
+    let field = |name: &str, text: &str, source: &Source, stability: Stability| {
+        Field::new(name.into(), text.into(), source.clone(), stability)
     };
     let piece = |piece: &Piece| {
         let (own, stability) = (discover::file(&piece.path), piece.owner.stability());
@@ -152,7 +146,8 @@ pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd
                 field("relative", &piece.relative, &own, stability),
                 field("kind", &piece.kind, &own, stability),
                 field("layer", piece.owner.word(), &own, stability),
-                field("content", &piece.text, &piece.source.source(names.0, names.1), stability),
+                field("content", &piece.text, &piece.source.source(names.0, names.1), stability)
+                    .taken_from(piece.source.line_map()),
                 field("begins", flag(piece.begins), &own, stability),
                 field("ends", flag(piece.ends), &own, stability),
             ],
@@ -190,12 +185,10 @@ pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
         let (word, stability) = (skill.owner.word(), skill.owner.stability());
         let layer = layers.entry(word).or_insert_with(|| word.into());
         let texts = [&skill.name, &skill.description, &skill.location, layer];
-        let fields = names.iter().zip(texts).map(|(name, text)| Field {
-            name: Arc::clone(name),
-            text: Arc::clone(text),
-            source: source.clone(),
-            stability,
-        });
+        let fields = names
+            .iter()
+            .zip(texts)
+            .map(|(name, text)| Field::new(Arc::clone(name), Arc::clone(text), source.clone(), stability));
         Item { fields: fields.collect() }
     };
     found("skills", skills.listed().map(item).collect(), source, skills.trail())
@@ -205,9 +198,7 @@ pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
 pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, trail: Trail) -> Collected {
     let item = |line: &skill_directory::Line| {
         let (source, stability) = (discover::file(&line.location), line.owner.stability());
-        Item {
-            fields: vec![Field { name: "text".into(), text: line.text.as_str().into(), source, stability }],
-        }
+        Item { fields: vec![Field::new("text".into(), line.text.as_str().into(), source, stability)] }
     };
     found("skills", skills.iter().map(item).collect(), source, trail)
 }

@@ -13,7 +13,7 @@ use proem_core::source::Source;
 use crate::check::{SECRETS, odd_characters, secrets};
 use crate::config::Config;
 use crate::error::Error;
-use crate::jinja::{Binding, Item};
+use crate::jinja::{Binding, Field, Item};
 
 /// How strict a build is with text from files: as the profile says, and never less than the user does.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,17 @@ impl Treatment {
         let mut treated: Vec<(usize, usize, String)> = Vec::new();
         for (number, Item { fields }) in items.iter().enumerate() {
             for (index, field) in fields.iter().enumerate().filter(|(_, field)| is_of_file(&field.source)) {
-                let text = self.apply(&field.text, &field.source, notes)?;
+                let first = notes.len();
+                let text = self.apply(&field.text, &field.source, notes);
+                let sources = notes.iter_mut().skip(first).filter_map(|note| note.source.as_mut());
+                sources.for_each(|source| move_into_file(source, field));
+                let text = text.map_err(|error| match error {
+                    Error::Refused { source: Some(mut source), message, more, key } => {
+                        move_into_file(&mut source, field);
+                        Error::Refused { source: Some(source), message, more, key }
+                    }
+                    other => other,
+                })?;
                 treated.extend(text.map(|text| (number, index, text)));
             }
         }
@@ -119,6 +129,17 @@ pub(crate) const fn is_of_treatment(code: Code) -> bool {
 /// Text from files: what the request and proem itself say is as they say it.
 pub(crate) const fn is_of_file(source: &Source) -> bool {
     matches!(source, Source::File { .. } | Source::Pack { .. })
+}
+
+/// Turns a place in the text of a field into the place in the file that the text was taken from, or into none where that is
+/// not known.
+fn move_into_file(source: &mut Source, field: &Field) {
+    if let Some(place) = source.place() {
+        *source = match &field.line_map {
+            Some(line_map) => line_map.source_at(source, place),
+            None => source.without_place(),
+        };
+    }
 }
 
 /// A finding as a note of a build, which succeeds all the same.

@@ -8,7 +8,7 @@ import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import type { Span, Stability } from "./api.ts";
 import { codeTheme } from "./code-theme.ts";
 import { difference } from "./difference.ts";
-import { pieceAt, piecesIn, type Piece } from "./pieces.ts";
+import { pieceAt, piecesIn, type Piece, type Pointed } from "./pieces.ts";
 import { describeSource } from "./source.ts";
 import { stabilityLetter, stabilityRank, stabilityWords } from "./stability.ts";
 import { visibleCharacters } from "./visible-characters.ts";
@@ -24,7 +24,7 @@ export interface CarrierContent {
 
 export interface CarrierEvents {
   /** The piece under the pointer or the cursor, or nothing. */
-  point(piece: Piece | null): void;
+  point(pointed: Pointed | null): void;
   /** Somebody wants to go where the piece was made. */
   open(piece: Piece): void;
 }
@@ -126,32 +126,44 @@ const letters = gutter({
   },
 });
 
+/** The line breaks between the start of a piece and a position in it. */
+const breaksBefore = ({ doc }: EditorState, piece: Piece, position: number): number =>
+  doc.lineAt(position).number - doc.lineAt(piece.from).number;
+
 const sourceTooltip = hoverTooltip((view, position) => {
   const piece = pieceAt(view.state.field(content).pieces, position);
   if (!piece) return null;
+  const line = view.state.doc.lineAt(position);
   return {
-    pos: piece.from,
-    end: piece.to,
+    pos: Math.max(piece.from, line.from),
+    end: Math.min(piece.to, line.to),
     above: true,
     create() {
       const dom = document.createElement("div");
       dom.className = "cm-source foreign";
-      dom.textContent = `${describeSource(piece.span.source)} · ${stabilityWords(piece.span.stability)}`;
+      const source = describeSource(piece.span.source, breaksBefore(view.state, piece, position));
+      dom.textContent = `${source} · ${stabilityWords(piece.span.stability)}`;
       return { dom };
     },
   };
 }, { hoverTime: 350 });
 
 function events({ point, open }: CarrierEvents): Extension {
-  let last: Piece | null = null;
-  const say = (piece: Piece | null) => {
-    if (piece !== last) point((last = piece));
+  let last: Pointed | null = null;
+  const say = (pointed: Pointed | null) => {
+    if (pointed?.piece === last?.piece && pointed?.breaks === last?.breaks) return;
+    last = pointed;
+    point(pointed);
   };
-  const under = (view: EditorView, at: { clientX: number; clientY: number }) => {
-    const position = view.posAtCoords({ x: at.clientX, y: at.clientY });
-    return position === null ? null : pieceAt(view.state.field(content).pieces, position);
+  const at = (view: EditorView, position: number): Pointed | null => {
+    const piece = pieceAt(view.state.field(content).pieces, position);
+    return piece && { piece, breaks: breaksBefore(view.state, piece, position) };
   };
-  const atCursor = (view: EditorView) => pieceAt(view.state.field(content).pieces, view.state.selection.main.head);
+  const under = (view: EditorView, { clientX: x, clientY: y }: { clientX: number; clientY: number }) => {
+    const position = view.posAtCoords({ x, y });
+    return position === null ? null : at(view, position);
+  };
+  const atCursor = (view: EditorView) => at(view, view.state.selection.main.head);
   return [
     EditorView.domEventHandlers({
       mousemove: (event, view) => void say(under(view, event)),
@@ -159,15 +171,15 @@ function events({ point, open }: CarrierEvents): Extension {
       blur: () => void say(null),
       focus: (_, view) => void say(atCursor(view)),
       dblclick: (event, view) => {
-        const piece = under(view, event);
-        if (piece) open(piece);
+        const pointed = under(view, event);
+        if (pointed) open(pointed.piece);
       },
     }),
     EditorView.updateListener.of((update) => {
       if (update.selectionSet && update.view.hasFocus) say(atCursor(update.view));
     }),
     keymap.of([
-      { key: "Enter", run: (view) => { const piece = atCursor(view); if (piece) open(piece); return true; } },
+      { key: "Enter", run: (view) => { const pointed = atCursor(view); if (pointed) open(pointed.piece); return true; } },
       { key: "Alt-ArrowDown", run: (view) => step(view, 1) },
       { key: "Alt-ArrowUp", run: (view) => step(view, -1) },
     ]),

@@ -9,6 +9,13 @@ export interface Piece {
   span: Span;
 }
 
+/** A place in a piece. */
+export interface Pointed {
+  piece: Piece;
+  /** The line breaks of the piece before it. */
+  breaks: number;
+}
+
 export function piecesOf(text: string, spans: readonly Span[], carrier: string): Piece[] {
   const own = spans.filter((span) => span.carrier === carrier);
   const units = rangesToUnits(text, own.map(({ start, end }) => ({ start, end })));

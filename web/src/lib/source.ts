@@ -3,8 +3,16 @@
 import type { Source } from "./api.ts";
 import { visibleName } from "./visible.ts";
 
-/** A path or a name may hide characters: what comes back shows them. */
-export const describeSource = (source: Source): string => visibleName(describe(source));
+/** Describes a source, at the line that is `breaks` line breaks behind its place. A path or a name may hide characters: what
+    comes back shows them. */
+export const describeSource = (source: Source, breaks = 0): string => visibleName(describe(later(source, breaks)));
+
+/** The k-th line of a span stands k lines behind the place that its source names. */
+function later(source: Source, breaks: number): Source {
+  if (!source.line || breaks === 0) return source;
+  const { column: _, ...rest } = source;
+  return { ...rest, line: source.line + breaks } as Source;
+}
 
 function describe(source: Source): string {
   const place = at(source);

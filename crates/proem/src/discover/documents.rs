@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
 use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::line_map::LineMap;
 use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
@@ -24,6 +25,8 @@ pub(crate) struct Document {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) owner: Owner,
+    /// Where the lines of the text stand in the file.
+    pub(crate) line_map: LineMap,
     identity: Identity,
     /// How many bytes the file has; more than the text of a large one that is cut anyway.
     bytes: usize,
@@ -213,11 +216,14 @@ impl Search<'_> {
         if let Some(offset) = memchr::memchr(0, text.as_bytes()).filter(|_| self.refuses_nul) {
             return Err(Absence::HasNul(offset));
         }
+        let mut line_map = LineMap::whole();
         if let Some(Trim::Javascript) = self.recipe.trim {
-            text = text.trim_matches(text::is_javascript_space).to_owned();
+            let rest = text.trim_start_matches(text::is_javascript_space);
+            line_map = LineMap::from_place(text::Places::new(&text).at(text.len() - rest.len()));
+            text = rest.trim_end_matches(text::is_javascript_space).to_owned();
         }
         let bytes = size.max(text.len());
-        Ok(Document { path: shown.to_owned(), text, owner, identity, bytes, outside })
+        Ok(Document { path: shown.to_owned(), text, owner, line_map, identity, bytes, outside })
     }
 
     fn open(&self, path: &Path, policy: &ReadPolicy) -> Result<Found, Absence> {
@@ -284,6 +290,7 @@ impl Search<'_> {
             let kept = text::clip(&document.text, allowed).len();
             self.trail.notes.push(is_cut(&document.path, document.bytes - kept, document.bytes));
             document.text.truncate(kept);
+            document.line_map = document.line_map.clone().with_added(cut.marker.len());
             document.text.push_str(&cut.marker);
         }
         true

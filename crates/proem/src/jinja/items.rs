@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use minijinja::value::{DynObject, Enumerator, Object, Value};
+use proem_core::line_map::LineMap;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -27,6 +28,20 @@ pub(crate) struct Field {
     pub(crate) text: Arc<str>,
     pub(crate) source: Source,
     pub(crate) stability: Stability,
+    /// Where the lines of the text stand in the file that is the source, for what is copied from one.
+    pub(crate) line_map: Option<Arc<LineMap>>,
+}
+
+impl Field {
+    /// A text that is no copy of a file's lines.
+    pub(crate) const fn new(name: Arc<str>, text: Arc<str>, source: Source, stability: Stability) -> Self {
+        Self { name, text, source, stability, line_map: None }
+    }
+
+    /// The same with the places of its lines in the source.
+    pub(crate) fn taken_from(self, line_map: Option<&LineMap>) -> Self {
+        Self { line_map: line_map.cloned().map(Arc::new), ..self }
+    }
 }
 
 /// The field that an expression looked up: the number of the list among the names, of the item in the

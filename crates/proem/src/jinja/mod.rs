@@ -17,6 +17,7 @@ mod guard;
 mod hostile;
 mod items;
 mod known;
+mod located;
 mod mark;
 pub(crate) mod reference;
 mod session;

@@ -1,7 +1,10 @@
 //! Turns the pieces of a traced render into spans.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
+use proem_core::line_map::LineMap;
 use proem_core::rendered::{Origin, Rendered, Span};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -10,6 +13,7 @@ use proem_core::variable;
 
 use super::asset::{Asset, Assets};
 use super::items::Touch;
+use super::located::{Copied, Located};
 use super::mark::Evaluated;
 use super::reference;
 use super::session::{Outlines, Placed};
@@ -40,7 +44,7 @@ pub(super) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>
         rendered.push(&text, asset.origin.clone(), None, least_stable(scene.assets, scene.context));
         return rendered;
     };
-    let mut scribe = Scribe::new(scene);
+    let (mut scribe, mut located) = (Scribe::new(scene), Located::default());
     let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
     let mut start = 0;
     for piece in pieces {
@@ -50,12 +54,41 @@ pub(super) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>
         }
         let bytes = start..start + piece.bytes;
         start = bytes.end;
-        let Origin { source, template, included_from, stability } = scribe.origin(piece);
-        if !bytes.is_empty() || matches!(source, Source::Variable { .. }) {
-            spans.push(Span { bytes, source, template, included_from, stability });
+        let origin = scribe.origin(piece);
+        let written = text.get(bytes.clone()).unwrap_or_default();
+        match copied_from(piece, &origin, scene.context) {
+            Some(copy) => located.put(&copy, written, &origin, &mut spans),
+            None if !bytes.is_empty() || matches!(origin.source, Source::Variable { .. }) => {
+                spans.push(span(bytes, origin));
+            }
+            None => {}
         }
     }
     Rendered::restore(text, spans).unwrap_or(rendered)
+}
+
+fn span(bytes: Range<usize>, origin: Origin) -> Span {
+    let Origin { source, template, included_from, stability } = origin;
+    Span { bytes, source, template, included_from, stability }
+}
+
+/// Finds the text of a file that a value was copied from, where the value is made of one such text and nothing else.
+fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<Copied<'s>> {
+    let From::Site(Evaluated { touch, .. }) = piece.from else { return None };
+    origin.source.place()?;
+    if let Some(touch) = touch
+        && let Some(field) = context.touched(touch)
+        && let Some(line_map) = field.line_map.as_deref()
+        && field.source == origin.source
+    {
+        return Some(Copied { text: &field.text, line_map: Cow::Borrowed(line_map) });
+    }
+    context.bindings.values().find_map(|binding| match binding {
+        Binding::Text { text, source, .. } if *source == origin.source => {
+            Some(Copied { text, line_map: Cow::Owned(LineMap::from_place(source.place()?)) })
+        }
+        _ => None,
+    })
 }
 
 /// Tells whether pieces end where characters do, and the last where the text does.

@@ -12,7 +12,7 @@ use proem_core::note::{Code as NoteCode, Note, Severity};
 use proem_core::profile::rules::{
     ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
 };
-use proem_core::text::{Place, Places};
+use proem_core::text::Places;
 use regex::Regex;
 
 use super::code::Regions;
@@ -190,7 +190,7 @@ impl<'r> Importer<'r> {
         let raw = found.bytes.clone();
         let whole = String::from_utf8_lossy(&found.bytes).into_owned();
         let is_entry = self.recipe.put == ImportPut::AsFile;
-        let (mut text, start) = if is_entry {
+        let (mut text, line_map) = if is_entry {
             text::treated(&whole, run.job.recipe, run.job.trim)
         } else {
             text::treated(&whole, &without_front_matter(run.job.recipe), RuleTrim::None)
@@ -205,7 +205,7 @@ impl<'r> Importer<'r> {
         }
         run.trail.consider(&path, Outcome::Used, None);
         run.brought.insert(real.clone());
-        let source = PieceSource::File(path.clone(), start);
+        let source = PieceSource::File(path.clone(), line_map);
         let (own_path, relative) =
             if is_entry { (path.clone(), path.clone()) } else { (by.path.clone(), by.relative.clone()) };
         let piece = part(by, text, source);
@@ -357,10 +357,9 @@ fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
 /// A part of a piece, which begins where it begins in the file.
 fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
     let source = match &piece.source {
-        PieceSource::File(path, start) => {
-            let inside = places.at(bytes.start);
-            let column = if inside.line == 1 { start.column + inside.column - 1 } else { inside.column };
-            PieceSource::File(path.clone(), Place { line: start.line + inside.line - 1, column })
+        PieceSource::File(path, line_map) => {
+            let (from, to) = (places.at(bytes.start), places.at(bytes.end));
+            PieceSource::File(path.clone(), line_map.part(from, to))
         }
         words @ PieceSource::Words(_) => words.clone(),
     };

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
 use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::line_map::LineMap;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::rules::{Dropped, RuleFile, RulePlace, RuleTake, RuleTrim, RulesRecipe, Twins};
 use proem_core::source::Source;
-use proem_core::text::Place;
 
 use super::{Owner, Places, Trail, file};
 use crate::file::{Found, Identity, ReadPolicy, read_head, shown, without_dots};
@@ -50,8 +50,8 @@ pub(crate) struct Piece {
 /// Where a piece comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PieceSource {
-    /// A file, from this place on.
-    File(String, Place),
+    /// A file, and where the lines of the piece stand in it.
+    File(String, LineMap),
     /// Words of the profile.
     Words(&'static str),
 }
@@ -307,7 +307,7 @@ impl Search<'_> {
             }
         }
         let trim = place.trim.unwrap_or(self.recipe.trim);
-        let (treated, start) = text::treated(&text, self.recipe, trim);
+        let (treated, line_map) = text::treated(&text, self.recipe, trim);
         let is_dropped = match self.recipe.drop {
             Dropped::None => false,
             Dropped::Empty => treated.is_empty(),
@@ -322,7 +322,7 @@ impl Search<'_> {
         }
         self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
         self.found.trail.consider(&shown, Outcome::Used, None);
-        let piece = self.piece(&shown, &rule, owner, (treated, start));
+        let piece = self.piece(&shown, &rule, owner, (treated, line_map));
         let mut taken =
             vec![Taken { path: shown, real: found.real, identity: found.identity, raw, pieces: vec![piece] }];
         if rule.imports {
@@ -342,14 +342,20 @@ impl Search<'_> {
         !real.starts_with(crate::file::canonical(&inside).unwrap_or(inside))
     }
 
-    fn piece(&self, shown: &str, rule: &RuleFile, owner: Owner, (text, start): (String, Place)) -> Piece {
+    fn piece(
+        &self,
+        shown: &str,
+        rule: &RuleFile,
+        owner: Owner,
+        (text, line_map): (String, LineMap),
+    ) -> Piece {
         Piece {
             path: shown.to_owned(),
             relative: self.folders.relative(shown),
             kind: rule.kind.clone(),
             owner,
             text,
-            source: PieceSource::File(shown.to_owned(), start),
+            source: PieceSource::File(shown.to_owned(), line_map),
             begins: true,
             ends: true,
         }
@@ -464,11 +470,19 @@ impl PieceSource {
     /// The source for provenance.
     pub(crate) fn source(&self, profile: &str, section: &str) -> Source {
         match self {
-            Self::File(path, place) => file(path).at(*place),
+            Self::File(path, line_map) => line_map.source(&file(path)),
             Self::Words(key) => Source::Profile {
                 profile: profile.into(),
                 key: format!("section.{section}.collect.imports.{key}").into(),
             },
+        }
+    }
+
+    /// Where the lines of the piece stand in its file.
+    pub(crate) const fn line_map(&self) -> Option<&LineMap> {
+        match self {
+            Self::File(_, line_map) => Some(line_map),
+            Self::Words(_) => None,
         }
     }
 }

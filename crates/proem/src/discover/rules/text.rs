@@ -1,10 +1,13 @@
-//! What becomes of the text of a file: what is removed, and what is trimmed.
+//! Text of a file without the parts that a recipe removes and trims.
 
+use std::ops::Range;
+
+use proem_core::line_map::LineMap;
 use proem_core::profile::rules::{Removed, RuleTrim, RulesRecipe};
-use proem_core::text::{Ahead, Place, Places, is_javascript_space};
+use proem_core::text::{Ahead, is_javascript_space};
 
-/// The text as the recipe wants it, and where in the file it begins.
-pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (String, Place) {
+/// Returns the text as the recipe wants it, and where its lines stand in the file.
+pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (String, LineMap) {
     let mut rest = text;
     if recipe.remove.contains(&Removed::ByteOrderMark) {
         rest = rest.strip_prefix('\u{FEFF}').unwrap_or(rest);
@@ -14,9 +17,28 @@ pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (Stri
     }
     let start = text.len() - rest.len();
     let has_comments = !recipe.remove.contains(&Removed::Comments);
-    let without = if has_comments { rest.to_owned() } else { without_comments(rest) };
-    let (trimmed, cut) = trimmed(&without, trim);
-    (trimmed.to_owned(), Places::new(text).at(start + cut))
+    let mut kept = if has_comments { vec![0..rest.len()] } else { without_comments(rest) };
+    for bytes in &mut kept {
+        *bytes = start + bytes.start..start + bytes.end;
+    }
+    let whole: String = kept.iter().filter_map(|bytes| text.get(bytes.clone())).collect();
+    let (trimmed, cut) = trimmed(&whole, trim);
+    keep(&mut kept, cut..cut + trimmed.len());
+    (trimmed.to_owned(), LineMap::from_kept(text, &kept))
+}
+
+/// Takes bytes off both ends of a text that is made of ranges.
+fn keep(ranges: &mut Vec<Range<usize>>, wanted: Range<usize>) {
+    let mut passed = 0;
+    ranges.retain_mut(|bytes| {
+        let own = passed..passed + bytes.len();
+        passed = own.end;
+        let (from, to) = (own.start.max(wanted.start), own.end.min(wanted.end));
+        if from < to {
+            *bytes = bytes.start + (from - own.start)..bytes.start + (to - own.start);
+        }
+        from < to
+    });
 }
 
 /// The text without white space at its ends, and how many bytes went from the beginning.
@@ -47,9 +69,11 @@ fn without_front_matter(text: &str) -> &str {
     text
 }
 
-/// The text without comments that begin a block of HTML: at the start of a line, and not in code.
-fn without_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+/// Returns the bytes that are left without comments that begin a block of HTML: at the start of a line, and not in code.
+///
+/// What follows a comment begins a line of what is left.
+fn without_comments(text: &str) -> Vec<Range<usize>> {
+    let mut kept: Vec<Range<usize>> = Vec::new();
     let (mut breaks, mut closings) = (Ahead::new(text, "\n"), Ahead::new(text, "-->"));
     let (mut at, mut fence) = (0, None);
     while at < text.len() {
@@ -72,7 +96,10 @@ fn without_comments(text: &str) -> String {
             (Some(open), Some(mark)) if open == mark => fence = None,
             _ => {}
         }
-        kept.push_str(line);
+        match kept.last_mut() {
+            Some(last) if last.end == at => last.end = line_end,
+            _ => kept.push(at..line_end),
+        }
         at = line_end;
     }
     kept
@@ -132,7 +159,8 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 text.push_str(parts[usize::try_from(state >> 33).expect("31 bits fit") % parts.len()]);
             }
-            assert_eq!(without_comments(&text), one_by_one(&text), "{text:?}");
+            let kept: String = without_comments(&text).into_iter().map(|bytes| &text[bytes]).collect();
+            assert_eq!(kept, one_by_one(&text), "{text:?}");
         }
     }
 }
