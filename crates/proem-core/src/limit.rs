@@ -29,6 +29,8 @@ pub const JINJA_TAG_TOKENS_MAX: usize = 1000;
 pub const JINJA_BRANCHES_MAX: usize = 200;
 /// Most names that one Jinja template may set.
 pub const JINJA_NAMES_MAX: usize = 4096;
+/// Most operators, comparisons and other costly expressions in one Jinja template.
+pub const JINJA_EXPRESSIONS_MAX: usize = 16_384;
 /// Most blocks in one Jinja template.
 pub const JINJA_BLOCKS_MAX: usize = 256;
 /// Largest value that a Jinja template may make, in bytes.
@@ -50,10 +52,14 @@ pub const BUILD_CPU_SECONDS_MAX: usize = 4;
 pub const BUILD_CPU_MAX: Duration = Duration::from_secs(BUILD_CPU_SECONDS_MAX as u64);
 /// Most assets that one template may load.
 pub const ASSETS_MAX: usize = 256;
+/// Most bytes that a template and the assets that it includes may have together.
+pub const ASSETS_BYTES_MAX: usize = 4 << 20;
 /// Largest rendered carrier, in bytes.
 pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// Largest file that `file:` inserts, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Most bytes that the files named by `file:` may have together in one build.
+pub const FILES_BYTES_MAX: usize = 16 << 20;
 /// Largest request, in bytes of JSON.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// Largest file of messages, in bytes.
@@ -125,7 +131,7 @@ pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 49] {
+pub const fn table() -> [Limit; 52] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
@@ -134,6 +140,11 @@ pub const fn table() -> [Limit; 49] {
         row("jinja_tag_tokens_max", JINJA_TAG_TOKENS_MAX, "words and signs in one tag of a Jinja template"),
         row("jinja_branches_max", JINJA_BRANCHES_MAX, "`elif` branches of a Jinja template"),
         row("jinja_names_max", JINJA_NAMES_MAX, "names that a Jinja template sets"),
+        row(
+            "jinja_expressions_max",
+            JINJA_EXPRESSIONS_MAX,
+            "operators and other costly expressions of a Jinja template",
+        ),
         row("jinja_blocks_max", JINJA_BLOCKS_MAX, "blocks of a Jinja template"),
         row("jinja_value_bytes_max", JINJA_VALUE_BYTES_MAX, "one value that a Jinja template makes"),
         row("jinja_bytes_max", JINJA_BYTES_MAX, "all values of a Jinja template together"),
@@ -147,8 +158,10 @@ pub const fn table() -> [Limit; 49] {
         ),
         row("build_cpu_seconds_max", BUILD_CPU_SECONDS_MAX, "seconds of CPU time of a build"),
         row("assets_max", ASSETS_MAX, "assets that one template includes"),
+        row("assets_bytes_max", ASSETS_BYTES_MAX, "a template and all assets that it includes together"),
         row("output_bytes_max", OUTPUT_BYTES_MAX, "the text of one carrier"),
         row("file_bytes_max", FILE_BYTES_MAX, "a file that `file:` inserts"),
+        row("files_bytes_max", FILES_BYTES_MAX, "all files that `file:` inserts in a build together"),
         row("request_bytes_max", REQUEST_BYTES_MAX, "a request"),
         row("messages_bytes_max", MESSAGES_BYTES_MAX, "a file of messages"),
         row("turns_bytes_max", TURNS_BYTES_MAX, "a file of requests to simulate"),

@@ -45,6 +45,12 @@ impl Workspaces {
         Self(kept)
     }
 
+    /// Tells whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Tells whether a real path lies in one of them.
     #[must_use]
     pub fn contain(self, real: &Path) -> bool {

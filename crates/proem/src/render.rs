@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proem_core::fact::Facts;
-use proem_core::limit::ASSETS_MAX;
+use proem_core::limit::{ASSETS_BYTES_MAX, ASSETS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
@@ -32,8 +32,14 @@ pub(crate) struct Job<'j> {
 
 /// Checks a template and everything that it includes by name, dead branches too.
 pub(crate) fn check(job: &Job<'_>) -> Result<(Assets, Author, Vec<Note>), Error> {
-    let mut loading =
-        Loading { job, assets: Assets::default(), author: job.author, loaded: 0, notes: Vec::new() };
+    let mut loading = Loading {
+        job,
+        assets: Assets::default(),
+        author: job.author,
+        loaded: 0,
+        bytes: 0,
+        notes: Vec::new(),
+    };
     loading.take(&job.name, &job.asset, &[])?;
     Ok((loading.assets, loading.author, loading.notes))
 }
@@ -61,7 +67,8 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
                 Err(Stop::Wish(Wish::Asset(reference))) => break reference,
             }
         };
-        let mut loading = Loading { job, assets, author, loaded: 0, notes: Vec::new() };
+        let bytes = assets.present().map(|(_, asset)| asset.text.len()).sum();
+        let mut loading = Loading { job, assets, author, loaded: 0, bytes, notes: Vec::new() };
         loading.fetch(&reference, &[])?;
         notes.append(&mut loading.notes);
         (assets, author) = (loading.assets, loading.author);
@@ -96,19 +103,31 @@ struct Loading<'l, 'j> {
     assets: Assets,
     author: Author,
     loaded: usize,
+    /// The bytes of all assets.
+    bytes: usize,
     notes: Vec<Note>,
 }
 
 impl Loading<'_, '_> {
+    /// The error of a template that is over a limit.
+    fn over(&self, message: String) -> Error {
+        let mut error = TemplateError::new(&self.job.name, message);
+        error.is_limit = true;
+        Error::Template(Box::new(error))
+    }
+
     /// Takes an asset, and those that it includes by name.
     fn take(&mut self, name: &str, asset: &Asset, chain: &[String]) -> Result<(), Error> {
         deadline::check_clocks().map_err(|why| Error::Stopped { why })?;
         self.loaded += 1;
+        self.bytes += asset.text.len();
         if self.loaded > ASSETS_MAX {
-            let mut error =
-                TemplateError::new(&self.job.name, format!("it includes more than {ASSETS_MAX} assets"));
-            error.is_limit = true;
-            return Err(Error::Template(Box::new(error)));
+            return Err(self.over(format!("it includes more than {ASSETS_MAX} assets")));
+        }
+        if self.bytes > ASSETS_BYTES_MAX {
+            return Err(
+                self.over(format!("it and its assets have more than {ASSETS_BYTES_MAX} bytes together"))
+            );
         }
         let outline = jinja::outline(name, asset, self.job.options).map_err(|mut error| {
             error.included_from = chain.to_vec();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Fact, Facts};
-use proem_core::limit::FILE_BYTES_MAX;
+use proem_core::limit::{FILE_BYTES_MAX, FILES_BYTES_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Profile;
 use proem_core::source::Source;
@@ -15,6 +15,7 @@ use proem_core::stability::Stability;
 use proem_core::text::clip;
 use proem_core::variable;
 
+use crate::caller::Caller;
 use crate::config::Config;
 use crate::discover::Places;
 use crate::error::Error;
@@ -47,11 +48,13 @@ pub(crate) struct Resolver<'b> {
     workspace: &'b Workspace,
     config: &'b Config,
     profile: Option<&'b Profile>,
-    git: Git,
+    git: OnceCell<Git>,
     /// The same for templates of others, once one of them asks.
     guarded_git: OnceCell<Git>,
     considered: BTreeMap<(String, Author), Considered>,
     notes: Vec<Note>,
+    /// The bytes of all files that were read so far.
+    files_bytes: usize,
     /// What a build cannot go on with.
     refusal: Option<Error>,
 }
@@ -63,17 +66,17 @@ impl<'b> Resolver<'b> {
         workspace: &'b Workspace,
         config: &'b Config,
     ) -> Self {
-        let git = Git::new(workspace.path(), config.git_time_max.value, Reach::User);
         Self {
             request,
             host,
             workspace,
             config,
             profile: None,
-            git,
+            git: OnceCell::new(),
             guarded_git: OnceCell::new(),
             considered: BTreeMap::new(),
             notes: Vec::new(),
+            files_bytes: 0,
             refusal: None,
         }
     }
@@ -228,7 +231,7 @@ impl<'b> Resolver<'b> {
     fn git(&self, name: &str, author: Author) -> Result<String, Absence> {
         let time_max = self.config.git_time_max.value;
         let git = match author {
-            Author::User => &self.git,
+            Author::User => self.own_git(),
             Author::Other => {
                 self.guarded_git.get_or_init(|| Git::new(self.workspace.path(), time_max, Reach::Tree))
             }
@@ -239,6 +242,17 @@ impl<'b> Resolver<'b> {
             "diff" => git.diff(),
             _ => Err(Absence::UnknownName),
         }
+    }
+
+    /// Git for the user's own templates and proem's.
+    fn own_git(&self) -> &Git {
+        self.git.get_or_init(|| {
+            let reach = match self.host.caller() {
+                Caller::Remote(workspaces) if !workspaces.is_empty() => Reach::Served(workspaces),
+                Caller::Remote(_) | Caller::User => Reach::User,
+            };
+            Git::new(self.workspace.path(), self.config.git_time_max.value, reach)
+        })
     }
 
     fn env(&self, name: &str) -> Result<String, Absence> {
@@ -255,8 +269,12 @@ impl<'b> Resolver<'b> {
         let shown = path.display().to_string();
         let value = match name {
             "" => Err(Absence::BadPath("the path is empty")),
+            _ if self.files_bytes >= FILES_BYTES_MAX => {
+                Err(Absence::OverLimit("16 MiB for all files of a build"))
+            }
             _ => read_text(&path, &self.read_policy(author), FILE),
         };
+        self.files_bytes += value.as_ref().map_or(0, String::len);
         let (outcome, why) = match &value {
             Ok(_) => (Outcome::Used, None),
             Err(why) => (Outcome::of(why), Some(why.to_string())),
@@ -271,7 +289,9 @@ impl<'b> Resolver<'b> {
         let allowed = &self.config.files_allow.value;
         match author {
             Author::User => ReadPolicy::user(home.as_deref(), allowed),
-            Author::Other => ReadPolicy::beneath(&self.roots(), home.as_deref(), allowed),
+            Author::Other => {
+                ReadPolicy::beneath(&self.roots(), home.as_deref(), allowed).served(self.host.caller(), None)
+            }
         }
     }
 
@@ -282,7 +302,9 @@ impl<'b> Resolver<'b> {
                 let mut roots = self.roots();
                 // What the operator keeps for every prompt.
                 roots.extend(self.host.config_dir());
+                let own = self.host.config_dir();
                 ReadPolicy::beneath(&roots, self.host.home().as_deref(), &self.config.files_allow.value)
+                    .served(self.host.caller(), own.as_deref())
             }
             author => self.read_policy(author),
         };
@@ -292,7 +314,7 @@ impl<'b> Resolver<'b> {
     /// The working directory, and its git root where that belongs to it.
     fn roots(&self) -> Vec<PathBuf> {
         let mut roots = vec![self.workspace.path().to_owned()];
-        roots.extend(self.git.root().filter(|root| self.host.reaches(root)).map(Path::to_owned));
+        roots.extend(self.own_git().root().filter(|root| self.host.reaches(root)).map(Path::to_owned));
         roots
     }
 }

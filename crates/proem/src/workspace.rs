@@ -56,7 +56,7 @@ impl Workspace {
 
     /// What may be read as the workspace's own settings: a link to the user's files is not followed.
     pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
-        ReadPolicy::beneath(&[self.own_path()], host.home().as_deref(), &[])
+        ReadPolicy::beneath(&[self.own_path()], host.home().as_deref(), &[]).served(host.caller(), None)
     }
 
     /// The folder in which the workspace keeps what is proem's.

@@ -8,11 +8,14 @@ use std::path::{Component, Path, PathBuf};
 use proem_core::fact::Absence;
 
 use super::secret::is_secret;
+use crate::caller::{Caller, Workspaces};
 
 /// What a template may read, which depends on who wrote it.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadPolicy {
     roots: Option<Vec<PathBuf>>,
+    /// Where a remote client's reads end, wherever a root leads once it is resolved.
+    served: Option<Served>,
     fence: Option<Fence>,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
@@ -21,12 +24,29 @@ pub(crate) struct ReadPolicy {
 impl ReadPolicy {
     /// Everything that the user may read, except secrets: for templates of the user's own.
     pub(crate) fn user(home: Option<&Path>, allowed: &[PathBuf]) -> Self {
-        Self { roots: None, fence: None, home: home.map(canonical), allowed: with_canonical(allowed) }
+        Self {
+            roots: None,
+            served: None,
+            fence: None,
+            home: home.map(canonical),
+            allowed: with_canonical(allowed),
+        }
     }
 
     /// Only what lies below one of `roots` once links are resolved: for everybody else's.
     pub(crate) fn beneath(roots: &[PathBuf], home: Option<&Path>, allowed: &[PathBuf]) -> Self {
         Self { roots: Some(with_canonical(roots)), ..Self::user(home, allowed) }
+    }
+
+    /// Also keeps reads for a remote client in the server's workspaces, and in folders of the operator's own. A root is a
+    /// path: a folder on the way to it may be swapped for a link after the server looked at it.
+    pub(crate) fn served(self, caller: Caller, own: Option<&Path>) -> Self {
+        match caller {
+            Caller::Remote(workspaces) if !workspaces.is_empty() => {
+                Self { served: Some(Served { workspaces, own: own.map(canonical) }), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// Also keeps what a project names inside of it, unless the user allowed the exact path.
@@ -89,6 +109,9 @@ impl ReadPolicy {
     }
 
     fn check_roots(&self, real: &Path) -> Result<(), Absence> {
+        if self.served.as_ref().is_some_and(|served| !served.contains(real)) {
+            return Err(Absence::OutsideRoots);
+        }
         match &self.roots {
             Some(roots) if !is_beneath(real, roots) => Err(Absence::OutsideRoots),
             _ => Ok(()),
@@ -108,6 +131,19 @@ impl ReadPolicy {
     /// Tells whether the user allowed an exact path.
     fn is_allowed(&self, written: &Path, real: &Path) -> bool {
         self.allowed.iter().any(|allowed| allowed == written || allowed == real)
+    }
+}
+
+/// What a server may read for its clients.
+#[derive(Debug, Clone)]
+struct Served {
+    workspaces: Workspaces,
+    own: Option<PathBuf>,
+}
+
+impl Served {
+    fn contains(&self, real: &Path) -> bool {
+        self.workspaces.contain(real) || self.own.as_ref().is_some_and(|own| lies_below(real, own))
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::Duration;
 use proem_core::fact::Absence;
 use proem_core::text::is_javascript_space;
 
+use crate::caller::Workspaces;
 use listed::Listed;
 use repository::Repository;
 pub use revision::Revision;
@@ -39,6 +40,8 @@ pub(crate) fn is_repository_root(folder: &Path) -> bool {
 pub(crate) enum Reach {
     /// The user's, who may see every repository.
     User,
+    /// A remote client's, for proem's own templates: the working tree must lie in a workspace of the server.
+    Served(Workspaces),
     /// Somebody's who may see the working tree alone: no byte of a repository elsewhere.
     Tree,
 }
@@ -117,6 +120,10 @@ impl Git {
             let found = repository::find(&self.cwd)?;
             match self.reach {
                 Reach::User => Ok(found),
+                Reach::Served(workspaces) => match vouched::bounds(&found) {
+                    Some(bounds) if workspaces.contain(&bounds.tree) => Ok(Repository::bounded(bounds)),
+                    _ => Err(Absence::OutsideRoots),
+                },
                 Reach::Tree => match vouched::bounds(&found) {
                     Some(bounds) => Ok(Repository::bounded(bounds)),
                     None => Err(Absence::OutsideRoots),

@@ -255,3 +255,19 @@ fn harmless_templates_render_within_the_same_budget() {
         assert_eq!(body, expected, "{template}");
     }
 }
+
+/// Compiling has no steps that could be counted, so a template has a limit on what makes it slow.
+#[test]
+fn a_template_has_a_limit_of_costly_expressions() {
+    let chain = |operators: usize| format!("{{{{ 1{} }}}}", "+1".repeat(operators));
+    let refused = build(&chain(490).repeat(1050)).expect_err("it has half a million operators").to_string();
+    assert!(refused.contains("operators and other costly expressions"), "{refused}");
+    assert!(build(&chain(490).repeat(20)).is_ok());
+}
+
+/// Comments and raw blocks leave pieces of text that follow each other without a tag: they are no words of one.
+#[test]
+fn text_between_comments_is_in_no_tag() {
+    assert!(build(&"{# c #} word\n".repeat(1_001)).is_ok());
+    assert!(build(&"{% raw %}{{ x }}{% endraw %} words\n".repeat(600)).is_ok());
+}

@@ -7,7 +7,9 @@ use minijinja::ErrorKind;
 use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
-use proem_core::limit::{JINJA_BLOCKS_MAX, JINJA_BRANCHES_MAX, JINJA_NAMES_MAX, JINJA_TAG_TOKENS_MAX};
+use proem_core::limit::{
+    JINJA_BLOCKS_MAX, JINJA_BRANCHES_MAX, JINJA_EXPRESSIONS_MAX, JINJA_NAMES_MAX, JINJA_TAG_TOKENS_MAX,
+};
 
 use super::costly::{Costly, Wrap};
 use super::expression::{constant, expressions, names};
@@ -81,7 +83,7 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     let (mut in_tag, mut branches) = (0, 0);
     for token in tokens {
         match token.kind {
-            Kind::VariableStart | Kind::BlockStart | Kind::VariableEnd | Kind::BlockEnd => {
+            Kind::VariableStart | Kind::BlockStart | Kind::VariableEnd | Kind::BlockEnd | Kind::Text => {
                 in_tag = 0;
             }
             kind => {
@@ -103,6 +105,11 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
 fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
     if walk.outline.assigned.len() > JINJA_NAMES_MAX {
         return Err(format!("{TOO_DEEP}more than {JINJA_NAMES_MAX} names that it sets"));
+    }
+    if walk.costly.wraps.len() > JINJA_EXPRESSIONS_MAX {
+        return Err(format!(
+            "{TOO_DEEP}more than {JINJA_EXPRESSIONS_MAX} operators and other costly expressions"
+        ));
     }
     if walk.blocks > JINJA_BLOCKS_MAX {
         return Err(format!("{TOO_DEEP}more than {JINJA_BLOCKS_MAX} blocks"));

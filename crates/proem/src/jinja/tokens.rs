@@ -17,6 +17,8 @@ pub(super) struct Mark {
 /// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// Text outside of tags.
+    Text,
     VariableStart,
     VariableEnd,
     BlockStart,
@@ -52,6 +54,7 @@ pub(super) fn tokens(text: &str, syntax: &SyntaxConfig) -> Result<Vec<Mark>, min
 
 fn kind(token: &Token<'_>) -> Kind {
     match token {
+        Token::TemplateData(_) => Kind::Text,
         Token::VariableStart => Kind::VariableStart,
         Token::VariableEnd => Kind::VariableEnd,
         Token::BlockStart => Kind::BlockStart,

@@ -8,6 +8,7 @@ use proem_core::limit::{
     DIRECTORY_ENTRIES_MAX, DOCUMENTS_BYTES_MAX, SKILL_FOLDERS_MAX, SKILL_NOTES_MAX, SKILLS_MAX,
 };
 use proem_core::note::Code;
+use serde_json::json;
 
 use crate::site::{Put, Site, count, listed, skill};
 
@@ -183,4 +184,35 @@ fn instructions_share_one_limit() {
     let why = "over the limit of 256 files and 1 MiB for all instruction files";
     let expected = format!("over_limit: {{root}}/work/sub/CLAUDE.md is left out: {why}");
     assert_eq!(site.about(&build, "work/sub/CLAUDE.md"), [expected, "considered: over_budget".to_owned()]);
+}
+
+/// One file under many names is read again for each of them, so all of them have a limit together.
+#[test]
+fn files_that_a_template_names_have_a_limit_together() {
+    let site = Site::bare();
+    site.write("work/sub/a", "x".repeat((1 << 20) - 1));
+    let template: String =
+        (0..40).map(|index| format!("[if file:{}a]y[endif]", "./".repeat(index))).collect();
+    let build = site.build_with(Caller::User, json!({"profile": "template", "template": template}));
+    assert_eq!(build.system(), Some("y".repeat(17).as_str()), "the last one is over by less than its size");
+    let over = build.frozen.notes().iter().filter(|note| note.code == Code::OverLimit).count();
+    let considered = build.frozen.considered();
+    assert_eq!(considered.iter().filter(|file| file.outcome.word() == "used").count(), 17, "{over} notes");
+}
+
+/// What templates include has a limit together: compiling takes a hundred times the memory of the text.
+#[test]
+fn assets_of_a_template_have_a_limit_together() {
+    let site = Site::bare();
+    let include: String = (0..5).map(|index| format!("{{% include \"$workspace/a{index}\" %}}")).collect();
+    for index in 0..5 {
+        site.write(format!("work/sub/.proem/prompts/a{index}.md"), "y".repeat(1 << 20));
+    }
+    let build = |template: &str| {
+        let request = site.request(Caller::User, json!({"profile": "assets", "template": template}));
+        proem::build(&request, Caller::User).map(drop).map_err(|error| error.to_string())
+    };
+    let refused = build(&include).unwrap_err();
+    assert!(refused.contains("it and its assets have more than 4194304 bytes together"), "{refused}");
+    assert_eq!(build(&include[..2 * include.len() / 5]), Ok(()));
 }

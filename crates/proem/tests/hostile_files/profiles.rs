@@ -1,6 +1,8 @@
 //! A profile of the workspace is a stranger's text: it decides what the prompt says, not what may be read.
 
-use proem::Caller;
+use std::time::{Duration, Instant};
+
+use proem::{Caller, Cancel, Error, with_cancel};
 use proem_core::note::Code;
 use serde_json::{Value, json};
 
@@ -77,4 +79,35 @@ fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
             assert_eq!(build().system(), Some("CANARY"), "control: the user's own profile reads it");
         },
     );
+}
+
+/// A pattern that searches all of the text for each of its matches takes time that is quadratic in the text.
+#[test]
+fn a_pattern_of_the_workspace_ends_with_its_build() {
+    let build = |reference: &str| {
+        let site = Site::bare();
+        let profile = format!(
+            "name = \"evil\"\n[[section]]\nid = \"rules\"\nformat = \"$builtin/agents/gemini-cli\"\n\
+             [section.collect]\nkind = \"rules\"\n[[section.collect.places]]\nwalk = \"root\"\n\
+             files = [{{ name = \"AGENTS.md\", imports = true }}]\n[section.collect.imports]\n\
+             reference = '{reference}'\nput = \"instead\"\ndepth_max = 2\ninside = \"root\"\n"
+        );
+        site.write("work/sub/.proem/profiles/evil.toml", profile);
+        site.write("work/AGENTS.md", "A".repeat(1 << 20));
+        let request = site.request(Caller::User, json!({"profile": "evil"}));
+        let cancel = Cancel::at(Instant::now() + Duration::from_millis(200));
+        let before = cpu();
+        let built = with_cancel(&cancel, || proem::build(&request, Caller::User));
+        (built, cpu() - before)
+    };
+    let (built, seconds) = build(r"[^\n]*[^A-Z\n](q)|[A-Z]");
+    assert!(matches!(built, Err(Error::Stopped { .. })), "{built:?}");
+    assert!(seconds < 3, "it took {seconds} s of CPU time");
+    let (built, _) = build("(?:^|[ ])@([a-z]+)");
+    assert!(built.is_ok(), "control: {built:?}");
+}
+
+/// The seconds of CPU time that this thread has used.
+fn cpu() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_sec
 }

@@ -270,3 +270,52 @@ fn imports_out_of_the_project_are_refused_until_it_is_trusted() {
         "control: it can be allowed"
     );
 }
+
+/// The server looks at a working directory before it builds, and the directory may be swapped for a link in between. What
+/// is built then is this.
+#[test]
+fn a_working_directory_that_leads_out_gives_nothing() {
+    let site = Site::bare();
+    let fill = |folder: &str| {
+        for (name, text) in [
+            ("AGENTS.md", "CANARY\n"),
+            ("CLAUDE.md", "CANARY\n"),
+            ("GEMINI.md", "CANARY\n"),
+            ("note.md", "CANARY\n"),
+            (".proem/SYSTEM.md", "CANARY\n"),
+            (".proem/knowledge/a.md", "CANARY\n"),
+            (".proem/prompts/a.md", "CANARY\n"),
+            (".git/HEAD", "ref: refs/heads/CANARY\n"),
+            (".git/refs/heads/CANARY", "0123456789012345678901234567890123456789\n"),
+            (".git/objects/x", ""),
+        ] {
+            site.write(format!("{folder}/{name}"), text);
+        }
+        site.skill(format!("{folder}/.agents/skills/CANARY"), "CANARY");
+        site.skill(format!("{folder}/.proem/skills/CANARY"), "CANARY");
+    };
+    fill("outside/private");
+    fill("work/own");
+    site.link(site.path("outside/private"), "work/swapped");
+    let requests = [
+        json!({"profile": "default"}),
+        json!({"profile": "layers"}),
+        json!({"profile": "boundary"}),
+        json!({"profile": "assets"}),
+        json!({"profile": "assets", "template": "{% include '$workspace/a' %}"}),
+        json!({"profile": "template", "template": "[file:note.md]"}),
+        json!({"profile": "template", "template": "[git:branch]"}),
+        json!({"profile": "claude-code"}),
+        json!({"profile": "codex"}),
+        json!({"profile": "gemini-cli"}),
+    ];
+    for request in requests {
+        for (folder, has_it) in [("work/own", true), ("work/swapped", false)] {
+            let mut request = request.clone();
+            request["cwd"] = json!(site.path(folder));
+            let built = proem::build(&site.request(site.remote(), request.clone()), site.remote());
+            let everything = format!("{built:?}");
+            assert_eq!(everything.contains("CANARY"), has_it, "{folder} {request}: {everything}");
+        }
+    }
+}

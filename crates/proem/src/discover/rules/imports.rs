@@ -13,11 +13,12 @@ use proem_core::profile::rules::{
     ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
 };
 use proem_core::text::Places;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::code::Regions;
 use super::walk::Folders;
 use super::{Piece, PieceSource, Taken, joined, text};
+use crate::deadline;
 use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
 use crate::discover::{Trail, file};
 use crate::file::{Found, ReadPolicy, read_head, shown};
@@ -26,6 +27,11 @@ use crate::file::{Found, ReadPolicy, read_head, shown};
 const INSERTED_BYTES_MAX: usize = 1 << 20;
 /// Most references of one file that are looked at, whatever the recipe says.
 const REFERENCES_MAX: usize = 1_000;
+
+/// Most matches of a recipe's pattern in one file that are looked at, references or not.
+const MATCHES_MAX: usize = 100_000;
+/// Most memory that a compiled pattern may take, in bytes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// The rules of imports, ready for use.
 pub(super) struct Importer<'r> {
@@ -82,7 +88,9 @@ pub(super) type Told = HashSet<(String, String)>;
 
 impl<'r> Importer<'r> {
     pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
-        let reference = Regex::new(&recipe.reference)
+        let reference = RegexBuilder::new(&recipe.reference)
+            .size_limit(PATTERN_BYTES_MAX)
+            .build()
             .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
         if reference.captures_len() < 2 {
             return Err("`imports.reference` has no group for the path".into());
@@ -135,7 +143,11 @@ impl<'r> Importer<'r> {
         let mut code = Regions::of(&piece.text, &self.recipe.code);
         let mut places = Places::new(&piece.text);
         let (mut pieces, mut end) = (Vec::new(), 0);
-        for found in self.reference.captures_iter(&piece.text) {
+        for (number, found) in self.reference.captures_iter(&piece.text).enumerate() {
+            // A pattern may search all of the text for each of its matches. The build fails then.
+            if number > MATCHES_MAX || deadline::check_clocks().is_err() {
+                break;
+            }
             let Some(group) = found.get(1) else { continue };
             let at = group.start().saturating_sub(1);
             if code.contain(at) || at < end {
