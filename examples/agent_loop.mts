@@ -1,4 +1,5 @@
-// An agent loop on proem's HTTP API: start `proem serve` in a project, then run this file there with `node`.
+// An agent loop on proem's HTTP API. Start `proem serve` in a project, then run this file there: with Node 22.18 or later as
+// `node agent_loop.mts`, with Node 20 as `npx tsx agent_loop.mts`.
 type Message = { role: string; content: unknown };
 const url = `${process.env.PROEM_URL ?? "http://127.0.0.1:7717"}/conversations/example-${crypto.randomUUID()}`;
 
