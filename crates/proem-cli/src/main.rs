@@ -8,19 +8,28 @@ mod failure;
 mod input;
 mod label;
 mod notes;
+mod paths;
 mod remote;
 mod table;
 mod terminal;
+mod wrap;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use arguments::Arguments;
+use failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match commands::run(&arguments.command) {
+    let mut words = std::env::args_os();
+    // Without a command, the question is which ones there are.
+    let run = if words.len() <= 1 {
+        arguments::print_help().map_err(Failure::Output)
+    } else {
+        match arguments::parse(&mut words) {
+            Ok(arguments) => commands::run(&arguments.command),
+            Err(error) => error.exit(),
+        }
+    };
+    match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

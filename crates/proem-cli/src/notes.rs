@@ -5,7 +5,8 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use proem_core::note::{Note, Severity};
 
-use crate::terminal::visible_line;
+use crate::terminal::{error_columns, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -26,7 +27,7 @@ pub(crate) fn print_notes(notes: &[Note]) {
 /// Prints those notes that are wanted.
 pub(crate) fn print_wanted(notes: &[Note], wanted: Wanted) {
     for note in notes.iter().filter(|note| wanted == Wanted::All || note.severity > Severity::Info) {
-        write(&shown(note));
+        write(&flow(&shown(note), error_columns(), "  "));
     }
 }
 
@@ -46,24 +47,24 @@ pub(crate) fn shown(note: &Note) -> String {
 
 /// Prints how far the work is.
 pub(crate) fn print_status(message: &str) {
-    write(&format!("{message}\n"));
+    write(&flow(&format!("{message}\n"), error_columns(), "  "));
 }
 
 /// Prints a doubt about the command line.
 pub(crate) fn print_warning(message: &str) {
     let style = AnsiColor::Yellow.on_default().bold();
-    write(&format!("{style}warning{style:#}: {message}\n"));
+    write(&flow(&format!("{style}warning{style:#}: {message}\n"), error_columns(), "  "));
 }
 
 /// Prints what went wrong.
 pub(crate) fn print_error(message: &str) {
     let style = AnsiColor::Red.on_default().bold();
-    write(&format!("{style}error{style:#}: {message}\n"));
+    write(&flow(&format!("{style}error{style:#}: {message}\n"), error_columns(), "  "));
 }
 
 /// Prints what to do about it.
 pub(crate) fn print_hint(text: &str) {
-    write(&format!("{text}\n"));
+    write(&flow(&format!("{text}\n"), error_columns(), "  "));
 }
 
 /// Writes to standard error. If even that is closed, there is nobody left to tell.

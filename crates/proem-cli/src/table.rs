@@ -1,6 +1,19 @@
-//! Aligned columns for people.
+//! Aligned columns that fit the terminal: the one way in which tables are printed.
+//!
+//! Where there is a width, columns of text wrap; where that is not enough, those that matter least are left out, and a
+//! line below the table names them. Without a width, as into a pipe, every row is one line and nothing is left out.
 
 use anstyle::Style;
+
+use crate::wrap::{cell_lines, columns};
+
+const DIM: Style = Style::new().dimmed();
+
+/// The space between two columns.
+const GAP: usize = 2;
+
+/// The narrowest that a column of text becomes, unless it says otherwise.
+const TEXT_MIN: usize = 14;
 
 /// A cell: its text, how it looks and where it stands in its column.
 pub(crate) struct Cell {
@@ -9,7 +22,7 @@ pub(crate) struct Cell {
     side: Side,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Left,
     Right,
@@ -30,24 +43,208 @@ impl Cell {
     }
 }
 
-/// Lays rows out in columns, two spaces apart, without trailing spaces.
-pub(crate) fn layout(rows: &[Vec<Cell>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    rows.iter().map(|row| line(row, &widths)).collect()
+/// A column: its title, and what happens to it where there is little room.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    title: String,
+    side: Side,
+    does_wrap: bool,
+    /// The narrowest that a column of text becomes before others are left out.
+    least: usize,
+    /// Columns with a rank are left out, the lowest first.
+    rank: Option<u8>,
 }
 
-fn line(row: &[Cell], widths: &[usize]) -> String {
+impl Column {
+    /// A column of words that stay on their line.
+    pub(crate) fn word(title: impl Into<String>) -> Self {
+        Self { title: title.into(), side: Side::Left, does_wrap: false, least: TEXT_MIN, rank: None }
+    }
+
+    /// A column of numbers.
+    pub(crate) fn number(title: impl Into<String>) -> Self {
+        Self { side: Side::Right, ..Self::word(title) }
+    }
+
+    /// A column of text or paths, which wraps.
+    pub(crate) fn text(title: impl Into<String>) -> Self {
+        Self { does_wrap: true, ..Self::word(title) }
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Keeps a column of text at least this wide, as long as others can be left out.
+    pub(crate) fn least(self, least: usize) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Lets the column be left out: those of the lowest rank first.
+    pub(crate) fn dispensable(self, rank: u8) -> Self {
+        Self { rank: Some(rank), ..self }
+    }
+}
+
+/// Rows in columns.
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    has_titles: bool,
+    does_continue: bool,
+}
+
+impl Table {
+    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        let columns = columns.into_iter().collect();
+        Self { columns, rows: Vec::new(), has_titles: true, does_continue: false }
+    }
+
+    /// Leaves the line of titles out.
+    pub(crate) fn untitled(self) -> Self {
+        Self { has_titles: false, ..self }
+    }
+
+    /// Prints columns that do not fit in further tables below, each with the first column.
+    pub(crate) fn continued(self) -> Self {
+        Self { does_continue: true, ..self }
+    }
+
+    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<Cell>>) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+
+    /// Lays the rows out, two spaces between columns and none at the end of a line.
+    pub(crate) fn print(&self, width: Option<usize>) -> String {
+        let natural: Vec<usize> = (0..self.columns.len()).map(|column| self.natural(column)).collect();
+        if self.does_continue
+            && let Some(width) = width
+        {
+            let parts = bands(&natural, width);
+            let band = |band: &Vec<usize>| self.lines(band, &self.fitted(band, &natural, Some(width)));
+            return parts.iter().map(band).collect::<Vec<_>>().join("\n");
+        }
+        let mut kept: Vec<usize> = (0..self.columns.len()).collect();
+        let mut dropped = Vec::new();
+        while let Some(width) = width
+            && self.least(&kept, &natural) > width
+        {
+            let ranked = kept.iter().filter_map(|column| Some((self.columns[*column].rank?, *column)));
+            let Some((_, column)) = ranked.min() else { break };
+            kept.retain(|other| *other != column);
+            dropped.push(column);
+        }
+        let mut text = self.lines(&kept, &self.fitted(&kept, &natural, width));
+        if !dropped.is_empty() {
+            dropped.sort_unstable();
+            let names: Vec<&str> = dropped.iter().map(|column| self.columns[*column].title.as_str()).collect();
+            let columns = if names.len() == 1 { "column" } else { "columns" };
+            let names = names.join(", ");
+            text.push_str(&format!("{DIM}{columns} left out, for lack of room: {names}{DIM:#}\n"));
+        }
+        text
+    }
+
+    /// The widest cell of a column, its title included.
+    fn natural(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let widest = cells.map(|cell| columns(&cell.text)).max().unwrap_or(0);
+        if self.has_titles { widest.max(columns(&self.columns[column].title)) } else { widest }
+    }
+
+    /// The narrowest that columns can be together.
+    fn least(&self, kept: &[usize], natural: &[usize]) -> usize {
+        let least = |column: &usize| match self.columns[*column].does_wrap {
+            true => natural[*column].min(self.columns[*column].least),
+            false => natural[*column],
+        };
+        kept.iter().map(least).sum::<usize>() + GAP * kept.len().saturating_sub(1)
+    }
+
+    /// The widths of columns: as they are where there is room, else columns of text share what the others leave.
+    fn fitted(&self, kept: &[usize], natural: &[usize], width: Option<usize>) -> Vec<usize> {
+        let mut widths: Vec<usize> = kept.iter().map(|column| natural[*column]).collect();
+        let all = widths.iter().sum::<usize>() + GAP * kept.len().saturating_sub(1);
+        let Some(width) = width.filter(|width| all > *width) else { return widths };
+        let mut wrapping: Vec<usize> =
+            (0..kept.len()).filter(|index| self.columns[kept[*index]].does_wrap).collect();
+        let fixed: usize = all - wrapping.iter().map(|index| widths[*index]).sum::<usize>();
+        let mut room = width.saturating_sub(fixed);
+        // Narrow ones keep their width, the others share the rest.
+        wrapping.sort_by_key(|index| widths[*index]);
+        let count = wrapping.len();
+        for (place, index) in wrapping.iter().enumerate() {
+            // What the wider ones need at least is theirs.
+            let theirs: usize = wrapping
+                .iter()
+                .skip(place + 1)
+                .map(|other| self.columns[kept[*other]].least.min(widths[*other]))
+                .sum();
+            let least = self.columns[kept[*index]].least.min(widths[*index]);
+            let share = (room / (count - place)).min(room.saturating_sub(theirs)).max(least.min(room));
+            let own = widths[*index].min(share.max(TEXT_MIN.min(widths[*index])));
+            widths[*index] = own;
+            room = room.saturating_sub(own);
+        }
+        widths
+    }
+
+    fn lines(&self, kept: &[usize], widths: &[usize]) -> String {
+        let mut text = String::new();
+        if self.has_titles {
+            let titles: Vec<Cell> = kept
+                .iter()
+                .map(|column| &self.columns[*column])
+                .map(|column| Cell { text: column.title.clone(), style: DIM, side: column.side })
+                .collect();
+            text.push_str(&row_lines(&titles.iter().collect::<Vec<_>>(), widths));
+        }
+        let empty = Cell::plain("");
+        for row in &self.rows {
+            let cells: Vec<&Cell> = kept.iter().map(|column| row.get(*column).unwrap_or(&empty)).collect();
+            text.push_str(&row_lines(&cells, widths));
+        }
+        text
+    }
+}
+
+/// Groups columns so that each group fits, with the first column in every one.
+fn bands(natural: &[usize], width: usize) -> Vec<Vec<usize>> {
+    // The first column wraps, so it need not have all its room.
+    let first = natural.first().copied().unwrap_or(0).min((width / 3).max(TEXT_MIN));
+    let mut bands = vec![vec![0]];
+    let mut taken = first;
+    for (column, own) in natural.iter().enumerate().skip(1) {
+        if taken + GAP + own > width && bands.last().is_some_and(|band| band.len() > 1) {
+            bands.push(vec![0]);
+            taken = first;
+        }
+        taken += GAP + own;
+        if let Some(band) = bands.last_mut() {
+            band.push(column);
+        }
+    }
+    bands
+}
+
+/// A row, of as many lines as its highest cell.
+fn row_lines(row: &[&Cell], widths: &[usize]) -> String {
+    let cells: Vec<Vec<String>> =
+        row.iter().zip(widths).map(|(cell, width)| cell_lines(&cell.text, *width)).collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+    (0..height).map(|index| line(row, &cells, widths, index)).collect()
+}
+
+fn line(row: &[&Cell], cells: &[Vec<String>], widths: &[usize], index: usize) -> String {
+    let text = |column: usize| cells[column].get(index).map_or("", String::as_str);
     let mut line = String::new();
-    let last = row.iter().rposition(|cell| !cell.text.is_empty()).unwrap_or(0);
-    for (column, cell) in row.iter().enumerate().take(last + 1) {
-        let Cell { text, style, side } = cell;
-        let room = widths[column] - text.chars().count();
-        let (before, after) = if *side == Side::Right { (room, 0) } else { (0, room) };
-        let after = if column == last { 0 } else { after + 2 };
+    let last = (0..row.len()).rfind(|column| !text(*column).is_empty());
+    for column in 0..last.map_or(0, |last| last + 1) {
+        let (text, style) = (text(column), row[column].style);
+        let room = widths[column].saturating_sub(columns(text));
+        let (before, after) = if row[column].side == Side::Right { (room, 0) } else { (0, room) };
+        let after = if Some(column) == last { 0 } else { after + GAP };
         line.push_str(&format!("{:before$}{style}{text}{style:#}{:after$}", "", ""));
     }
     line.push('\n');
@@ -68,4 +265,109 @@ pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
         shown.push_str(&format!(" (+{more} lines)"));
     }
     shown
+}
+
+/// The most characters of a value: so many where there is a width, and all of them where there is none.
+pub(crate) const fn shortened(characters_max: usize, width: Option<usize>) -> usize {
+    match width {
+        Some(_) => characters_max,
+        None => usize::MAX,
+    }
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let row = |cells: [&str; 4]| {
+            let [bytes, name, file, why] = cells.map(Cell::plain);
+            vec![bytes.right(), name, file, why]
+        };
+        Table::new([
+            Column::number("bytes"),
+            Column::word("name"),
+            Column::text("file"),
+            Column::text("why").dispensable(1),
+        ])
+        .with([
+            row(["7", "a", "src/parser/AGENTS.md", "a file of the same folder comes first"]),
+            row(["1234", "beta", "AGENTS.md", ""]),
+        ])
+    }
+
+    fn print(width: Option<usize>) -> String {
+        anstream::adapter::strip_str(&table().print(width)).to_string()
+    }
+
+    #[test]
+    fn without_a_width_every_row_is_one_line() {
+        let expected = "\
+bytes  name  file                  why
+    7  a     src/parser/AGENTS.md  a file of the same folder comes first
+ 1234  beta  AGENTS.md
+";
+        assert_eq!(print(None), expected);
+        assert_eq!(print(Some(80)), expected);
+    }
+
+    #[test]
+    fn text_wraps_where_there_is_little_room() {
+        let expected = "\
+bytes  name  file           why
+    7  a     src/parser/    a file of the
+             AGENTS.md      same folder
+                            comes first
+ 1234  beta  AGENTS.md
+";
+        assert_eq!(print(Some(43)), expected);
+    }
+
+    #[test]
+    fn columns_that_are_left_out_are_named() {
+        let expected = "\
+bytes  name  file
+    7  a     src/parser/
+             AGENTS.md
+ 1234  beta  AGENTS.md
+column left out, for lack of room: why
+";
+        assert_eq!(print(Some(32)), expected);
+    }
+
+    #[test]
+    fn further_tables_take_the_columns_that_do_not_fit() {
+        let row = |cells: [&str; 4]| cells.map(Cell::plain).into();
+        let table = Table::new([
+            Column::text("file"),
+            Column::word("claude-code"),
+            Column::word("codex"),
+            Column::word("gemini-cli"),
+        ])
+        .continued()
+        .with([row(["AGENTS.md", "used", "used", "-"])]);
+        let expected = "\
+file       claude-code  codex
+AGENTS.md  used         used
+
+file       gemini-cli
+AGENTS.md  -
+";
+        assert_eq!(anstream::adapter::strip_str(&table.print(Some(32))).to_string(), expected);
+        let expected = "file       claude-code  codex  gemini-cli\nAGENTS.md  used         used   -\n";
+        assert_eq!(anstream::adapter::strip_str(&table.print(None)).to_string(), expected);
+    }
 }

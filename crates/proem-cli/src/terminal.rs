@@ -1,11 +1,13 @@
-//! Text from files, made harmless for terminals.
+//! The terminal: how wide it is, and text from files made harmless for it.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
 use proem_core::shown::spelt;
 
 use crate::failure::Failure;
+use crate::wrap::said_columns;
 
 /// Spells what is hidden or acts; line breaks and tabs stay.
 ///
@@ -17,6 +19,29 @@ pub(crate) fn visible(text: &str) -> String {
 /// The same for what must stay on its line, such as a path: line breaks and tabs become visible too.
 pub(crate) fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "<U+000A>").replace('\t', "<U+0009>")
+}
+
+/// The width of a terminal that does not say how wide it is.
+const COLUMNS_USUAL: usize = 80;
+
+/// The number of columns that standard output has: what `COLUMNS` says, else the terminal's. A pipe or a file has none:
+/// nothing is wrapped, cut or left out for a program.
+pub(crate) fn output_columns() -> Option<usize> {
+    columns(&io::stdout())
+}
+
+/// The number of columns that standard error has, in the same way.
+pub(crate) fn error_columns() -> Option<usize> {
+    columns(&io::stderr())
+}
+
+fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok();
+    said_columns(said.as_deref()).or_else(|| {
+        let size = || rustix::termios::tcgetwinsize(stream.as_fd()).ok().map(|size| usize::from(size.ws_col));
+        let seen = || size().filter(|columns| *columns > 0).unwrap_or(COLUMNS_USUAL);
+        stream.is_terminal().then(seen)
+    })
 }
 
 /// Who reads standard output.

@@ -80,13 +80,14 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) ->
     if content.is_empty() && !recipe.keep_empty {
         return content;
     }
-    let words = |key: &str| Source::Profile {
-        profile: profile.name.as_str().into(),
-        key: alloc::format!("section.{}.{key}", recipe.id).into(),
+    let words = |key: &str| {
+        let key = alloc::format!("section.{}.{key}", recipe.id);
+        let stability = recipe.stability.unwrap_or_else(|| profile.stability_of(&key));
+        (Source::Profile { profile: profile.name.as_str().into(), key: key.into() }, stability)
     };
-    let stability = recipe.stability.unwrap_or(Stability::User);
-    content.prepend(&recipe.lead, words("lead"), stability);
-    content.push(&recipe.trail, words("trail"), None, stability);
+    let ((lead, lead_stability), (trail, trail_stability)) = (words("lead"), words("trail"));
+    content.prepend(&recipe.lead, lead, lead_stability);
+    content.push(&recipe.trail, trail, None, trail_stability);
     content
 }
 

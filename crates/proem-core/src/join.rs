@@ -12,7 +12,6 @@ use crate::note::{Code, Note, Severity};
 use crate::profile::{Budget, CarrierCut, CarrierRecipe, Profile, Trim};
 use crate::rendered::Rendered;
 use crate::source::Source;
-use crate::stability::Stability;
 use crate::text::clip;
 
 /// Adds what stands between sections, and cuts the ends of carriers, as the profile says.
@@ -54,7 +53,7 @@ impl Join<'_> {
         for section in sections.iter_mut().filter(|section| !section.rendered.is_empty()) {
             if section.fresh_line && !ends_line {
                 let key = format!("section.{}.fresh_line", section.id);
-                prepend(section, "\n", self.words(&key));
+                section.rendered.prepend("\n", self.words(&key), self.profile.stability_of(&key));
             }
             ends_line = section.rendered.text().ends_with('\n');
         }
@@ -62,9 +61,10 @@ impl Join<'_> {
 
     fn separate(&self, sections: &mut [&mut Section], recipe: &CarrierRecipe) {
         let Some(separator) = &recipe.separator else { return };
-        let source = self.words(&format!("carrier.{}.separator", self.carrier));
+        let key = format!("carrier.{}.separator", self.carrier);
+        let (source, stability) = (self.words(&key), self.profile.stability_of(&key));
         for section in sections.iter_mut().filter(|section| !section.rendered.is_empty()).skip(1) {
-            prepend(section, separator, source.clone());
+            section.rendered.prepend(separator, source.clone(), stability);
         }
     }
 
@@ -116,9 +116,11 @@ impl Join<'_> {
             section.rendered.truncate(kept);
         }
         let kept = bytes(sections);
-        let source = self.words(&format!("carrier.{}.cut", self.carrier));
+        let key = format!("carrier.{}.cut", self.carrier);
+        let source = self.words(&key);
         if let Some(section) = sections.get_mut(last) {
-            section.rendered.push(clip(&cut.marker, cut.bytes_max), source.clone(), None, Stability::User);
+            let stability = self.profile.stability_of(&key);
+            section.rendered.push(clip(&cut.marker, cut.bytes_max), source.clone(), None, stability);
         }
         let message = format!(
             "the {} carrier is cut: {} of its {whole} bytes are left out, {} are allowed",
@@ -132,10 +134,6 @@ impl Join<'_> {
 
 fn bytes(sections: &[&mut Section]) -> usize {
     sections.iter().map(|section| section.rendered.len()).sum()
-}
-
-fn prepend(section: &mut Section, text: &str, source: Source) {
-    section.rendered.prepend(text, source, Stability::User);
 }
 
 /// Trims the end of the last section that has text left.

@@ -138,11 +138,13 @@ pub enum Code {
     UnusedAllow,
     /// Some agents read a file, and others do not.
     AgentsDiffer,
+    /// The settings are those of a folder above the working directory.
+    WorkspaceAbove,
 }
 
 impl Code {
     /// All codes, in the order of the documentation.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::Absent,
         Self::UnknownType,
         Self::UnknownName,
@@ -192,6 +194,7 @@ impl Code {
         Self::NotDeterministic,
         Self::UnusedAllow,
         Self::AgentsDiffer,
+        Self::WorkspaceAbove,
     ];
 
     /// The code of this word.
@@ -253,6 +256,7 @@ impl Code {
             Self::NotDeterministic => "Bytes that moved where they must not",
             Self::UnusedAllow => "An allowance that nothing needs",
             Self::AgentsDiffer => "Some agents read a file, and others do not",
+            Self::WorkspaceAbove => "The settings are those of a `.proem` above the working directory",
         }
     }
 
@@ -309,6 +313,7 @@ impl Code {
             Self::NotDeterministic => "not_deterministic",
             Self::UnusedAllow => "unused_allow",
             Self::AgentsDiffer => "agents_differ",
+            Self::WorkspaceAbove => "workspace_above",
         }
     }
 }

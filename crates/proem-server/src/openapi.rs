@@ -1,6 +1,7 @@
 //! The description of the API, made from the shapes that the routes use.
 
 use proem::Request;
+use proem::deliver::ProviderName;
 use proem::wire::VERSION;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -63,11 +64,16 @@ fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
+/// The names of the providers, for descriptions.
+fn providers() -> String {
+    ProviderName::all().map(|name| name.word).collect::<Vec<_>>().join(", ")
+}
+
 /// A request with a provider beside it.
 fn turn_body(generator: &mut SchemaGenerator) -> Value {
     let mut schema = Request::json_schema(generator).to_value();
     schema["properties"]["provider"] = json!({
-        "description": "The provider whose request parts are wanted.",
+        "description": format!("The provider whose request parts are wanted: {}.", providers()),
         "type": ["string", "null"],
     });
     schema

@@ -73,8 +73,8 @@ impl Sources<'_> {
             }
             TemplateRecipe::Text(text, syntax) => {
                 let key = format!("section.{}.template", section.id);
+                let (content, stability) = (text.clone(), self.profile.stability_of(&key));
                 let origin = Source::Profile { profile: self.profile.name.as_str().into(), key: key.into() };
-                let (content, stability) = (text.clone(), Stability::User);
                 Ok(Text { content, syntax: *syntax, origin, author, stability, reference: None })
             }
         }

@@ -103,9 +103,10 @@ fn items(items: Vec<Item>, source: Source, stability: Stability) -> Binding {
 /// The sentences of the profile: a field for each.
 pub(crate) fn texts(profile: &Profile) -> Option<Binding> {
     let fields = profile.texts.iter().map(|(name, text)| {
-        let source =
-            Source::Profile { profile: profile.name.as_str().into(), key: format!("texts.{name}").into() };
-        Field::new(name.as_str().into(), text.as_str().into(), source, Stability::User)
+        let key = format!("texts.{name}");
+        let stability = profile.stability_of(&key);
+        let source = Source::Profile { profile: profile.name.as_str().into(), key: key.into() };
+        Field::new(name.as_str().into(), text.as_str().into(), source, stability)
     });
     let item = Item { fields: fields.collect() };
     (!item.fields.is_empty()).then(|| Binding::Fields { item: Arc::new(vec![item]) })

@@ -192,6 +192,7 @@ impl Config {
         if let Some(folder) = host.config_dir() {
             config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
         }
+        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
         config.take_workspace(host, workspace)?;
         config.take_environment(host, workspace);
         Ok(config)
@@ -294,6 +295,14 @@ pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error>
     let Some(text) = text_of(&path, &policy, WORKSPACE_ROLE)? else { return Ok(Vec::new()) };
     let HookFile { hook } = parse_toml(&text, WORKSPACE_ROLE, &path.display().to_string())?;
     Ok(hook.into_iter().map(|keys| CommandHook::new(keys, &folder)).collect())
+}
+
+/// Notes that the settings are not those of the working directory itself.
+fn above(folder: &Path, workspace: &Workspace) -> Note {
+    let (folder, cwd) = (shown(folder), shown(workspace.path()));
+    let message = format!("the settings in {folder} count in {cwd}, which has no `{FOLDER}` of its own");
+    Note::new(Code::WorkspaceAbove, Severity::Info, message)
+        .with_hint(format!("make a `{FOLDER}` in the working directory to use other settings there"))
 }
 
 fn changed(hook: &str, what: &str, path: &Path) -> Note {

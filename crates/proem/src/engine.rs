@@ -135,6 +135,7 @@ fn build_here(
 ) -> Result<Build, Error> {
     let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
     let Found { profile, is_of_workspace, notes } = found;
+    let workspace = workspace.seen_by(&profile);
 
     base::refuse_two(request)?;
     let tools = Tools::of(request, &profile)?;

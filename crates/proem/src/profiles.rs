@@ -149,7 +149,7 @@ impl Profiles {
     /// The profiles that a request may name.
     pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
         let host = Host::of(request, caller)?;
-        Ok(Self::new(&host, &Workspace::open(request.cwd.as_deref())?))
+        Ok(Self::new(&host, &Workspace::find(&host, request.cwd.as_deref())?))
     }
 
     /// Every name once, with the nearest profile that has it.

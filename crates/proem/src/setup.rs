@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 /// The profile that a request gets which names none.
 pub fn default_profile(request: &Request, caller: Caller) -> Result<String, Error> {
     let host = Host::of(request, caller)?;
-    Ok(Config::load(&host, &Workspace::open(request.cwd.as_deref())?)?.profile.value)
+    Ok(Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?.profile.value)
 }
 
 /// The surroundings of a request.
@@ -26,7 +26,7 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
         let host = Host::of(request, caller)?;
-        let workspace = Workspace::open(request.cwd.as_deref())?;
+        let workspace = Workspace::find(&host, request.cwd.as_deref())?;
         let config = Config::load(&host, &workspace)?;
         let name = request.profile.as_deref().unwrap_or(&config.profile.value);
         let found = Profiles::new(&host, &workspace).find(name)?;

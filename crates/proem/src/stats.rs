@@ -7,7 +7,7 @@ use proem_core::note::{Code, Note, Severity};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::deliver::{Delivered, Options, Provider, RawMessage, deliver};
+use crate::deliver::{Delivered, Options, Provider, ProviderName, RawMessage, deliver};
 use crate::engine::Build;
 use crate::error::Error;
 use crate::fingerprint::canonical_tools;
@@ -120,13 +120,13 @@ pub struct ToolStats {
 pub fn stats(
     build: &Build,
     request: &Request,
-    provider: Option<Provider>,
+    provider: Option<&'static ProviderName>,
     models: &Models,
     options: &Options,
 ) -> Result<(Stats, Vec<Note>), Error> {
     let known = request.model.as_deref().and_then(|name| models.find(name));
     let tokenizer = known.map_or(Tokenizer::Estimate, Model::tokenizer);
-    let provider = provider.or_else(|| known.map(|model| Provider::of_vendor(&model.vendor)));
+    let provider = provider.or_else(|| known.map(|model| Provider::of_vendor(&model.vendor).name()));
     let canonical = canonical_tools(request.tools.as_deref().unwrap_or_default());
     let tools = ToolStats {
         count: request.tools.as_ref().map_or(0, Vec::len),
@@ -151,7 +151,7 @@ pub fn stats(
     }
     let stats = Stats {
         model: request.model.clone(),
-        provider: provider.map(Provider::word),
+        provider: provider.map(|name| name.word),
         as_of: models.as_of.clone(),
         counted: tokenizer.describe(),
         exact: tokenizer.is_exact(),
@@ -199,15 +199,16 @@ fn carriers(build: &Build, tokenizer: Tokenizer) -> Vec<CarrierStats> {
 /// The first turn and the one after it, through the provider's cache. A conversation that has not begun
 /// begins with one word.
 fn two_turns(
-    provider: Provider,
+    name: &ProviderName,
     build: &Build,
     request: &Request,
     models: &Models,
     options: &Options,
 ) -> Result<Option<(Figures, Figures, Vec<Note>)>, Error> {
-    if matches!(provider, Provider::Acp | Provider::Codex) {
+    if name.cache.is_none() {
         return Ok(None);
     }
+    let provider = name.provider;
     // What Gemini keeps under a name is paid for, too.
     let options = &Options { cached_content: None, ..options.clone() };
     let mut first = request.clone();
@@ -222,7 +223,7 @@ fn two_turns(
     let later = build.with_other_suffix();
     let warm = deliver(provider, &later, &second, models, options)?;
     let sent = [sent(&cold)?, sent(&warm)?];
-    let simulation = simulate(provider.word(), request.model.as_deref(), &sent, models)?;
+    let simulation = simulate(name.word, request.model.as_deref(), &sent, models)?;
     Ok(match simulation.turns.as_slice() {
         [first, next] => Some((first.figures, next.figures, cold.notes)),
         _ => None,

@@ -168,5 +168,5 @@ fn of_request(text: String, field: String) -> Sentence {
 
 fn of_profile(text: &str, profile: &Profile, key: &str) -> Sentence {
     let source = Source::Profile { profile: profile.name.as_str().into(), key: key.into() };
-    Sentence { text: text.to_owned(), source, stability: Stability::User }
+    Sentence { text: text.to_owned(), source, stability: profile.stability_of(key) }
 }

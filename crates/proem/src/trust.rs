@@ -166,7 +166,7 @@ impl Trusted {
 
 /// What is trusted of a workspace, if anything is.
 pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, Error> {
-    let Some((file, root)) = places(host, workspace) else { return Ok(None) };
+    let Some((file, root)) = places(host, &workspace.root()) else { return Ok(None) };
     let Some(root) = root.to_str() else { return Ok(None) };
     Ok(load(&file)?.workspace.into_iter().find(|trusted| trusted.path == root))
 }
@@ -174,7 +174,7 @@ pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, 
 /// Tells whether the user trusts a workspace, or a folder of the same project that it lies in. A project inside of a
 /// trusted one is another one.
 pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Result<bool, Error> {
-    let Some((file, cwd)) = places(host, workspace) else { return Ok(false) };
+    let Some((file, cwd)) = places(host, workspace.path()) else { return Ok(false) };
     let is_meant = |known: &Trusted| {
         let path = Path::new(&known.path);
         cwd.starts_with(path) && path.starts_with(project)
@@ -182,10 +182,10 @@ pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Resu
     Ok(load(&file)?.workspace.iter().any(is_meant))
 }
 
-/// The list, and the real path of the workspace. `None` where a workspace could write the list itself.
-fn places(host: &Host, workspace: &Workspace) -> Option<(PathBuf, PathBuf)> {
+/// The list, and the real path of a directory. `None` where the list lies in the directory, which could write it.
+fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let folder = host.config_dir()?;
-    let root = canonical(workspace.path()).ok()?;
+    let root = canonical(directory).ok()?;
     let real = canonical(&folder).unwrap_or_else(|_| folder.clone());
     (!real.starts_with(&root)).then(|| (folder.join(FILE_NAME), root))
 }
@@ -203,7 +203,7 @@ fn load(file: &Path) -> Result<Book, Error> {
 
 /// Lets a workspace run the programs that it names, as they are now. What was approved before is forgotten.
 pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
-    let (file, root) = places(host, workspace).ok_or_else(nowhere)?;
+    let (file, root) = places(host, workspace.path()).ok_or_else(nowhere)?;
     let path = root.to_str().ok_or_else(|| {
         Error::usage("cannot trust a workspace whose path is not UTF-8", "give its folder another name")
     })?;

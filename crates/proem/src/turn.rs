@@ -3,7 +3,7 @@
 use proem_core::carrier::Carrier;
 use proem_core::change::Change;
 use proem_core::frozen::Body;
-use proem_core::note::Note;
+use proem_core::note::{Code, Note, Severity};
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
@@ -98,9 +98,22 @@ pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
     let history = history(scene, prompt, injected);
     let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd, scene.caller);
     notes.extend(more);
+    notes.extend(unsent_note(scene, prompt));
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
     let tools = distinct_tools(scene.tools).into_iter().map(definition).collect();
     Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
+}
+
+/// Notes that the text of the `turn` carrier is not sent: it rides with what the user says.
+fn unsent_note(scene: &Scene<'_>, prompt: &Prompt) -> Option<Note> {
+    if prompt.text.is_some() || scene.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
+        return None;
+    }
+    let message = "the user says nothing in this turn, so nothing of the `turn` carrier is sent";
+    // A conversation that goes on by itself is usual; one that begins without words is probably an oversight.
+    let severity = if prompt.messages.is_empty() { Severity::Warning } else { Severity::Info };
+    let hint = "say what the user says with `--prompt`, or `prompt` in the request";
+    Some(Note::new(Code::LeftOut, severity, message).with_hint(hint))
 }
 
 /// Lets hooks change the frozen prompt, if the user said something.

@@ -33,7 +33,7 @@ pub struct VariableReport {
 pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
     let host = Host::of(request, caller)?;
     let author = if caller.is_remote() { Author::Other } else { Author::User };
-    let workspace = Workspace::open(request.cwd.as_deref())?;
+    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let mut resolver = Resolver::new(request, &host, &workspace, &config);
     let mut reports: Vec<VariableReport> = Vec::new();

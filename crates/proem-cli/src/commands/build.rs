@@ -22,7 +22,7 @@ use crate::notes::print_warning;
 use crate::terminal::{Reader, print, print_json, print_raw};
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.annotate && arguments.format == Format::Json {
+    if arguments.annotate && arguments.output.format() == Format::Json {
         return Err(Failure::Flags {
             flag: "--annotate",
             other: "--format json",
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // The process ends with this command: to take a prompt apart piece by piece would be in vain.
     let build = ManuallyDrop::new(proem::build(&request, Caller::User)?);
     let extras = Extras::of(arguments, &request, &build)?;
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         return print_json(&extras.shape(&build));
     }
     arguments.notes.print(build.frozen.notes());
@@ -89,7 +89,7 @@ impl Extras {
         }
         let models = Models::load(request, Caller::User)?;
         let options = options(flags);
-        let delivered = flags.provider.map(|provider| deliver(provider, build, request, &models, &options));
+        let delivered = flags.provider.map(|name| deliver(name.provider, build, request, &models, &options));
         let stats = arguments.stats.then(|| stats(build, request, flags.provider, &models, &options));
         Ok(Self { delivered: delivered.transpose()?, stats: stats.transpose()? })
     }

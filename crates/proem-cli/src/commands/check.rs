@@ -15,8 +15,9 @@ use super::request::prompt_request;
 use crate::arguments::{Check, CheckFormat};
 use crate::failure::Failure;
 use crate::notes::{print_status, print_warning};
-use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, visible_line};
+use crate::table::{Cell, Column, Table};
+use crate::terminal::{output_columns, print, print_json, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
     report.add(notes, &request, Caller::User)?;
     if arguments.strict {
         report.make_strict();
-    } else if arguments.format == CheckFormat::Text {
+    } else if arguments.output.format() == CheckFormat::Text {
         report.findings.retain(|note| note.severity > Severity::Info);
     }
     let shown = Shown { report: &report, fixed: &fixed, moved: arguments.determinism.then_some(&moved) };
@@ -53,7 +54,8 @@ pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
 
 fn codes() -> Result<(), Failure> {
     let row = |code: Code| vec![Cell::new(code.word(), BOLD), Cell::plain(code.about())];
-    print(&layout(&Code::ALL.into_iter().map(row).collect::<Vec<_>>()))
+    let columns = [Column::word("code"), Column::text("about")];
+    print(&Table::new(columns).untitled().with(Code::ALL.into_iter().map(row)).print(output_columns()))
 }
 
 struct Shown<'s> {
@@ -72,7 +74,7 @@ impl Shown<'_> {
             let files = counted(self.fixed.files.len(), "file");
             print_status(&format!("mended {} in {files}", counted(self.fixed.findings, "finding")));
         }
-        match arguments.format {
+        match arguments.output.format() {
             CheckFormat::Json => print_json(&self.json()),
             CheckFormat::Sarif => {
                 print_json(&check::sarif(self.report, &check::project(request, Caller::User)?))
@@ -121,7 +123,8 @@ impl Shown<'_> {
             let place =
                 note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
             let told = format!("{}: allowed[{}]: {reason}", visible_line(&place), note.code);
-            text.push_str(&format!("{DIM}{}{DIM:#}\n", visible_line(&told)));
+            let told = format!("{DIM}{}{DIM:#}\n", visible_line(&told));
+            text.push_str(&flow(&told, output_columns(), "  "));
         }
         if let Some(moved) = self.moved {
             text.push_str(&movements(moved));
@@ -181,12 +184,13 @@ fn line(note: &Note, root: &Path) -> String {
     let place = note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
     let hint = note.hint.as_ref();
     let hint = hint.map_or_else(String::new, |hint| format!("  {DIM}{}{DIM:#}\n", visible_line(hint)));
-    format!(
+    let found = format!(
         "{BOLD}{}{BOLD:#}: {style}{word}{style:#}[{}]: {}\n{hint}",
         visible_line(&place),
         note.code,
         visible_line(&note.message.replace(&format!("{}/", root.display()), ""))
-    )
+    );
+    flow(&found, output_columns(), "  ")
 }
 
 fn place(source: &Source, root: &Path) -> String {
@@ -205,8 +209,13 @@ fn movements(moved: &[Moved]) -> String {
         let all: Vec<&str> = Axis::ALL.into_iter().map(Axis::word).collect();
         return format!("nothing moved: {}\n", all.join(", "));
     }
-    let titles =
-        ["moved", "with", "stability", "frozen", "allowed"].map(|title| Cell::new(title, DIM)).into();
+    let columns = [
+        Column::text("moved"),
+        Column::text("with"),
+        Column::word("stability"),
+        Column::word("frozen"),
+        Column::word("allowed"),
+    ];
     let row = |moved: &Moved| {
         let (word, style) =
             if moved.is_allowed { ("yes", Style::new()) } else { ("no", AnsiColor::Red.on_default().bold()) };
@@ -218,8 +227,7 @@ fn movements(moved: &[Moved]) -> String {
             Cell::new(word, style),
         ]
     };
-    let rows: Vec<Vec<Cell>> = std::iter::once(titles).chain(moved.iter().map(row)).collect();
-    layout(&rows) + "\n"
+    Table::new(columns).with(moved.iter().map(row)).print(output_columns()) + "\n"
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -1,19 +1,21 @@
 //! `proem compat`: what each agent would see here.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
 use proem::doctor::{ChangedLine, Side, changed_lines};
-use proem::{Caller, Request, Workspace};
+use proem::Caller;
 use proem_core::considered::Outcome;
 use serde_json::json;
 
 use super::request::request;
 use crate::arguments::{Compat, Format};
 use crate::failure::Failure;
-use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, visible, visible_line};
+use crate::paths::Paths;
+use crate::table::{Cell, Column, Table};
+use crate::terminal::{output_columns, print, print_json, visible, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -33,11 +35,11 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
     if !names.is_empty() {
         seen.sort_by_key(|one| names.iter().position(|name| *name == one.profile));
     }
-    let places = Places::of(&request)?;
+    let places = Paths::of(&request)?;
     if let Some(path) = &arguments.file {
-        return file(&seen, path, &places, arguments.format);
+        return file(&seen, path, &places, arguments.output.format());
     }
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         return print_json(&CompatShape::of(&seen));
     }
     match seen.as_slice() {
@@ -46,52 +48,21 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
     }
 }
 
-/// How paths are shown: below the working directory, below the home directory, or whole.
-struct Places {
-    cwd: PathBuf,
-    home: Option<PathBuf>,
-}
-
-impl Places {
-    fn of(request: &Request) -> Result<Self, Failure> {
-        let cwd = Workspace::open(request.cwd.as_deref())?.path().to_owned();
-        Ok(Self { cwd: cwd.canonicalize().unwrap_or(cwd), home: std::env::home_dir() })
-    }
-
-    fn shown(&self, path: &str) -> String {
-        let inside =
-            |folder: &Path| Path::new(path).strip_prefix(folder).ok().map(|rest| rest.display().to_string());
-        let above = || {
-            let parent = self.cwd.ancestors().skip(1).enumerate().take(3);
-            parent.into_iter().find_map(|(up, folder)| Some("../".repeat(up + 1) + &inside(folder)?))
-        };
-        let home = || Some(format!("~/{}", inside(self.home.as_deref()?)?));
-        let shown = inside(&self.cwd)
-            .or_else(|| above().filter(|_| !is_hidden_home(path, self.home.as_deref())))
-            .or_else(home);
-        visible_line(&shown.unwrap_or_else(|| path.to_owned()))
-    }
-}
-
-/// Files of the user's own settings are shown from `~` on, also where the home directory is above the working one.
-fn is_hidden_home(path: &str, home: Option<&Path>) -> bool {
-    let inside = home.and_then(|home| Path::new(path).strip_prefix(home).ok());
-    inside.is_some_and(|rest| rest.to_string_lossy().starts_with('.'))
-}
-
 /// A table of files and agents, then what each agent gets.
-fn page(seen: &[Seen], places: &Places) -> String {
+fn page(seen: &[Seen], places: &Paths) -> String {
     let files = all_files(seen);
     if files.is_empty() {
         return format!("No agent would read a file here.\n{}", ages(seen));
     }
-    let title = |one: &Seen| Cell::new(&one.profile, BOLD);
-    let mut rows = vec![std::iter::once(Cell::new("file", DIM)).chain(seen.iter().map(title)).collect()];
+    let width = output_columns();
+    let agents = seen.iter().map(|one| Column::word(&one.profile));
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
     for path in files {
         let cells = seen.iter().map(|one| one.files.get(path).map_or_else(|| Cell::new("-", DIM), cell));
         rows.push(std::iter::once(Cell::plain(places.shown(path))).chain(cells).collect());
     }
-    let mut text = layout(&rows) + "\n";
+    let table = Table::new(std::iter::once(Column::text("file")).chain(agents)).continued().with(rows);
+    let mut text = table.print(width) + "\n";
     for one in seen {
         text.push_str(&agent(one, places));
     }
@@ -109,7 +80,7 @@ fn cell(file: &FileSeen) -> Cell {
 }
 
 /// What one agent gets, and what it does not.
-fn agent(seen: &Seen, places: &Places) -> String {
+fn agent(seen: &Seen, places: &Paths) -> String {
     let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
     let carriers: Vec<String> = seen
         .carriers()
@@ -117,13 +88,15 @@ fn agent(seen: &Seen, places: &Places) -> String {
         .collect();
     let what = if carriers.is_empty() { "nothing".to_owned() } else { carriers.join("; ") };
     let files = counted(used);
-    let mut text = format!("{BOLD}{}{BOLD:#}: {files}, {what}\n", seen.agent.title);
+    let width = output_columns();
+    let mut text = flow(&format!("{BOLD}{}{BOLD:#}: {files}, {what}\n", seen.agent.title), width, "  ");
     for (path, file) in seen.files.iter().filter(|(_, file)| file.outcome != Outcome::Used) {
         let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
-        text.push_str(&format!("  {DIM}{} {}{why}{DIM:#}\n", places.shown(path), file.word()));
+        let line = format!("  {DIM}{} {}{why}{DIM:#}\n", places.shown(path), file.word());
+        text.push_str(&flow(&line, width, "    "));
     }
     for note in seen.warnings() {
-        text.push_str(&format!("  {}\n", visible_line(&note.message)));
+        text.push_str(&flow(&format!("  {}\n", visible_line(&note.message)), width, "    "));
     }
     text
 }
@@ -139,14 +112,14 @@ fn ages(seen: &[Seen]) -> String {
         format!("{} {} ({}, {})", agent.title, agent.version, agent.known_by.word(), agent.as_of)
     };
     let all: Vec<String> = seen.iter().map(one).collect();
-    format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; "))
+    flow(&format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; ")), output_columns(), "  ")
 }
 
 /// Which agents read a file.
-fn file(seen: &[Seen], path: &Path, places: &Places, format: Format) -> Result<(), Failure> {
+fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<(), Failure> {
     // As whoever types it means it; else from the directory that is looked at.
     let typed = std::env::current_dir().unwrap_or_default().join(path);
-    let whole = if typed.exists() { typed } else { places.cwd.join(path) };
+    let whole = if typed.exists() { typed } else { places.real_cwd().join(path) };
     if !whole.exists() {
         let (what, path) = ("file", path.display().to_string());
         return Err(Failure::Input { what, path, why: "no such file".into() });
@@ -170,11 +143,13 @@ fn file(seen: &[Seen], path: &Path, places: &Places, format: Format) -> Result<(
         };
         vec![Cell::plain(&one.agent.title), word, Cell::new(visible_line(&why), DIM)]
     };
-    print(&(layout(&found.iter().map(row).collect::<Vec<_>>()) + &ages(seen)))
+    let columns = [Column::word("agent"), Column::word("outcome"), Column::text("why")];
+    let table = Table::new(columns).untitled().with(found.iter().map(row));
+    print(&(table.print(output_columns()) + &ages(seen)))
 }
 
 /// Two agents, file by file.
-fn difference(a: &Seen, b: &Seen, places: &Places) -> String {
+fn difference(a: &Seen, b: &Seen, places: &Paths) -> String {
     let mut text = String::new();
     for path in all_files(std::slice::from_ref(a)).union(&all_files(std::slice::from_ref(b))) {
         let word = |seen: &Seen| seen.files.get(*path).map_or("-", FileSeen::word);

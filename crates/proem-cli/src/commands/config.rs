@@ -3,6 +3,7 @@
 use anstyle::Style;
 use proem::config::{Config, Origin};
 use proem::hooks::CommandHook;
+use proem::profiles::Profiles;
 use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
 use proem_core::limit;
@@ -11,32 +12,36 @@ use serde_json::{Value, json};
 use crate::arguments::{ConfigCommand, Format};
 use crate::failure::Failure;
 use crate::notes::print_notes;
-use crate::table::{Cell, layout, one_line};
-use crate::terminal::{print, print_json, visible};
+use crate::paths::Paths;
+use crate::table::{Cell, Column, Table, one_line, shortened};
+use crate::terminal::{output_columns, print, print_json, visible};
+use crate::wrap::flow;
+
+const DIM: Style = Style::new().dimmed();
 
 const HOOK: &str = "hook";
 const HOOK_CHARACTERS_MAX: usize = 60;
 
 pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;
-    let workspace = Workspace::open(arguments.place.cwd.as_deref())?;
+    let workspace = Workspace::find(&host, arguments.place.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let user = host.config_dir().map(|folder| folder.display().to_string());
     let folder = workspace.folder().display().to_string();
     let settings = settings(&config);
-    match arguments.format {
+    let effective = Effective::of(&config, &host, &workspace);
+    match arguments.output.format() {
         Format::Json => print_json(&json!({
             "config_dir": user,
             "workspace_dir": folder,
-            "settings": settings.iter().map(|(key, value, origin)| json!({
-                "key": key, "value": value, "from": origin.describe(),
-            })).collect::<Vec<_>>(),
+            "settings": settings.iter().map(|setting| shape(setting, &effective)).collect::<Vec<_>>(),
             "notes": config.notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
             "limits": limit::table().iter().map(|row| (row.name, row.value)).collect::<std::collections::BTreeMap<_, _>>(),
         })),
         Format::Text => {
             print_notes(&config.notes);
-            print(&text(user.as_deref(), &folder, &config))
+            let paths = Paths::at(arguments.place.cwd.as_deref())?;
+            print(&text(user.as_deref(), &folder, &config, &effective, &paths))
         }
     }
 }
@@ -55,6 +60,16 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
     ]
 }
 
+/// A setting; one that the profile has, too, with the value in effect.
+fn shape((key, value, origin): &(&str, Value, &Origin), effective: &[Effective]) -> Value {
+    let mut shape = json!({ "key": key, "value": value, "from": origin.describe() });
+    if let Some(effective) = effective.iter().find(|one| one.key == *key) {
+        shape["effective"] = effective.value.clone();
+        shape["profile"] = effective.by_profile.clone();
+    }
+    shape
+}
+
 /// A hook with everything decided.
 fn hook(hook: &CommandHook) -> Value {
     json!({
@@ -68,33 +83,84 @@ fn hook(hook: &CommandHook) -> Value {
 }
 
 /// A hook as people read it: when, and what runs.
-fn hook_row(hook: &CommandHook, origin: &Origin) -> Vec<Cell> {
+fn hook_row(hook: &CommandHook, origin: &Origin, paths: &Paths) -> Vec<Cell> {
+    let most = shortened(HOOK_CHARACTERS_MAX, output_columns());
     let command = Value::from(hook.command.clone()).to_string();
     let what = format!("{}: {} {command}", hook.event.word(), hook.name);
     vec![
-        Cell::plain("hook"),
-        Cell::plain(one_line(&visible(&what), HOOK_CHARACTERS_MAX)),
-        Cell::new(visible(&origin.describe()), Style::new().dimmed()),
+        Cell::plain(HOOK),
+        Cell::plain(one_line(&visible(&what), most)),
+        Cell::new(paths.shown(&origin.describe()), DIM),
     ]
 }
 
-fn text(user: Option<&str>, folder: &str, config: &Config) -> String {
+fn text(user: Option<&str>, folder: &str, config: &Config, effective: &[Effective], paths: &Paths) -> String {
+    let width = output_columns();
     let is_hook = |(key, ..): &(&str, Value, &Origin)| *key == HOOK;
     let settings: Vec<_> = settings(config).into_iter().filter(|setting| !is_hook(setting)).collect();
-    let dim = Style::new().dimmed();
-    let mut rows = vec![
-        vec![Cell::new("configuration directory", dim), Cell::plain(visible(user.unwrap_or("none")))],
-        vec![Cell::new("workspace directory", dim), Cell::plain(visible(folder))],
-        Vec::new(),
-    ];
-    rows.extend(settings.iter().map(|(key, value, origin)| {
+    let titled = |title: &str, value: String| vec![Cell::new(title, DIM), Cell::plain(value)];
+    let folders = Table::new([Column::word("folder"), Column::text("path")]).untitled().with([
+        titled("configuration directory", visible(user.unwrap_or("none"))),
+        titled("workspace directory", visible(folder)),
+    ]);
+    let rows = settings.iter().map(|(key, value, origin)| {
         let value = if value.is_null() { "none".to_owned() } else { value.to_string() };
-        vec![Cell::plain(*key), Cell::plain(visible(&value)), Cell::new(visible(&origin.describe()), dim)]
-    }));
-    rows.extend(config.hooks.value.iter().map(|hook| hook_row(hook, &config.hooks.origin)));
-    rows.push(Vec::new());
-    rows.extend(limit::table().iter().map(|row| {
-        vec![Cell::new(row.name, dim), Cell::plain(row.value.to_string()), Cell::new(row.what, dim)]
-    }));
-    layout(&rows)
+        vec![Cell::plain(*key), Cell::plain(visible(&value)), Cell::new(paths.shown(&origin.describe()), DIM)]
+    });
+    let hooks = config.hooks.value.iter().map(|hook| hook_row(hook, &config.hooks.origin, paths));
+    let columns = || [Column::word("setting"), Column::text("value"), Column::text("from")];
+    let settings = Table::new(columns()).with(rows.chain(hooks)).print(width);
+    let in_effect: String = effective.iter().map(|one| flow(&one.line(), width, "  ")).collect();
+    let limits = limit::table();
+    let limits = limits.iter().map(|row| {
+        let number = Cell::plain(row.value.to_string()).right();
+        vec![Cell::new(row.name, DIM), number, Cell::new(row.what, DIM)]
+    });
+    let columns = [Column::word("limit"), Column::number("value"), Column::text("about").dispensable(1)];
+    let limits = Table::new(columns).with(limits).print(width);
+    [folders.print(width), settings + &in_effect, limits].join("\n")
+}
+
+/// A setting of which the configuration and the profile each have a value: the stricter one is in effect.
+struct Effective {
+    key: &'static str,
+    configured: Value,
+    by_profile: Value,
+    value: Value,
+    profile: String,
+}
+
+impl Effective {
+    /// The settings of this kind; none where the profile cannot be read, which a build says.
+    fn of(config: &Config, host: &Host, workspace: &Workspace) -> Vec<Self> {
+        let name = &config.profile.value;
+        let Ok(found) = Profiles::new(host, workspace).find(name) else { return Vec::new() };
+        let profile = &found.profile;
+        let (hygiene, secrets) = (config.hygiene.value, config.secrets.value);
+        let row = |key, configured: Value, by_profile: Value, value: Value| Self {
+            key,
+            configured,
+            by_profile,
+            value,
+            profile: name.clone(),
+        };
+        vec![
+            row("hygiene", json!(hygiene), json!(profile.hygiene), json!(profile.hygiene.max(hygiene))),
+            row("secrets", json!(secrets), json!(profile.secrets), json!(profile.secrets.max(secrets))),
+        ]
+    }
+
+    /// The value in effect, and why.
+    fn line(&self) -> String {
+        let Self { key, configured, by_profile, value, profile } = self;
+        let profile = visible(profile);
+        let why = if configured == by_profile {
+            format!("the configuration and the profile `{profile}` agree")
+        } else if value == configured {
+            format!("the configuration is stricter than the profile `{profile}`, which says {by_profile}")
+        } else {
+            format!("the profile `{profile}` is stricter than the configuration, and the stricter one counts")
+        };
+        format!("{key} in effect: {value}; {why}\n")
+    }
 }

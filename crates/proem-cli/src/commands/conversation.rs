@@ -11,8 +11,8 @@ use crate::arguments::{ConversationCommand, ConversationFlags, Format};
 use crate::failure::Failure;
 use crate::notes::print_warning;
 use crate::remote::Remote;
-use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, print_raw, visible_line};
+use crate::table::{Cell, Column, Table, one_line};
+use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
 
 pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
@@ -24,7 +24,7 @@ pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
         }
     };
     let answer = desk.ask(command)?;
-    if flags.format == Format::Json {
+    if flags.output.format() == Format::Json {
         return print_json(&answer);
     }
     show(command, &answer)
@@ -146,12 +146,27 @@ fn known(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<Kept>
 /// The answer for people.
 fn show(command: &ConversationCommand, answer: &Value) -> Result<(), Failure> {
     match command {
-        ConversationCommand::List { .. } => print(&rows(
-            &answer["conversations"],
-            &["conversation", "epoch", "reason", "profile", "model", "cwd"],
-        )),
+        ConversationCommand::List { .. } => {
+            let columns = [
+                Column::text("conversation"),
+                Column::number("epoch"),
+                Column::word("reason"),
+                Column::word("profile"),
+                Column::text("model").dispensable(1),
+                Column::text("cwd"),
+            ];
+            print(&rows(&answer["conversations"], columns))
+        }
         ConversationCommand::History { .. } => {
-            print(&rows(&answer["epochs"], &["epoch", "reason", "digest", "profile", "engine", "opened_at"]))
+            let columns = [
+                Column::number("epoch"),
+                Column::word("reason"),
+                Column::word("digest").dispensable(2),
+                Column::word("profile"),
+                Column::word("engine").dispensable(1),
+                Column::word("opened_at"),
+            ];
+            print(&rows(&answer["epochs"], columns))
         }
         ConversationCommand::Show { .. } => {
             print_raw(answer["carriers"]["system"].as_str().unwrap_or_default())
@@ -186,21 +201,32 @@ fn plan(plan: &Value) -> String {
     )
 }
 
-fn rows(list: &Value, columns: &[&str]) -> String {
-    let head = columns.iter().map(|column| Cell::new(*column, anstyle::Style::new().bold())).collect();
-    let cell = |item: &Value, column: &str| {
-        let text = match &item[column] {
-            Value::String(text) if column == "digest" => text.chars().take(12).collect(),
-            Value::String(text) => visible_line(text),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        Cell::plain(text)
-    };
-    let row = |item: &Value| columns.iter().map(|column| cell(item, column)).collect();
-    let rows: Vec<Vec<Cell>> =
-        std::iter::once(head).chain(list.as_array().into_iter().flatten().map(row)).collect();
-    layout(&rows)
+/// A table of the fields that the columns name.
+fn rows<const N: usize>(list: &Value, columns: [Column; N]) -> String {
+    let names: Vec<String> = columns.iter().map(|column| column.title().to_owned()).collect();
+    let row = |item: &Value| names.iter().map(|name| cell(&item[name.as_str()], name)).collect();
+    let rows = list.as_array().into_iter().flatten().map(row);
+    Table::new(columns).with(rows).print(output_columns())
+}
+
+fn cell(value: &Value, name: &str) -> Cell {
+    match value {
+        // The first digits tell digests apart, and say that there are more.
+        Value::String(text) if name == "digest" => Cell::plain(one_line(text, DIGEST_CHARACTERS_MAX)),
+        Value::String(text) => Cell::plain(visible_line(text)),
+        Value::Null => Cell::plain(""),
+        other if name == "opened_at" => Cell::plain(time(other)),
+        other => Cell::plain(other.to_string()).right(),
+    }
+}
+
+/// How much of a digest is shown.
+const DIGEST_CHARACTERS_MAX: usize = 13;
+
+/// A time in milliseconds since 1970 as people read it, to the second.
+fn time(milliseconds: &Value) -> String {
+    let time = milliseconds.as_i64().and_then(|number| jiff::Timestamp::from_second(number / 1000).ok());
+    time.map_or_else(|| milliseconds.to_string(), |time| time.to_string())
 }
 
 impl ConversationCommand {

@@ -10,7 +10,7 @@ use proem::doctor::{
 };
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
-use proem::{Caller, Engine, Error, Request, Revision, Workspace};
+use proem::{Caller, Engine, Request, Revision, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
@@ -20,7 +20,8 @@ use super::store::open_known;
 use crate::arguments::{Diff, Format, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
-use crate::terminal::{print, print_json, visible, visible_line};
+use crate::terminal::{output_columns, print, print_json, visible, visible_line};
+use crate::wrap::flow;
 
 /// Largest saved build: a prompt and the sources of its bytes.
 const SAVED_BYTES_MAX: usize = 64 << 20;
@@ -41,7 +42,7 @@ pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
         request: &request,
         provider: arguments.layout.provider.as_deref(),
         context: arguments.context,
-        format: arguments.format,
+        format: arguments.output.format(),
     })
     .map(drop)
 }
@@ -154,12 +155,7 @@ pub(super) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
     let layout = match report.provider {
         None => Layout::default(),
-        Some(name) => Layout::of(name, model, &models).ok_or_else(|| {
-            Failure::Build(Error::Usage {
-                message: format!("no cache is called `{name}`"),
-                hint: format!("the caches are: {}", models.cache_names().join(", ")),
-            })
-        })?,
+        Some(name) => Layout::of(name, model, &models)?,
     };
     let mut comparison = compare_in(a, b, tokenizer, layout);
     if b.name == "now" {
@@ -187,8 +183,12 @@ fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &st
             comparison.common_bytes
         );
     };
-    let mut text = format!("{BOLD}{}{BOLD:#}\n\n", visible_line(&capitalised(&first.cause.to_string())));
-    let mut row = |title: &str, value: &str| text.push_str(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"));
+    let cause = visible_line(&capitalised(&first.cause.to_string()));
+    let mut text = flow(&format!("{BOLD}{cause}{BOLD:#}\n\n"), output_columns(), "");
+    let width = output_columns();
+    let mut row = |title: &str, value: &str| {
+        text.push_str(&flow(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"), width, "                "));
+    };
     row("common prefix", &format!("{} bytes, {} tokens", comparison.common_bytes, comparison.common_tokens));
     row("parts at", &format!("byte {} of the {}", first.byte, place(first)));
     row("in A", &described(first.a.as_ref(), &a));
@@ -209,12 +209,9 @@ fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &st
         text.push_str(&format!("\n{DIM}further{DIM:#}\n"));
         for further in comparison.differences.iter().skip(1) {
             let cause = visible_line(&further.cause.to_string());
-            text.push_str(&format!(
-                "  {:<8}  {} at byte {}: {cause}\n",
-                further.kind.word(),
-                place(further),
-                further.byte
-            ));
+            let (kind, place) = (further.kind.word(), place(further));
+            let line = format!("  {kind:<8}  {place} at byte {}: {cause}\n", further.byte);
+            text.push_str(&flow(&line, width, "            "));
         }
     }
     text

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
         request: &request,
         provider: arguments.layout.provider.as_deref(),
         context: arguments.context,
-        format: arguments.format,
+        format: arguments.output.format(),
     })?;
     if has_drifted { Err(Failure::Found) } else { Ok(()) }
 }

@@ -14,8 +14,8 @@ use super::store::open_known;
 use crate::arguments::{Evidence, Format};
 use crate::failure::Failure;
 use crate::input;
-use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, visible_line};
+use crate::table::{Cell, Column, Table};
+use crate::terminal::{output_columns, print, print_json, visible_line};
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Evidence) -> Result<(), Failure> {
         }
         None => kept(arguments, &models, conversations.as_ref())?,
     };
-    match arguments.format {
+    match arguments.output.format() {
         Format::Json => print_json(&shape(&judged, &models))?,
         Format::Text => print(&text(&judged, &models))?,
     }
@@ -131,8 +131,15 @@ fn text(judged: &ByConversation, models: &Models) -> String {
 }
 
 fn table(calls: &[Judged]) -> String {
-    let titles = ["call", "epoch", "input", "expected", "read", "verdict", "why"];
-    let titles: Vec<Cell> = titles.map(|title| Cell::new(title, DIM)).into();
+    let columns = [
+        Column::word("call"),
+        Column::word("epoch"),
+        Column::word("input"),
+        Column::word("expected"),
+        Column::word("read"),
+        Column::word("verdict"),
+        Column::text("why"),
+    ];
     let row = |one: &Judged| {
         let (word, style) = match one.verdict {
             None => ("-", DIM),
@@ -151,7 +158,7 @@ fn table(calls: &[Judged]) -> String {
             Cell::plain(visible_line(&format!("{reason}{}", one.why.as_deref().unwrap_or_default()))),
         ]
     };
-    layout(&std::iter::once(titles).chain(calls.iter().map(row)).collect::<Vec<_>>())
+    Table::new(columns).with(calls.iter().map(row)).print(output_columns())
 }
 
 fn summary(calls: &[Judged]) -> String {

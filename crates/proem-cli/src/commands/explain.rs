@@ -1,214 +1,269 @@
-//! `proem explain`: the finished prompt as a tree, with the source of every byte.
+//! `proem explain`: the finished prompt as a table. In short its sections and files, with `--all` the source of every
+//! byte.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
 use proem::deliver::Options;
-use proem::models::Models;
-use proem::stats::{SectionStats, Stats, stats};
+use proem::models::{Model, Models};
+use proem::stats::{Cached, Stats, stats};
+use proem::tokens::Tokenizer;
 use proem::wire::BuildShape;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};
-use proem_core::frozen::{Body, Frozen, Placed};
-use proem_core::note::Note;
+use proem_core::frozen::{Frozen, Placed};
+use proem_core::note::{Note, Severity};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
-use proem_core::stability::Stability;
 
+use super::explain_all::tree;
 use super::explain_page::page;
 use super::request::prompt_request;
+use super::stats::turns;
 use crate::arguments::{Explain, PageFormat};
 use crate::colour;
 use crate::failure::Failure;
-use crate::label::{first_line, name, with_line};
 use crate::notes;
-use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, print_raw, visible_line};
+use crate::paths::Paths;
+use crate::table::{Cell, Column, Table, grouped};
+use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
 type Row = Vec<Cell>;
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
-    if arguments.files && arguments.format != PageFormat::Text {
+    let format = arguments.output.format();
+    if arguments.files && format != PageFormat::Text {
         return Err(Failure::Flags {
             flag: "--files",
-            other: if arguments.format == PageFormat::Json { "--format json" } else { "--format html" },
+            other: if format == PageFormat::Json { "--format json" } else { "--format html" },
             hint: "leave `--files` out: `considered` in the JSON is the list of files",
         });
     }
     let request = prompt_request(&arguments.prompt)?;
     let build = proem::build(&request, Caller::User)?;
     let frozen = &build.frozen;
-    match arguments.format {
+    let (paths, width) = (Paths::of(&request)?, output_columns());
+    match format {
         PageFormat::Json => print_json(&BuildShape::of(&build)),
         PageFormat::Html => print_raw(&page(&build, &request)?),
-        PageFormat::Text if arguments.files => print(&files(frozen.considered())),
+        PageFormat::Text if arguments.files => print(&files(frozen.considered(), &paths, width)),
         PageFormat::Text => {
             let models = Models::load(&request, Caller::User)?;
             let stats = stats(&build, &request, None, &models, &Options::default())?.0;
-            let parts = [
-                header(frozen, &stats),
-                tree(&build, &stats),
-                files(frozen.considered()),
-                said(frozen.notes()),
-            ];
-            print(&parts.join("\n"))
+            let parts = if arguments.all {
+                vec![
+                    header(frozen, &stats, width),
+                    tree(&build, &stats, &paths, width),
+                    files(frozen.considered(), &paths, width),
+                    said(frozen.notes(), width),
+                ]
+            } else {
+                let model = request.model.as_deref().and_then(|name| models.find(name));
+                let short = Short { build: &build, stats: &stats, model, paths: &paths, width };
+                vec![
+                    header(frozen, &stats, width),
+                    short.sections() + &turns(&stats, width),
+                    short.others(),
+                    short.warnings(),
+                ]
+            };
+            print(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"))
         }
     }
 }
 
-fn header(frozen: &Frozen, stats: &Stats) -> String {
+fn header(frozen: &Frozen, stats: &Stats, width: Option<usize>) -> String {
     let row = |title: &str, value: String| vec![Cell::new(title, DIM), Cell::plain(value)];
     let bytes = frozen.prefix().len();
     let unit = if bytes == 1 { "byte" } else { "bytes" };
-    layout(&[
+    let rows = [
         row("profile", visible_line(frozen.profile())),
         row("digest", frozen.digest().hex()),
         row("prefix", format!("{bytes} {unit}")),
         row("tokens", format!("{} with the tools", stats.prefix_tokens)),
         row("counted", visible_line(&stats.counted)),
-    ])
+    ];
+    Table::new([Column::word("title"), Column::text("value")]).untitled().with(rows).print(width)
 }
 
-/// Carriers, their sections, and the runs of bytes in each.
-fn tree(build: &Build, stats: &Stats) -> String {
-    let mut parts = Vec::new();
-    if build.whole.carriers().next().is_none() {
-        parts.push("The prompt is empty: no section has text.\n".to_owned());
+/// The short form: sections and files.
+struct Short<'s> {
+    build: &'s Build,
+    stats: &'s Stats,
+    model: Option<&'s Model>,
+    paths: &'s Paths,
+    width: Option<usize>,
+}
+
+impl Short<'_> {
+    fn sections(&self) -> String {
+        let whole = &self.build.whole;
+        if whole.carriers().next().is_none() {
+            return "The prompt is empty: no section has text.\n".to_owned();
+        }
+        let mut rows: Vec<Row> = Vec::new();
+        // Sections are counted in the order in which they are placed.
+        let mut counted = self.stats.sections.iter();
+        let mut by_carrier: BTreeMap<Carrier, Vec<Row>> = BTreeMap::new();
+        for section in whole.sections() {
+            let Some(stats) = counted.next() else { break };
+            let cost = self.cost(stats.tokens, stats.cached);
+            let own = vec![
+                Cell::plain(format!("  {}", visible_line(&section.id))),
+                Cell::plain(grouped(stats.tokens)).right(),
+                Cell::plain(stats.cached.words()),
+                Cell::new(section.stability.word(), colour::of(section.stability)),
+                Cell::plain(cost).right(),
+                Cell::new(self.paths.source(&section.source), DIM),
+            ];
+            let rows = by_carrier.entry(section.carrier).or_default();
+            rows.push(own);
+            rows.extend(self.files_of(section));
+        }
+        for carrier in &self.stats.carriers {
+            let word = Cell::new(carrier.carrier, Style::new().bold());
+            rows.push(vec![word, Cell::plain(grouped(carrier.tokens)).right()]);
+            let known = Carrier::ALL.into_iter().find(|one| one.word() == carrier.carrier);
+            rows.extend(known.and_then(|known| by_carrier.remove(&known)).unwrap_or_default());
+        }
+        let has_prices = self.model.is_some_and(|model| model.input.is_some());
+        let mut columns = vec![
+            Column::text("section").least(28),
+            Column::number("tokens"),
+            Column::word("cached"),
+            Column::word("stability"),
+            Column::number("USD a call"),
+            Column::text("from").least(28).dispensable(1),
+        ];
+        if !has_prices {
+            columns.remove(4);
+            rows.iter_mut().filter(|row| row.len() > 4).for_each(|row| drop(row.remove(4)));
+        }
+        Table::new(columns).with(rows).print(self.width)
     }
-    let rows: Vec<Row> =
-        Carrier::ALL.into_iter().flat_map(|carrier| branch(&build.whole, carrier, stats)).collect();
-    if !rows.is_empty() {
-        parts.push(titled(
-            &["bytes", "range", "tokens", "cached", "stability", "source", "inserted by"],
-            rows,
-        ));
+
+    /// The price of tokens in a call that finds the cache filled.
+    fn cost(&self, tokens: usize, cached: Cached) -> String {
+        let price = self.model.and_then(|model| match cached {
+            Cached::Yes => model.cache_read.or(model.input),
+            Cached::AsHistory | Cached::No | Cached::TooShort => model.input,
+        });
+        let tokens = u32::try_from(tokens).map_or(f64::MAX, f64::from);
+        price.map_or_else(String::new, |price| format!("{:.6}", tokens * price / 1e6))
     }
-    parts.join("\n")
-}
 
-/// A carrier and everything below it; nothing if nothing rides on it.
-fn branch(body: &Body, carrier: Carrier, stats: &Stats) -> Vec<Row> {
-    let mut rest = body.spans(carrier);
-    if rest.is_empty() {
-        return Vec::new();
+    /// The files of a section, each with its tokens; none where the section is one file.
+    fn files_of(&self, section: &Placed) -> Vec<Row> {
+        let text = self.build.whole.text(section.carrier).unwrap_or_default();
+        let mut files: Vec<(&str, String, &Span)> = Vec::new();
+        for span in self.build.whole.spans(section.carrier) {
+            let is_inside = span.bytes.start >= section.bytes.start && span.bytes.end <= section.bytes.end;
+            let Some(path) = file_of(&span.source).filter(|_| is_inside) else { continue };
+            let own = text.get(span.bytes.clone()).unwrap_or_default();
+            match files.iter_mut().find(|(known, ..)| *known == path) {
+                Some((_, text, _)) => text.push_str(own),
+                None => files.push((path, own.to_owned(), span)),
+            }
+        }
+        if let [(path, ..)] = files.as_slice()
+            && file_of(&section.source) == Some(path)
+        {
+            return Vec::new();
+        }
+        let tokenizer = self.model.map_or(Tokenizer::Estimate, Model::tokenizer);
+        let row = |(path, text, span): &(&str, String, &Span)| {
+            vec![
+                Cell::plain(format!("    {}", self.paths.shown(path))),
+                Cell::new(grouped(tokenizer.count(text)), DIM).right(),
+                Cell::plain(""),
+                Cell::new(span.stability.word(), colour::of(span.stability)),
+                Cell::plain(""),
+                Cell::plain(""),
+            ]
+        };
+        files.iter().map(row).collect()
     }
-    let bytes = body.text(carrier).map_or(0, str::len);
-    let word = Cell::new(carrier.word(), Style::new().bold());
-    let tokens = stats.carriers.iter().find(|one| one.carrier == carrier.word()).map_or(0, |one| one.tokens);
-    let empty = || Cell::plain("");
-    let mut rows = vec![vec![number(bytes), empty(), number(tokens), empty(), empty(), word]];
-    let sections: Vec<&Placed> =
-        body.sections().iter().filter(|section| section.carrier == carrier).collect();
-    let own = stats.sections.iter().rev().filter(|one| one.carrier == carrier.word());
-    // Of two sections of one name, the first one is meant.
-    let counted: HashMap<&str, &SectionStats> = own.map(|one| (one.id.as_str(), one)).collect();
-    for (index, section) in sections.iter().enumerate() {
-        let next = sections.get(index + 1).copied();
-        let count = rest.iter().take_while(|span| is_part(span, section, next)).count();
-        let (own, others) = rest.split_at(count);
-        rows.push(section_row(section, counted.get(section.id.as_str()).copied()));
-        rows.extend(own.chunk_by(is_one_run).map(run_row));
-        rest = others;
+
+    /// The files that are there and not used, and how many names were looked for in vain.
+    fn others(&self) -> String {
+        let considered = self.build.frozen.considered();
+        let is_other = |file: &&Considered| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
+        let others: Vec<Row> =
+            considered.iter().filter(is_other).map(|file| file_row(file, self.paths)).collect();
+        let missing = considered.iter().filter(|file| file.outcome == Outcome::Missing).count();
+        let mut text = String::new();
+        if !others.is_empty() {
+            text.push_str(&Table::new(file_columns()).with(others).print(self.width));
+        }
+        if missing > 0 {
+            let (files, are) = if missing == 1 { ("file", "is") } else { ("files", "are") };
+            let line = format!(
+                "{DIM}{missing} more {files} would be read and {are} not there: `--files` lists them{DIM:#}\n"
+            );
+            text.push_str(&flow(&line, self.width, ""));
+        }
+        text
     }
-    // Without any section there are only values that are empty this time.
-    rows.extend(rest.chunk_by(is_one_run).map(run_row));
-    rows
-}
 
-/// Tells whether a span lies in `section`. One without bytes may lie between two: its template decides.
-fn is_part(span: &Span, section: &Placed, next: Option<&Placed>) -> bool {
-    if !span.bytes.is_empty() || span.bytes.start != section.bytes.end {
-        return span.bytes.end <= section.bytes.end;
+    fn warnings(&self) -> String {
+        let all = self.build.frozen.notes();
+        let warnings = all.iter().filter(|note| note.severity > Severity::Info);
+        let mut text: String =
+            warnings.map(|note| flow(&notes::shown(note), self.width, "  ")).collect();
+        let less = all.iter().filter(|note| note.severity == Severity::Info).count();
+        let notes = match less {
+            0 => String::new(),
+            1 => " and 1 more note".to_owned(),
+            some => format!(" and {some} more notes"),
+        };
+        let line = format!(
+            "{DIM}`--all` shows the source of every byte{notes}; `proem build --annotate` shows the text with the \
+             source of each line{DIM:#}\n"
+        );
+        text.push_str(&flow(&line, self.width, ""));
+        text
     }
-    let template = span.template.as_ref().map(Source::without_place);
-    let is_of = |section: &Placed| template.as_ref() == Some(&section.source);
-    is_of(section) || !next.is_some_and(is_of)
 }
 
-/// Tells whether a reader would see two neighbours as one piece.
-fn is_one_run(span: &Span, next: &Span) -> bool {
-    span.stability == next.stability
-        && span.template == next.template
-        && span.included_from == next.included_from
-        && span.source.is_same(&next.source)
+/// The file that a text comes from.
+fn file_of(source: &Source) -> Option<&str> {
+    match source {
+        Source::File { path, .. } | Source::Pack { path, .. } => Some(path),
+        Source::Variable { path, .. } => path.as_deref(),
+        _ => None,
+    }
 }
 
-fn section_row(section: &Placed, counted: Option<&SectionStats>) -> Row {
-    let Placed { id, bytes, stability, source, .. } = section;
-    let text = format!("  {} from {}", visible_line(id), visible_line(&source.to_string()));
-    vec![
-        number(bytes.len()),
-        Cell::plain(format!("{}..{}", bytes.start, bytes.end)),
-        counted.map_or_else(|| Cell::plain(""), |counted| number(counted.tokens)),
-        Cell::plain(counted.map_or("", |counted| counted.cached.words())),
-        word(*stability),
-        Cell::plain(text),
-    ]
-}
-
-fn run_row(spans: &[Span]) -> Row {
-    let (first, last) = (&spans[0], &spans[spans.len() - 1]);
-    let (start, end) = (first.bytes.start, last.bytes.end);
-    let label = with_line(&name(&first.source), first_line(&first.source));
-    vec![
-        number(end - start),
-        Cell::plain(format!("{start}..{end}")),
-        Cell::plain(""),
-        Cell::plain(""),
-        word(first.stability),
-        Cell::plain(format!("    {label}")),
-        Cell::new(inserted_by(first), DIM),
-    ]
-}
-
-/// The place in the template; for a file also the variable, which its name does not show. Then the
-/// includes on the way to that template.
-fn inserted_by(span: &Span) -> String {
-    let place = span.template.as_ref().map(|template| match &span.source {
-        Source::Variable { path: Some(_), .. } => format!("{} at {template}", span.source),
-        _ => template.to_string(),
-    });
-    let includes = span.included_from.iter().map(|from| format!("included from {from}"));
-    visible_line(&place.into_iter().chain(includes).collect::<Vec<_>>().join(", "))
-}
-
-fn titled(titles: &[&str], rows: impl IntoIterator<Item = Row>) -> String {
-    let titles: Row = titles.iter().map(|title| Cell::new(*title, DIM)).collect();
-    layout(&core::iter::once(titles).chain(rows).collect::<Vec<_>>())
-}
-
-fn number(value: usize) -> Cell {
-    Cell::plain(value.to_string()).right()
-}
-
-fn word(stability: Stability) -> Cell {
-    Cell::new(stability.word(), colour::of(stability))
-}
-
-fn files(considered: &[Considered]) -> String {
+fn files(considered: &[Considered], paths: &Paths, width: Option<usize>) -> String {
     if considered.is_empty() {
         return "No file was looked at.\n".to_owned();
     }
-    titled(&["outcome", "file", "why"], considered.iter().map(file_row))
+    let rows = considered.iter().map(|file| file_row(file, paths));
+    Table::new(file_columns()).with(rows).print(width)
 }
 
-fn file_row(file: &Considered) -> Row {
+fn file_columns() -> [Column; 3] {
+    [Column::word("outcome"), Column::text("file").least(30), Column::text("why").least(24)]
+}
+
+fn file_row(file: &Considered, paths: &Paths) -> Row {
     let style = match file.outcome {
         Outcome::Used => AnsiColor::Green.on_default(),
         Outcome::Missing => DIM,
         _ => AnsiColor::Yellow.on_default(),
     };
     let why = visible_line(file.why.as_deref().unwrap_or_default());
-    vec![Cell::new(file.outcome.word(), style), Cell::plain(visible_line(&file.path)), Cell::new(why, DIM)]
+    vec![Cell::new(file.outcome.word(), style), Cell::plain(paths.shown(&file.path)), Cell::new(why, DIM)]
 }
 
-fn said(notes: &[Note]) -> String {
+fn said(notes: &[Note], width: Option<usize>) -> String {
     if notes.is_empty() {
         "There are no notes.\n".to_owned()
     } else {
-        notes.iter().map(notes::shown).collect()
+        notes.iter().map(|note| flow(&notes::shown(note), width, "  ")).collect()
     }
 }

@@ -9,6 +9,7 @@ mod diff;
 mod drift;
 mod evidence;
 mod explain;
+mod explain_all;
 mod explain_page;
 mod init;
 mod pages;

@@ -1,17 +1,142 @@
 //! `proem completions` and `proem man`: pages made from the command line's own description.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::CommandFactory;
+use clap_complete::Shell;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::terminal::print_raw;
 
-pub(super) fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+pub(super) fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
-    print_raw(&String::from_utf8_lossy(&script))
+    let script = String::from_utf8_lossy(&script);
+    print_raw(&with_values(shell, &script))
+}
+
+/// Adds names where the script of a shell does not offer them by itself: those for PowerShell and Elvish complete words
+/// and flags but no values, the one for fish no arguments without a flag.
+fn with_values(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::PowerShell => with_powershell_values(script, &values()),
+        Shell::Elvish => with_elvish_values(script, &values()),
+        Shell::Fish => with_fish_values(script, &values()),
+        _ => script.to_owned(),
+    }
+}
+
+/// The values of each flag that has names to offer; `profile show` stands for that command's argument.
+type Values = BTreeMap<String, Vec<String>>;
+
+/// The word before the argument of `proem profile show`.
+const PROFILE_SHOW: &str = "profile show";
+
+fn values() -> Values {
+    let mut command = Arguments::described();
+    command.build();
+    let mut values = Values::new();
+    add_values(&command, "", &mut values);
+    values
+}
+
+fn add_values(command: &clap::Command, path: &str, values: &mut Values) {
+    for argument in command.get_arguments() {
+        let offered: Vec<String> = argument
+            .get_possible_values()
+            .into_iter()
+            .filter(|value| !value.is_hide_set())
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        if !argument.get_action().takes_values() || offered.is_empty() {
+            continue;
+        }
+        let long = argument.get_long_and_visible_aliases().unwrap_or_default();
+        let long = long.into_iter().map(|name| format!("--{name}"));
+        let short = argument.get_short().map(|name| format!("-{name}"));
+        let mut names: Vec<String> = long.chain(short).collect();
+        if path == PROFILE_SHOW && argument.is_positional() {
+            names.push(PROFILE_SHOW.to_owned());
+        }
+        for name in names {
+            let known = values.entry(name).or_default();
+            known.extend(offered.iter().filter(|value| !known.contains(value)).cloned().collect::<Vec<_>>());
+        }
+    }
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        add_values(inner, format!("{path} {}", inner.get_name()).trim_start(), values);
+    }
+}
+
+/// Words of a script, in single quotes.
+fn quoted(words: &[String], separator: &str) -> String {
+    let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', "''")));
+    quoted.collect::<Vec<_>>().join(separator)
+}
+
+/// The script for PowerShell, which first looks whether the word before takes a value.
+fn with_powershell_values(script: &str, values: &Values) -> String {
+    const HEAD: &str = "    param($wordToComplete, $commandAst, $cursorPosition)\n";
+    let cases: String = values
+        .iter()
+        .map(|(flag, words)| format!("        '{flag}' {{ @({}) }}\n", quoted(words, ", ")))
+        .collect();
+    let own = format!(
+        "{HEAD}
+    $words = @($commandAst.CommandElements | ForEach-Object {{ $_.ToString() }})
+    $last = if ($wordToComplete) {{ $words.Count - 2 }} else {{ $words.Count - 1 }}
+    $before = if ($last -ge 1) {{ $words[$last] }} else {{ '' }}
+    if ($last -ge 2 -and $before -eq 'show') {{ $before = \"$($words[$last - 1]) show\" }}
+    $values = @(switch -CaseSensitive ($before) {{
+{cases}    }})
+    if ($values.Count -gt 0) {{
+        $values.Where{{ $_ -like \"$wordToComplete*\" }} | ForEach-Object {{
+            [CompletionResult]::new($_, $_, [CompletionResultType]::ParameterValue, $_)
+        }}
+        return
+    }}
+"
+    );
+    script.replacen(HEAD, &own, 1)
+}
+
+/// The script for fish, with the argument of `profile show`.
+fn with_fish_values(script: &str, values: &Values) -> String {
+    const SHOW: &str = "__fish_proem_using_subcommand profile; and __fish_seen_subcommand_from show";
+    let names = values.get(PROFILE_SHOW).map(|names| names.join(" ")).unwrap_or_default();
+    format!("{script}complete -c proem -n \"{SHOW}\" -f -a \"{names}\"\n")
+}
+
+/// The script for Elvish, in the same way. Its own function stays for everything else.
+fn with_elvish_values(script: &str, values: &Values) -> String {
+    const HEAD: &str = "set edit:completion:arg-completer[proem] = {|@words|";
+    let entries: String = values
+        .iter()
+        .map(|(flag, words)| format!("        &'{flag}'=[{}]\n", quoted(words, " ")))
+        .collect();
+    let script = script.replacen(HEAD, "fn proem-words {|@words|", 1);
+    format!(
+        "{script}
+{HEAD}
+    var values = [
+{entries}    ]
+    var before = ''
+    if (>= (count $words) 3) {{
+        set before = $words[-2]
+    }}
+    if (and (>= (count $words) 4) (eq $before show)) {{
+        set before = $words[-3]' show'
+    }}
+    if (has-key $values $before) {{
+        all $values[$before]
+    }} else {{
+        proem-words $@words
+    }}
+}}
+"
+    )
 }
 
 pub(super) fn manual(folder: Option<&Path>) -> Result<(), Failure> {
@@ -23,4 +148,42 @@ pub(super) fn manual(folder: Option<&Path>) -> Result<(), Failure> {
     let refuse = |why| Failure::Write { path: folder.display().to_string(), why };
     std::fs::create_dir_all(folder).map_err(refuse)?;
     clap_mangen::generate_to(Arguments::command(), folder).map_err(refuse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_for_a_name_offers_names() {
+        let values = values();
+        for (flag, name) in [
+            ("--for", "anthropic"),
+            ("--provider", "sglang"),
+            ("--profile", "default"),
+            ("-p", "layers"),
+            ("--as", "codex"),
+            ("--diff", "claude-code"),
+            ("--model", "claude-opus-5"),
+            ("--format", "json"),
+            (PROFILE_SHOW, "template"),
+        ] {
+            assert!(values.get(flag).is_some_and(|names| names.iter().any(|one| one == name)), "{flag}");
+        }
+    }
+
+    #[test]
+    fn scripts_of_each_shell_have_the_names() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
+            let script = String::from_utf8(script).expect("it is UTF-8");
+            let whole = with_values(shell, &script);
+            let is_changed = !matches!(shell, Shell::Bash | Shell::Zsh);
+            assert_eq!(whole != script, is_changed, "{shell}: the place to add names at is not there");
+            for name in ["openai-responses", "claude-code", "claude-opus-5", "engraving"] {
+                assert!(whole.contains(name), "{shell}: {name}");
+            }
+        }
+    }
 }

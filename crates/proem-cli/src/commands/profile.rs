@@ -7,38 +7,48 @@ use proem::catalog::Catalog;
 use proem::profiles::{Listed, Profiles};
 use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
-use proem_core::profile::{Content, Part, SectionRecipe, TemplateRecipe};
+use proem_core::profile::{Content, Part, Profile as Recipe, SectionRecipe, TemplateRecipe};
 use serde_json::json;
 
 use crate::arguments::{Format, Place, Profile};
 use crate::failure::Failure;
 use crate::notes::print_notes;
-use crate::table::{Cell, layout, one_line};
-use crate::terminal::{print, print_json, print_raw, visible};
+use crate::table::{Cell, Column, Table, one_line};
+use crate::terminal::{output_columns, print, print_json, print_raw, visible};
 
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
 pub(super) fn run(command: &Profile) -> Result<(), Failure> {
     match command {
-        Profile::List { place, format } => list(&profiles(place)?, *format),
-        Profile::Show { name, place, format } => show(&profiles(place)?, &catalog(place)?, name, *format),
+        Profile::List { place, output } => list(&profiles(place)?, output.format()),
+        Profile::Show { name, place, output } => {
+            show(&profiles(place)?, place, name, output.format())
+        }
     }
 }
 
 fn profiles(place: &Place) -> Result<Profiles, Failure> {
     let host = Host::new(&HostPins::default())?;
-    Ok(Profiles::new(&host, &Workspace::open(place.cwd.as_deref())?))
+    Ok(Profiles::new(&host, &Workspace::find(&host, place.cwd.as_deref())?))
 }
 
-fn catalog(place: &Place) -> Result<Catalog, Failure> {
+fn catalog(place: &Place, profile: &Recipe) -> Result<Catalog, Failure> {
     let host = Host::new(&HostPins::default())?;
-    Ok(Catalog::load(&host, &Workspace::open(place.cwd.as_deref())?, &[], true)?)
+    let workspace = Workspace::find(&host, place.cwd.as_deref())?.seen_by(profile);
+    Ok(Catalog::load(&host, &workspace, &[], true)?)
 }
 
 fn list(profiles: &Profiles, format: Format) -> Result<(), Failure> {
     let listed = profiles.list();
     match format {
-        Format::Text => print(&layout(&listed.iter().map(row).collect::<Vec<_>>())),
+        Format::Text => {
+            let columns = [
+                Column::word("profile"),
+                Column::word("from"),
+                Column::text("description"),
+            ];
+            print(&Table::new(columns).untitled().with(listed.iter().map(row)).print(output_columns()))
+        }
         Format::Json => {
             let shapes: Vec<_> = listed
                 .iter()
@@ -68,9 +78,10 @@ fn row(profile: &Listed) -> Vec<Cell> {
     vec![Cell::plain(&profile.name), Cell::new(profile.home.word(), dim), description]
 }
 
-fn show(profiles: &Profiles, catalog: &Catalog, name: &str, format: Format) -> Result<(), Failure> {
+fn show(profiles: &Profiles, place: &Place, name: &str, format: Format) -> Result<(), Failure> {
     let found = profiles.find(name)?;
     let profile = &found.profile;
+    let catalog = &catalog(place, profile)?;
     let is_key = |format: &String| !format.starts_with('$');
     let uses_catalog = profile.sections.iter().any(|section| section.format.as_ref().is_some_and(is_key));
     match format {

@@ -6,13 +6,14 @@ use proem::simulate::{Sent, Simulation, simulate};
 use proem::{Caller, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
 
-use super::stats::{figures_head, figures_row};
+use super::stats::{figures_columns, figures_row};
 use crate::arguments::{Format, Simulate};
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
-use crate::table::{Cell, layout};
-use crate::terminal::{print, print_json, visible_line};
+use crate::table::{Cell, Column, Table};
+use crate::terminal::{output_columns, print, print_json, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -20,7 +21,7 @@ pub(super) fn run(arguments: &Simulate) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
     let sent = Sent::lines(&input::read(&arguments.turns, "turns", TURNS_BYTES_MAX)?)?;
     let simulation = simulate(&arguments.provider, arguments.model.as_deref(), &sent, &models)?;
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         return print_json(&simulation);
     }
     if let Some(name) = arguments.model.as_deref().filter(|name| models.find(name).is_none()) {
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &Simulate) -> Result<(), Failure> {
 }
 
 fn page(simulation: &Simulation) -> String {
-    let mut rows = vec![figures_head("turn")];
+    let mut rows = Vec::new();
     for turn in &simulation.turns {
         let mut row = figures_row(&turn.turn.to_string(), &turn.figures);
         row.extend(turn.miss.map(Cell::plain));
@@ -44,5 +45,8 @@ fn page(simulation: &Simulation) -> String {
     let counted = &simulation.counted;
     let what = if simulation.total.usd.is_some() { "rules and prices" } else { "rules" };
     let rules = format!("{what} of {} as of {}", simulation.cache, simulation.as_of);
-    format!("{}{DIM}tokens {counted}; {rules}{DIM:#}\n", layout(&rows))
+    let width = output_columns();
+    let columns = figures_columns("turn").into_iter().chain([Column::text("miss")]);
+    let table = Table::new(columns).with(rows).print(width);
+    table + &flow(&format!("{DIM}tokens {counted}; {rules}{DIM:#}\n"), width, "")
 }

@@ -11,11 +11,12 @@ use super::request::request;
 use crate::arguments::{Format, Skills, SkillsCommand};
 use crate::failure::Failure;
 use crate::notes::{print_notes, shown};
-use crate::table::{Cell, layout, one_line};
-use crate::terminal::{print, print_json, visible, visible_line};
+use crate::paths::Paths;
+use crate::table::{Cell, Column, Table, one_line, shortened};
+use crate::terminal::{output_columns, print, print_json, visible, visible_line};
 
 const DIM: Style = Style::new().dimmed();
-const DESCRIPTION_CHARACTERS_MAX: usize = 60;
+const DESCRIPTION_CHARACTERS_MAX: usize = 100;
 
 pub(super) fn run(command: &Skills) -> Result<(), Failure> {
     match command {
@@ -34,7 +35,7 @@ fn found(arguments: &SkillsCommand) -> Result<(Vec<SkillReport>, Vec<Note>), Fai
 
 fn list(arguments: &SkillsCommand) -> Result<(), Failure> {
     let (skills, notes) = found(arguments)?;
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         return print_json(&shapes(&skills, &notes));
     }
     print_notes(&notes);
@@ -43,22 +44,31 @@ fn list(arguments: &SkillsCommand) -> Result<(), Failure> {
             "No skill was found.\n`proem explain --files` lists the directories that were looked at.\n",
         );
     }
-    let titles = ["outcome", "name", "description", "file", "why"].map(|title| Cell::new(title, DIM)).into();
-    let rows = core::iter::once::<Vec<Cell>>(titles).chain(skills.iter().map(row));
-    print(&layout(&rows.collect::<Vec<_>>()))
+    let paths = Paths::at(arguments.request.cwd.as_deref())?;
+    let columns = [
+        Column::word("outcome"),
+        Column::text("name"),
+        Column::text("description"),
+        Column::text("file"),
+        Column::text("why"),
+    ];
+    let width = output_columns();
+    let rows = skills.iter().map(|skill| row(skill, &paths, width));
+    print(&Table::new(columns).with(rows).print(width))
 }
 
-fn row(skill: &SkillReport) -> Vec<Cell> {
+fn row(skill: &SkillReport, paths: &Paths, width: Option<usize>) -> Vec<Cell> {
     let (word, style) = match skill.outcome {
         Outcome::Used => ("listed", AnsiColor::Green.on_default()),
         other => (other.word(), AnsiColor::Yellow.on_default()),
     };
     let text = |text: &Option<String>| visible(text.as_deref().unwrap_or("-"));
+    let most = shortened(DESCRIPTION_CHARACTERS_MAX, width);
     vec![
         Cell::new(word, style),
-        Cell::plain(one_line(&text(&skill.name), DESCRIPTION_CHARACTERS_MAX)),
-        Cell::plain(one_line(&text(&skill.description), DESCRIPTION_CHARACTERS_MAX)),
-        Cell::plain(visible_line(&skill.location)),
+        Cell::plain(one_line(&text(&skill.name), most)),
+        Cell::plain(one_line(&text(&skill.description), most)),
+        Cell::plain(paths.shown(&skill.location)),
         Cell::new(visible_line(skill.why.as_deref().unwrap_or_default()), DIM),
     ]
 }
@@ -66,7 +76,7 @@ fn row(skill: &SkillReport) -> Vec<Cell> {
 fn check(arguments: &SkillsCommand) -> Result<(), Failure> {
     let (skills, notes) = found(arguments)?;
     let problems: Vec<&Note> = notes.iter().chain(skills.iter().flat_map(|skill| &skill.problems)).collect();
-    match arguments.format {
+    match arguments.output.format() {
         Format::Json => print_json(&shapes(&skills, &notes))?,
         Format::Text => {
             let listed = skills.iter().filter(|skill| skill.outcome == Outcome::Used).count();

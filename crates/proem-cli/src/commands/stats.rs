@@ -4,15 +4,15 @@ use anstyle::Style;
 use proem::simulate::Figures;
 use proem::stats::Stats;
 
-use crate::table::{Cell, layout};
-use crate::terminal::visible_line;
+use crate::table::{Cell, Column, Table, grouped};
+use crate::terminal::{output_columns, visible_line};
+use crate::wrap::flow;
 
-const TITLE: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Tokens by section and carrier, and what a turn costs.
 pub(super) fn page(stats: &Stats) -> String {
-    let mut rows = vec![head(["section", "carrier", "stability", "bytes", "tokens", "cached"])];
+    let mut rows = Vec::new();
     for section in &stats.sections {
         rows.push(row(
             [&section.id, section.carrier, section.stability],
@@ -27,19 +27,20 @@ pub(super) fn page(stats: &Stats) -> String {
     for carrier in &stats.carriers {
         rows.push(row(["all of", carrier.carrier, ""], [carrier.bytes, carrier.tokens], ""));
     }
-    let mut page = layout(&rows);
-    page.push_str(&format!("\ntokens   {}\n", stats.counted));
-    page.push_str(&prefix(stats));
-    page.push_str(&turns(stats));
+    let columns = [
+        Column::text("section"),
+        Column::word("carrier").dispensable(1),
+        Column::word("stability"),
+        Column::number("bytes").dispensable(2),
+        Column::number("tokens"),
+        Column::word("cached"),
+    ];
+    let width = output_columns();
+    let mut page = Table::new(columns).with(rows).print(width);
+    page.push_str(&flow(&format!("\ntokens   {}\n", stats.counted), width, "         "));
+    page.push_str(&flow(&prefix(stats), width, "         "));
+    page.push_str(&turns(stats, width));
     page
-}
-
-fn head<const N: usize>(titles: [&str; N]) -> Vec<Cell> {
-    let cell = |title: &str| match title {
-        "bytes" | "tokens" => Cell::new(title, TITLE).right(),
-        _ => Cell::new(title, TITLE),
-    };
-    titles.into_iter().map(cell).collect()
 }
 
 fn row(names: [&str; 3], numbers: [usize; 2], cached: &str) -> Vec<Cell> {
@@ -57,17 +58,16 @@ fn prefix(stats: &Stats) -> String {
     format!("prefix   {line}\n")
 }
 
-fn turns(stats: &Stats) -> String {
+/// The costs of a first turn and of a later one, or why they are not known.
+pub(super) fn turns(stats: &Stats, width: Option<usize>) -> String {
     let Some((cold, warm)) = stats.cold.as_ref().zip(stats.warm.as_ref()) else {
-        return format!("{DIM}{}{DIM:#}\n", no_turns(stats));
+        return flow(&format!("{DIM}{}{DIM:#}\n", no_turns(stats)), width, "");
     };
-    let mut rows = vec![figures_head("turn")];
-    rows.push(figures_row("cold", cold));
-    rows.push(figures_row("warm", warm));
+    let rows = [figures_row("cold", cold), figures_row("warm", warm)];
     let provider = stats.provider.unwrap_or_default();
     let what = if cold.usd.is_some() { "rules and prices" } else { "rules" };
     let prices = format!("{DIM}{what} of {provider} as of {}{DIM:#}", stats.as_of);
-    format!("\n{}{prices}\n", layout(&rows))
+    format!("\n{}{}\n", Table::new(figures_columns("turn")).with(rows).print(width), flow(&prices, width, ""))
 }
 
 /// Why nothing is said about turns.
@@ -81,17 +81,10 @@ fn no_turns(stats: &Stats) -> String {
     }
 }
 
-/// The titles of a table of figures.
-pub(super) fn figures_head(first: &str) -> Vec<Cell> {
-    let titles = [first, "tokens", "read", "written", "uncached", "USD"];
-    titles
-        .into_iter()
-        .enumerate()
-        .map(|(index, title)| {
-            let cell = Cell::new(title, TITLE);
-            if index == 0 { cell } else { cell.right() }
-        })
-        .collect()
+/// The columns of a table of figures.
+pub(super) fn figures_columns(first: &str) -> Vec<Column> {
+    let figures = ["tokens", "read", "written", "uncached", "USD"].map(Column::number);
+    std::iter::once(Column::word(first)).chain(figures).collect()
 }
 
 /// A row of figures.
@@ -101,17 +94,4 @@ pub(super) fn figures_row(name: &str, figures: &Figures) -> Vec<Cell> {
     let numbers = numbers.into_iter().map(|number| Cell::plain(grouped(number)).right());
     let usd = figures.usd.map_or_else(|| "?".to_owned(), |usd| format!("{usd:.6}"));
     std::iter::once(Cell::plain(name)).chain(numbers).chain([Cell::plain(usd).right()]).collect()
-}
-
-/// A number with its thousands apart.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

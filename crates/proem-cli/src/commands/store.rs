@@ -56,8 +56,8 @@ pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, F
 
 pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {
-        StoreCommand::Check { flags, prune, after, format } => {
-            store_check::run(&*open(flags)?, *prune, after.as_deref(), *format)
+        StoreCommand::Check { flags, prune, after, output } => {
+            store_check::run(&*open(flags)?, *prune, after.as_deref(), output.format())
         }
         StoreCommand::Export { flags, file } => {
             let store = open(flags)?;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Format, TrustCommand, TrustList, TrustPlace};
 use crate::failure::Failure;
-use crate::terminal::{print, print_json, visible};
+use crate::terminal::{output_columns, print, print_json, visible};
+use crate::wrap::flow;
 
 pub(super) fn run(command: &TrustCommand) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;
@@ -23,7 +24,13 @@ fn add(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
     let path = visible(&trusted.path);
     let links = format!("trusted {path}: links and imports that lead out of it are followed\n");
     if trusted.hook.is_empty() {
-        return print(&format!("{links}it names no hook in .proem/proem.toml, so nothing runs\n"));
+        let above = Workspace::find(host, place.directory.to_str())?.root();
+        let above = Some(above).filter(|root| root != workspace.path() && root.join(".proem").is_dir());
+        let more = above.map_or_else(String::new, |root| {
+            let root = visible(&root.display().to_string());
+            format!("the settings of {root} count there; `proem trust add {root}` lets their hooks run\n")
+        });
+        return print(&format!("{links}it names no hook in .proem/proem.toml, so nothing runs\n{more}"));
     }
     let hooks: String = trusted.hook.iter().map(described).collect();
     print(&format!("{links}these hooks run as you:\n{hooks}{NOT_PINNED}"))
@@ -51,7 +58,7 @@ fn described(hook: &Approval) -> String {
 
 fn list(host: &Host, arguments: &TrustList) -> Result<(), Failure> {
     let all = trust::list(host)?;
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         let shapes: Vec<Value> = all.iter().map(shape).collect();
         return print_json(&json!({ "workspaces": shapes }));
     }
@@ -62,7 +69,8 @@ fn list(host: &Host, arguments: &TrustList) -> Result<(), Failure> {
     for trusted in &all {
         text += &format!("{}\n", visible(&trusted.path));
         for (name, state) in states(trusted) {
-            text += &format!("  {}: {}\n", visible(&name), visible(&words(state.as_ref())));
+            let line = format!("  {}: {}\n", visible(&name), visible(&words(state.as_ref())));
+            text += &flow(&line, output_columns(), "    ");
         }
     }
     print(&text)

@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
     let prompt = Prompt::of(&request);
     let session = Engine::new().start(request, Caller::User)?;
     let turn = session.turn(&prompt);
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         return print_json(&TurnShape::of(session.build(), &turn));
     }
     arguments.notes.print(session.build().frozen.notes());

@@ -10,32 +10,40 @@ use crate::arguments::{Format, Vars};
 use crate::colour;
 use crate::failure::Failure;
 use crate::notes::print_notes;
-use crate::table::{Cell, layout, one_line};
-use crate::terminal::{print, print_json, visible};
+use crate::table::{Cell, Column, Table, one_line, shortened};
+use crate::terminal::{output_columns, print, print_json, visible};
 
 const VALUE_CHARACTERS_MAX: usize = 48;
 
 pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
     let (reports, notes) = proem::variables(&request(&arguments.request)?, proem::Caller::User)?;
-    match arguments.format {
+    match arguments.output.format() {
         Format::Json => print_json(&Shape {
             variables: reports.iter().map(shape).collect(),
             notes: notes.iter().map(NoteShape::of).collect(),
         }),
         Format::Text => {
             print_notes(&notes);
-            print(&layout(&reports.iter().map(row).collect::<Vec<_>>()))
+            let columns = [
+                Column::word("variable"),
+                Column::word("stability"),
+                Column::text("value").least(26),
+                Column::text("description").least(18).dispensable(1),
+            ];
+            let width = output_columns();
+            let rows = reports.iter().map(|report| row(report, width));
+            print(&Table::new(columns).untitled().with(rows).print(width))
         }
     }
 }
 
-fn row(report: &VariableReport) -> Vec<Cell> {
+fn row(report: &VariableReport, width: Option<usize>) -> Vec<Cell> {
     let dim = Style::new().dimmed();
     let value = match report.fact.as_ref().map(|fact| &fact.value) {
         None => Cell::new("any name", dim),
         Some(Err(why)) => Cell::new(format!("absent: {}", visible(&why.to_string())), dim),
         Some(Ok(value)) if value.is_empty() => Cell::new("empty", dim),
-        Some(Ok(value)) => Cell::plain(one_line(&visible(value), VALUE_CHARACTERS_MAX)),
+        Some(Ok(value)) => Cell::plain(one_line(&visible(value), shortened(VALUE_CHARACTERS_MAX, width))),
     };
     let stability = Cell::new(report.stability.word(), colour::of(report.stability));
     vec![Cell::plain(visible(&report.key)), stability, value, Cell::new(&report.description, dim)]

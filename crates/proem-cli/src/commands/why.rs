@@ -1,22 +1,27 @@
-//! `proem why`: where a text of the prompt comes from, or why a file's text is not in it.
+//! `proem why`: where a text of the prompt comes from, and what became of a file.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use anstyle::Style;
-use proem::doctor::why::{Elsewhere, Place, Question, elsewhere, places};
+use proem::doctor::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
 use proem::wire::SourceShape;
 use proem::{Build, Caller, Workspace};
 use proem_core::carrier::Carrier;
+use proem_core::considered::Outcome;
 use proem_core::rendered::Span;
+use proem_core::source::Source;
 use serde_json::{Value, json};
 
 use super::request::prompt_request;
 use crate::arguments::{Format, Why};
 use crate::failure::Failure;
-use crate::label::{first_line, name, with_line};
+use crate::label::{first_line, with_line};
 use crate::notes::print_status;
+use crate::paths::Paths;
 use crate::table::one_line;
-use crate::terminal::{print, print_json, visible, visible_line};
+use crate::terminal::{output_columns, print, print_json, visible, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -29,6 +34,11 @@ pub(super) fn run(arguments: &Why) -> Result<(), Failure> {
     let build = proem::build(&request, Caller::User)?;
     let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.word() == arguments.carrier);
     let carrier = carrier.unwrap_or(Carrier::System);
+    let paths = Paths::of(&request)?;
+    if let Some(path) = arguments.text.as_deref().filter(|_| !arguments.is_text).and_then(|text| named(text, &paths))
+    {
+        return about_file(&build, &path, &paths, arguments.output.format());
+    }
     let question = match (&arguments.text, arguments.byte, arguments.line) {
         (Some(text), ..) => Question::Text(text),
         (None, Some(byte), _) => Question::Byte(carrier, byte),
@@ -42,24 +52,26 @@ pub(super) fn run(arguments: &Why) -> Result<(), Failure> {
         }
         _ => Vec::new(),
     };
-    if arguments.format == Format::Json {
+    if arguments.output.format() == Format::Json {
         print_json(&json!({
             "places": found.iter().map(place_json).collect::<Vec<_>>(),
             "elsewhere": others.iter().map(elsewhere_json).collect::<Vec<_>>(),
         }))?;
     } else if !found.is_empty() {
-        print(&found.iter().map(|place| described(&build, place)).collect::<Vec<_>>().join("\n"))?;
+        let described = found.iter().map(|place| described(&build, place, &paths));
+        print(&described.collect::<Vec<_>>().join("\n"))?;
     } else {
-        print(&others.iter().map(other).collect::<String>())?;
+        print(&others.iter().map(|found| other(found, &paths)).collect::<String>())?;
     }
     if found.is_empty() {
         match question {
             Question::Text(_) if others.is_empty() => {
-                print_status("that is neither in the prompt nor in a file that was looked at");
+                print_status("this text is neither in the prompt nor in a file that was looked at");
+                print_status(WANTED);
             }
             Question::Text(_) => {}
             Question::Byte(carrier, _) | Question::Line(carrier, _) => {
-                print_status(&format!("the {} carrier is not so long", carrier.word()));
+                print_status(&format!("the {} carrier is shorter than that", carrier.word()));
             }
         }
         return Err(Failure::Found);
@@ -67,7 +79,73 @@ pub(super) fn run(arguments: &Why) -> Result<(), Failure> {
     Ok(())
 }
 
-fn described(build: &Build, place: &Place<'_>) -> String {
+/// What the command takes.
+const WANTED: &str = "hint: give words as they stand in the prompt, on one line, or the path of a file; \
+                      `proem build --annotate` shows the whole prompt with its sources";
+
+/// The file that an argument names: one that is there, or a path that could be one.
+fn named(text: &str, paths: &Paths) -> Option<PathBuf> {
+    let typed = std::env::current_dir().unwrap_or_default().join(text);
+    let whole = if typed.exists() { typed } else { paths.real_cwd().join(text) };
+    let is_path = text.contains('/') && !text.contains(char::is_whitespace);
+    (whole.is_file() || is_path && !whole.is_dir()).then_some(whole)
+}
+
+/// Tells whether a file is in the prompt and where, or why not.
+fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Result<(), Failure> {
+    let FileAnswer { places, considered } = file(build, path);
+    let shown = paths.shown(&path.display().to_string());
+    let is_found = !places.is_empty();
+    if format == Format::Json {
+        print_json(&json!({
+            "file": path.display().to_string(),
+            "outcome": considered.map(|file| file.outcome.word()),
+            "why": considered.and_then(|file| file.why.as_deref()),
+            "places": places.iter().map(place_json).collect::<Vec<_>>(),
+        }))?;
+    } else if is_found {
+        let lines = places.iter().map(|place| file_place(build, place)).collect::<String>();
+        print(&format!("{BOLD}{shown}{BOLD:#} is in the prompt\n{lines}"))?;
+    } else {
+        let profile = visible_line(build.frozen.profile());
+        let why = match considered {
+            Some(file) => {
+                let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
+                match file.outcome {
+                    Outcome::Used => "is read, and gives no text".to_owned(),
+                    Outcome::Missing => format!("would be read, and is not there{why}"),
+                    outcome => format!("is not in the prompt ({}){why}", outcome.word()),
+                }
+            }
+            None if !path.exists() => "is not in the prompt: there is no such file".to_owned(),
+            None => format!("is not in the prompt: the profile `{profile}` does not look for it"),
+        };
+        print(&flow(&format!("{BOLD}{shown}{BOLD:#} {why}\n"), output_columns(), "  "))?;
+        if considered.is_none() {
+            print_status("hint: `proem explain --files` lists the files that the profile looks for; `--text` looks \
+                          for the words themselves");
+        }
+    }
+    if is_found { Ok(()) } else { Err(Failure::Found) }
+}
+
+/// A run of bytes that a file gave.
+fn file_place(build: &Build, place: &Place<'_>) -> String {
+    let text = build.whole.text(place.carrier).unwrap_or_default();
+    let own = text.get(place.bytes.clone()).unwrap_or_default();
+    let last = place.line + own.trim_end_matches('\n').matches('\n').count();
+    let lines = if last > place.line { format!("lines {}-{last}", place.line) } else { format!("line {last}") };
+    let section = place.section.map_or_else(String::new, |id| format!(", section {}", visible_line(id)));
+    let frozen = if place.is_frozen { "frozen" } else { "of this turn" };
+    let Range { start, end } = place.bytes;
+    let from = place.spans.first().and_then(|span| first_line(&span.source));
+    let from = from.map_or_else(String::new, |line| format!("; from line {line} of the file on"));
+    let carrier = place.carrier.word();
+    let line = format!("  {carrier} carrier, {lines}, bytes {start}..{end}{section}, {frozen}{from}\n");
+    flow(&line, output_columns(), "    ")
+}
+
+fn described(build: &Build, place: &Place<'_>, paths: &Paths) -> String {
     let text = build.whole.text(place.carrier).unwrap_or_default();
     let shown = text.get(place.bytes.clone()).unwrap_or_default();
     let section = place.section.map_or_else(String::new, |id| format!(", section {id}"));
@@ -82,27 +160,32 @@ fn described(build: &Build, place: &Place<'_>) -> String {
         visible_line(&section),
     );
     for span in &place.spans {
-        told.push_str(&chain(text, span, place));
+        told.push_str(&chain(text, span, place, paths));
     }
     told
 }
 
 /// A source, and the way from it into the prompt.
-fn chain(text: &str, span: &Span, place: &Place<'_>) -> String {
+fn chain(text: &str, span: &Span, place: &Place<'_>, paths: &Paths) -> String {
     let passed = text.get(span.bytes.start..place.bytes.start.max(span.bytes.start)).unwrap_or_default();
     let line = first_line(&span.source).map(|line| line + passed.matches('\n').count());
-    let mut told =
-        format!("  {}, {}\n", visible_line(&with_line(&name(&span.source), line)), span.stability.word());
+    // A variable that was read from a file is called by the file.
+    let name = match &span.source {
+        Source::Variable { path: Some(path), .. } => paths.shown(path),
+        source => paths.source(&source.without_place()),
+    };
+    let mut told = format!("  {}, {}\n", with_line(&name, line), span.stability.word());
     let way = span.template.iter().map(|source| ("put there by", source));
     let way = way.chain(span.included_from.iter().map(|source| ("included from", source)));
     for (how, source) in way {
-        told.push_str(&format!("    {DIM}{how}{DIM:#} {}\n", visible_line(&source.to_string())));
+        told.push_str(&format!("    {DIM}{how}{DIM:#} {}\n", paths.source(source)));
     }
     told
 }
 
-fn other(found: &Elsewhere) -> String {
-    format!("{}:{}\n  {}\n", visible_line(&found.path), found.line, visible_line(&found.why))
+fn other(found: &Elsewhere, paths: &Paths) -> String {
+    let why = flow(&format!("  {}\n", visible_line(&found.why)), output_columns(), "  ");
+    format!("{}:{}\n{why}", paths.shown(&found.path), found.line)
 }
 
 fn place_json(place: &Place<'_>) -> Value {

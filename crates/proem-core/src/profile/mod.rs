@@ -79,6 +79,23 @@ pub struct Profile {
     pub origins: BTreeMap<String, String>,
 }
 
+impl Profile {
+    /// How stable the words of a key are: those that are compiled in stay the same until the next release.
+    ///
+    /// A key that no file says has its default, which is compiled in, too.
+    #[must_use]
+    pub fn stability_of(&self, key: &str) -> Stability {
+        let list = key.split('[').next().unwrap_or(key);
+        match self.origins.get(key).or_else(|| self.origins.get(list)) {
+            Some(origin) if !origin.starts_with(BUILT_IN) => Stability::User,
+            _ => Stability::Release,
+        }
+    }
+}
+
+/// The word that the origin of a built-in profile begins with; others are paths.
+const BUILT_IN: &str = "built-in ";
+
 /// The recipe of one section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SectionRecipe {

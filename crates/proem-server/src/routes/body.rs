@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proem::Request;
-use proem::deliver::Provider;
+use proem::deliver::{Provider, ProviderName};
 use proem_store::ConversationError;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -181,10 +181,12 @@ pub(super) fn number(text: &str) -> Result<u64, ApiError> {
 }
 
 pub(super) fn provider(word: &str) -> Result<Provider, ApiError> {
-    Provider::named(word).ok_or_else(|| {
-        let known: Vec<&str> = Provider::ALL.into_iter().map(Provider::word).collect();
-        ApiError::bad_request("no provider is called so")
-            .with_hint(format!("the providers are: {}", known.join(", ")))
+    ProviderName::find(word).map(|name| name.provider).map_err(|unknown| {
+        let error = ApiError::bad_request(unknown.to_string());
+        match unknown.hint() {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     })
 }
 

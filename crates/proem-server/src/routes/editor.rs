@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use axum::Json;
 use axum::extract::State;
-use proem::deliver::Provider;
+use proem::deliver::ProviderName;
 use proem::models::{Model, Models};
 use proem::profiles::{Listed, Profiles};
 use proem::tokens::Tokenizer;
@@ -59,7 +59,7 @@ impl App {
             profiles: profiles.list().into_iter().map(|listed| shape(&profiles, listed)).collect(),
             profile: proem::default_profile(request, self.caller())?,
             models: ModelsShape { models: known.collect(), as_of: models.as_of.clone() },
-            providers: Provider::ALL.into_iter().map(Provider::word).collect(),
+            providers: ProviderName::all().map(|name| name.word).collect(),
             built_in: super::template::built_in(),
             engine: env!("CARGO_PKG_VERSION"),
             limits: LimitsShape { template_bytes: TEMPLATE_BYTES_MAX },

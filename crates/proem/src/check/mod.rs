@@ -92,7 +92,8 @@ impl Report {
     /// Adds what else was found, unless it is allowed.
     pub fn add(&mut self, notes: Vec<Note>, request: &Request, caller: Caller) -> Result<(), Error> {
         self.findings.extend(notes);
-        let config = Config::load(&Host::of(request, caller)?, &Workspace::open(request.cwd.as_deref())?)?;
+        let host = Host::of(request, caller)?;
+        let config = Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?;
         self.sort(&allowances(&config)?);
         Ok(())
     }
@@ -143,16 +144,17 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let mut memory = Memory { lints: Some(Vec::new()), ..Memory::default() };
     let build = engine::build_with(request, caller, &[], &mut memory)?;
     let host = Host::of(request, caller)?;
-    let workspace = Workspace::open(request.cwd.as_deref())?;
+    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let allows = allowances(&config)?;
     let models = Models::load(request, caller)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));
 
-    // What is said better below; and absences that are ordinary, which is what conditions are for.
+    // What is said better below; absences that are ordinary, which is what conditions are for; and where settings lie.
     let is_repeated = |note: &&Note| {
         note.code == Code::VolatileInPrefix
             || is_of_treatment(note.code)
+            || note.code == Code::WorkspaceAbove
             || (note.code == Code::Absent && note.severity == Severity::Info)
     };
     let mut notes: Vec<Note> =

@@ -128,7 +128,8 @@ pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<S
         ));
     }
     let wanted = known.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name));
-    let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
+    let host = Host::of(request, caller)?;
+    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let policy = Resolver::new(request, &host, &workspace, &config)
         .discovery_policy(Author::User, &Places::new(&host, &workspace));

@@ -11,10 +11,9 @@ pub(crate) mod json;
 mod launch;
 mod message;
 mod openai;
+mod provider;
 mod shape;
 mod tools;
-
-use std::fmt;
 
 use proem_core::carrier::Carrier;
 use proem_core::note::{Code, Note, Severity};
@@ -30,104 +29,8 @@ use conversation::Conversation;
 pub(crate) use json::Items;
 use json::Json;
 pub use message::RawMessage;
+pub use provider::{Provider, ProviderName, UnknownProvider};
 use shape::Shape;
-
-/// Who takes a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Provider {
-    /// Anthropic's messages.
-    Anthropic,
-    /// OpenAI's responses.
-    OpenAiResponses,
-    /// OpenAI's chat completions, and every server that speaks them.
-    OpenAiChat,
-    /// Google's Gemini.
-    Gemini,
-    /// Converse of Amazon Bedrock.
-    Bedrock,
-    /// DeepSeek.
-    DeepSeek,
-    /// An agent behind the Agent Client Protocol.
-    Acp,
-    /// Codex, by its launch arguments.
-    Codex,
-}
-
-impl Provider {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Anthropic,
-        Self::OpenAiResponses,
-        Self::OpenAiChat,
-        Self::Gemini,
-        Self::Bedrock,
-        Self::DeepSeek,
-        Self::Acp,
-        Self::Codex,
-    ];
-
-    /// The word used on the command line and in JSON.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAiResponses => "openai-responses",
-            Self::OpenAiChat => "openai-chat",
-            Self::Gemini => "gemini",
-            Self::Bedrock => "bedrock",
-            Self::DeepSeek => "deepseek",
-            Self::Acp => "acp",
-            Self::Codex => "codex",
-        }
-    }
-
-    /// The provider of this word.
-    #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|provider| provider.word() == word)
-    }
-
-    /// The provider that runs a vendor's models.
-    #[must_use]
-    pub fn of_vendor(vendor: &str) -> Self {
-        match vendor {
-            "anthropic" => Self::Anthropic,
-            "openai" => Self::OpenAiResponses,
-            "google" => Self::Gemini,
-            "deepseek" => Self::DeepSeek,
-            _ => Self::OpenAiChat,
-        }
-    }
-
-    /// Whose models it runs; nobody's alone where there is none.
-    const fn vendors(self) -> &'static [&'static str] {
-        match self {
-            Self::Anthropic | Self::Bedrock => &["anthropic"],
-            Self::OpenAiResponses => &["openai"],
-            Self::Gemini => &["google"],
-            Self::DeepSeek => &["deepseek"],
-            // Gateways, servers of one's own and agents run anybody's.
-            Self::OpenAiChat | Self::Acp | Self::Codex => &[],
-        }
-    }
-}
-
-impl Provider {
-    fn runs(self, vendor: &str) -> bool {
-        self.vendors().is_empty() || self.vendors().contains(&vendor)
-    }
-
-    /// Tells whether it is an agent that keeps the conversation itself.
-    const fn is_launched(self) -> bool {
-        matches!(self, Self::Acp | Self::Codex)
-    }
-}
-
-impl fmt::Display for Provider {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.word())
-    }
-}
 
 /// How long a provider keeps the frozen part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -330,7 +233,7 @@ fn model_note(
     known: Option<&Model>,
     models: &Models,
 ) -> Option<Note> {
-    if known.is_some() || matches!(provider, Provider::Acp | Provider::Codex) {
+    if known.is_some() || provider.is_launched() {
         return None;
     }
     let (severity, message) = match model {
@@ -345,6 +248,7 @@ fn model_note(
     };
     let hint = match model.and_then(|name| models.find(name)) {
         Some(other) => format!("it is a model of {}: name one of {provider}'s", other.vendor),
+        None if model.is_none() => "name the model with `--model`, or `model` in the request".to_owned(),
         None => "add a row to models.toml in the configuration directory".to_owned(),
     };
     Some(Note::new(Code::UnknownModel, severity, message).with_hint(hint))

@@ -10,12 +10,14 @@ use super::{Owner, file};
 use crate::file::{Fence, shown, without_dots};
 use crate::host::Host;
 use crate::trust;
-use crate::workspace::Workspace;
+use crate::workspace::{FOLDER, Workspace, repository_of};
 
 /// Where things lie, as paths that prompts may show: links are not resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     cwd: PathBuf,
+    /// The folder of proem's own files, where it is one above the working directory.
+    folder: Option<PathBuf>,
     home: Option<PathBuf>,
     config: Option<PathBuf>,
     repository: Option<PathBuf>,
@@ -30,17 +32,14 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
         let cwd = without_dots(workspace.path());
-        let repository = cwd
-            .ancestors()
-            .take(ANCESTORS_MAX)
-            .find(|folder| folder.join(".git").exists())
-            .map(Path::to_owned);
+        let repository = repository_of(&cwd).map(Path::to_owned);
         let project =
             repository.as_ref().filter(|repository| host.reaches(repository)).unwrap_or(&cwd).clone();
         let real_project = crate::file::canonical(&project).unwrap_or_else(|_| project.clone());
         // A list that cannot be read trusts nothing; `proem trust list` says what is wrong with it.
         let is_trusted = trust::covers(host, workspace, &real_project).unwrap_or(false);
         Self {
+            folder: workspace.folder_above(),
             cwd,
             home: host.home(),
             config: host.config_dir(),
@@ -78,8 +77,8 @@ impl Places {
         folder == self.cwd || real(folder) == real(&self.cwd)
     }
 
-    /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory.
-    /// `None` when the machine has no such place.
+    /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory. What lies in
+    /// `.proem` lies in the one that counts, which may be above. `None` when the machine has no such place.
     pub(crate) fn path(&self, written: &str) -> Option<(PathBuf, Owner)> {
         if let Some(rest) = written.strip_prefix("{config}") {
             return Some((below(self.config.as_ref()?, rest), Owner::User));
@@ -89,7 +88,14 @@ impl Places {
                 Some((below(self.home.as_ref()?, rest), Owner::User))
             }
             _ if written.starts_with('/') => Some((without_dots(Path::new(written)), Owner::User)),
-            _ => Some((without_dots(&self.cwd.join(written)), Owner::Project)),
+            _ => Some((self.of_project(Path::new(written)), Owner::Project)),
+        }
+    }
+
+    fn of_project(&self, written: &Path) -> PathBuf {
+        match (&self.folder, written.strip_prefix(FOLDER)) {
+            (Some(folder), Ok(rest)) => without_dots(&folder.join(rest)),
+            _ => without_dots(&self.cwd.join(written)),
         }
     }
 

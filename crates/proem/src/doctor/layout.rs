@@ -1,5 +1,6 @@
 //! How a provider lays a prompt out in its cache: what comes first, and in which pieces it is kept.
 
+use crate::error::Error;
 use crate::models::{CacheKind, Model, Models};
 use crate::simulate::rules;
 
@@ -30,10 +31,9 @@ pub enum Grain {
 }
 
 impl Layout {
-    /// The layout of a provider or server, by name; `None` when there is no such cache.
-    #[must_use]
-    pub fn of(provider: &str, model: Option<&Model>, models: &Models) -> Option<Self> {
-        let rules = rules(provider, model, models).ok()?;
+    /// The layout of a provider or server, by name.
+    pub fn of(provider: &str, model: Option<&Model>, models: &Models) -> Result<Self, Error> {
+        let rules = rules(provider, model, models)?;
         // Servers of open models cache everything, whatever the model is called.
         let of_model = model.and_then(|model| model.min_tokens).filter(|_| rules.min_tokens > 0);
         let least = of_model.unwrap_or(rules.min_tokens);
@@ -41,7 +41,7 @@ impl Layout {
             CacheKind::Breakpoints => Grain::Pieces,
             CacheKind::Prefix | CacheKind::Units => Grain::Steps { step: rules.step.max(1), least },
         };
-        Some(Self { is_system_first: rules.is_chat_template(), grain })
+        Ok(Self { is_system_first: rules.is_chat_template(), grain })
     }
 
     /// The tokens that are read, of `common` ones that both share and `pieces` in whole pieces.

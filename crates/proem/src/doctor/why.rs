@@ -1,5 +1,6 @@
 //! Where a text of the prompt comes from; and for one that is not in it, which file has it and why that was not used.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -7,10 +8,12 @@ use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};
 use proem_core::frozen::Body;
 use proem_core::rendered::Span;
+use proem_core::source::Source;
 use proem_core::text::Places;
 
+use crate::check::file_of;
 use crate::engine::Build;
-use crate::file::{Cap, ReadPolicy, read_utf8};
+use crate::file::{Cap, ReadPolicy, canonical, read_utf8};
 
 /// Most places that are told.
 pub const FOUND_MAX: usize = 100;
@@ -92,6 +95,65 @@ pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
         found.extend(ranges.into_iter().take(left).map(place));
     }
     found
+}
+
+/// The bytes of the prompt that come from a file, and what became of the file.
+#[derive(Debug)]
+pub struct FileAnswer<'b> {
+    /// The runs of bytes that the file gave, in order.
+    pub places: Vec<Place<'b>>,
+    /// The entry of the file in the list of those that were looked at.
+    pub considered: Option<&'b Considered>,
+}
+
+/// Says what became of a file, by any path that leads to it.
+#[must_use]
+pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
+    let real = canonical(path).ok();
+    let mut known: HashMap<&str, bool> = HashMap::new();
+    let mut is_it = |other: &'b str| {
+        let is_same = || {
+            Path::new(other) == path || real.is_some() && canonical(Path::new(other)).ok() == real
+        };
+        *known.entry(other).or_insert_with(is_same)
+    };
+    let considered = build.frozen.considered();
+    // The same file may be looked for under several names: the one that it was used under counts.
+    let mut named: Vec<&Considered> = considered.iter().filter(|file| is_it(&file.path)).collect();
+    named.sort_by_key(|file| file.outcome != Outcome::Used);
+    let mut found = runs(build, &mut |source| content_file(source).is_some_and(&mut is_it));
+    if found.is_empty() {
+        // Of a skill, only names and paths are in the prompt.
+        found = runs(build, &mut |source| file_of(source).is_some_and(&mut is_it));
+    }
+    FileAnswer { places: found, considered: named.first().copied() }
+}
+
+/// The runs of bytes whose sources are wanted.
+fn runs<'b>(build: &'b Build, is_wanted: &mut dyn FnMut(&'b Source) -> bool) -> Vec<Place<'b>> {
+    let mut found: Vec<Place<'b>> = Vec::new();
+    for (carrier, text) in build.whole.carriers() {
+        let mut places = Places::new(text);
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for span in build.whole.spans(carrier).iter().filter(|span| !span.bytes.is_empty()) {
+            if is_wanted(&span.source) {
+                match runs.last_mut().filter(|run| run.end == span.bytes.start) {
+                    Some(run) => run.end = span.bytes.end,
+                    None => runs.push(span.bytes.clone()),
+                }
+            }
+        }
+        let left = FOUND_MAX - found.len();
+        let place = |bytes: Range<usize>| place(build, carrier, places.at(bytes.start).line, bytes);
+        found.extend(runs.into_iter().take(left).map(place));
+    }
+    found
+}
+
+/// The file that a text was taken from. A path in a heading names a file and has no place in it.
+fn content_file(source: &Source) -> Option<&str> {
+    let has_text = source.place().is_some() || matches!(source, Source::Variable { .. });
+    file_of(source).filter(|_| has_text)
 }
 
 fn line_of(text: &str, wanted: usize) -> Option<Range<usize>> {

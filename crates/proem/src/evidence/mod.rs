@@ -98,7 +98,7 @@ impl Fresh {
         let Some(earlier) = before.and_then(|call| call.trace.as_ref()) else { return };
         self.call.is_compared = true;
         self.call.change = looked.change(earlier).map(str::to_owned);
-        let rules = self.call.rules(models);
+        let rules = self.call.rules(models).ok();
         self.call.out_of_reach =
             rules.and_then(|rules| looked.out_of_reach(earlier, rules)).map(str::to_owned);
     }
@@ -139,18 +139,12 @@ impl Call {
             is_compared: false,
             is_frozen_sent: None,
         };
-        if call.rules(models).is_none() {
-            return Err(format!(
-                "no cache is called `{}`: {}",
-                call.provider,
-                models.cache_names().join(", ")
-            ));
-        }
+        call.rules(models).map_err(|error| error.to_string())?;
         let looked = match &line.request {
             None => None,
             Some(raw) => {
                 let payload = Payload::of(raw.get()).map_err(|why| format!("`request`: {why}"))?;
-                let is_chat_template = call.rules(models).is_some_and(CacheRules::is_chat_template);
+                let is_chat_template = call.rules(models).is_ok_and(CacheRules::is_chat_template);
                 Looked::of(&payload, is_chat_template)
             }
         };
@@ -177,9 +171,9 @@ impl Call {
         }
     }
 
-    fn rules<'m>(&self, models: &'m Models) -> Option<&'m CacheRules> {
+    fn rules<'m>(&self, models: &'m Models) -> Result<&'m CacheRules, Error> {
         let known = self.model.as_deref().and_then(|name| models.find(name));
-        rules(&self.provider, known, models).ok()
+        rules(&self.provider, known, models)
     }
 }
 
@@ -287,7 +281,7 @@ fn epoch_at(at: i64, epochs: &[EpochFact]) -> Option<u64> {
 /// What a call leaves in the cache, by the provider's own numbers.
 fn left(call: &Call, models: &Models) -> u64 {
     let Usage { input, read, written } = call.usage;
-    let Some(rules) = call.rules(models) else { return read };
+    let Ok(rules) = call.rules(models) else { return read };
     match rules.kind {
         CacheKind::Breakpoints => read + written.unwrap_or(0),
         CacheKind::Prefix | CacheKind::Units => {
@@ -340,7 +334,7 @@ struct Case<'c> {
 
 impl Case<'_> {
     fn opinion(&self, expected: u64) -> Option<Opinion> {
-        let rules = self.call.rules(self.models)?;
+        let rules = self.call.rules(self.models).ok()?;
         let Some((before, epoch_before)) = self.before else { return self.first(rules) };
         let is_marked = rules.kind == CacheKind::Breakpoints;
         // A cache that counts in steps may end one step earlier.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::deliver::json::{Fields, Json, Readable, field};
+use crate::deliver::{ProviderName, UnknownProvider};
 use crate::error::Error;
 use crate::models::{CacheKind, CacheRules, Model, Models};
 use crate::tokens::Tokenizer;
@@ -256,7 +257,7 @@ pub fn simulate(
     let model = model.map(str::to_owned).or(named);
     let known = model.as_deref().and_then(|name| models.find(name));
     let rules = rules(cache, known, models)?;
-    let tokenizer = known.map_or(Tokenizer::Estimate, Model::tokenizer);
+    let (tokenizer, least) = (known.map_or(Tokenizer::Estimate, Model::tokenizer), least(rules, known));
     let mut engine: Box<dyn Cache> = match rules.kind {
         CacheKind::Breakpoints => Box::new(breakpoints::Breakpoints::new(rules, known)),
         CacheKind::Prefix | CacheKind::Units => Box::new(prefix::Prefix::new(rules, known, tokenizer)),
@@ -270,8 +271,11 @@ pub fn simulate(
             .map_err(|error| bad_turn(index, &error.to_string()))?;
         let (figures, silent) = engine.take(request, &pieces, now).map_err(|why| bad_turn(index, &why))?;
         let figures = figures.priced(known);
-        let miss =
-            before.as_ref().and_then(|before| pieces.first_change(before).or_else(|| silent.map(Miss::word)));
+        let miss = before.as_ref().and_then(|before| {
+            let is_too_short = figures.read == 0 && is_too_short(&pieces, before, least);
+            let change = pieces.first_change(before).filter(|_| !is_too_short);
+            change.or_else(|| is_too_short.then_some(Miss::TooShort).or(silent).map(Miss::word))
+        });
         total.add(&figures);
         turns.push(Simulated { turn: index + 1, figures, miss });
         before = Some(pieces);
@@ -317,6 +321,20 @@ impl CacheRules {
     }
 }
 
+/// The smallest prefix that a cache holds, in tokens. A server of an open model has no minimum, whatever its model
+/// is called.
+fn least(rules: &CacheRules, model: Option<&Model>) -> usize {
+    let of_model = model.and_then(|model| model.min_tokens).filter(|_| !rules.is_chat_template());
+    of_model.unwrap_or(rules.min_tokens)
+}
+
+/// Tells whether there was nothing to read because it would have been below the minimum: all of the earlier request,
+/// or what it shares with this one where only messages differ.
+fn is_too_short(pieces: &Pieces, before: &Pieces, least: usize) -> bool {
+    let is_of_messages = pieces.first_change(before) == Some(Part::Messages.change());
+    before.tokens() < least || is_of_messages && pieces.shared_tokens(before) < least
+}
+
 /// The rules of a cache, or of the cache that a provider has for a model.
 pub(crate) fn rules<'m>(
     cache: &str,
@@ -324,18 +342,29 @@ pub(crate) fn rules<'m>(
     models: &'m Models,
 ) -> Result<&'m CacheRules, Error> {
     let has_breakpoints = model.is_some_and(|model| model.breakpoints == Some(true));
-    let name = match cache {
-        "openai" | "openai-chat" | "openai-responses" if has_breakpoints => "openai-breakpoints",
-        "openai-chat" | "openai-responses" => "openai",
-        other => other,
+    let Some(name) = ProviderName::find(cache).map_or(Some(cache), |name| name.cache) else {
+        return Err(Error::usage(
+            format!("{cache} has no cache that proem knows: it is an agent, which makes the calls itself"),
+            "name the provider that the agent calls",
+        ));
     };
+    let name = if name == OPENAI && has_breakpoints { OPENAI_BREAKPOINTS } else { name };
     models.cache(name).ok_or_else(|| {
+        let is_own = |name: &&str| *name != OPENAI_BREAKPOINTS && ProviderName::find(name).is_err();
+        let own: Vec<&str> = models.cache_names().into_iter().filter(is_own).collect();
+        let unknown = UnknownProvider::new(cache, &own);
         Error::usage(
-            format!("no cache is called `{cache}`"),
-            format!("the caches are: {}", models.cache_names().join(", ")),
+            unknown.to_string(),
+            unknown.hint().unwrap_or_else(|| {
+                "a `[[cache]]` row of models.toml in the configuration directory adds one".into()
+            }),
         )
     })
 }
+
+/// The rows of OpenAI's caches: which one counts depends on the model.
+const OPENAI: &str = "openai";
+const OPENAI_BREAKPOINTS: &str = "openai-breakpoints";
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use proem_core::change::estimated_tokens;
 
 use super::pieces::Pieces;
-use super::{Cache, Figures, Miss, Sent, lifetime};
+use super::{Cache, Figures, Miss, Sent, least, lifetime};
 use crate::models::{CacheKind, CacheRules, Earlier, Model};
 use crate::tokens::Tokenizer;
 
@@ -71,9 +71,7 @@ impl Sequence {
 
 impl Prefix {
     pub(super) fn new(rules: &CacheRules, model: Option<&Model>, tokenizer: Tokenizer) -> Self {
-        let of_model = model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens);
-        // A server of an open model has no minimum, whatever its model is called.
-        let min_tokens = if rules.is_chat_template() { rules.min_tokens } else { of_model };
+        let min_tokens = least(rules, model);
         Self { rules: rules.clone(), min_tokens, tokenizer, held: Vec::new(), model: String::new() }
     }
 
