@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use proem::deliver::Provider;
 use proem_core::note::Note;
+use proem_server::PublicUrl;
 
 use crate::notes::{Wanted, print_wanted};
 
@@ -197,7 +198,8 @@ pub(crate) struct Serve {
     /// Address to listen on; may be given several times [default: `127.0.0.1:7717` and `[::1]:7717`]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<String>,
-    /// Where prompts are kept: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
+    /// Where prompts are kept: a file, `sqlite:FILE`, `memory:`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`,
+    /// else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     /// Directory that requests may work in, besides the current one; may be given several times
@@ -215,9 +217,13 @@ pub(crate) struct Serve {
     /// Most connections of one address that have not shown the token, 0 for any number; this machine and proxies have no such limit
     #[arg(long, value_name = "N", default_value = "1024")]
     pub(crate) connections_per_address: u32,
-    /// Address of a proxy, which connects for many clients; may be given several times
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address of a trusted proxy: it connects for many clients, and its `X-Forwarded-Host` and `X-Forwarded-Proto` count; may
+    /// be given several times
+    #[arg(long, visible_alias = "trusted-proxy", value_name = "ADDRESS")]
     pub(crate) proxy: Vec<IpAddr>,
+    /// URL at which a proxy serves the editor, such as `https://prompts.example.com:8443`
+    #[arg(long, value_name = "URL", value_parser = PublicUrl::parse)]
+    pub(crate) public_url: Option<PublicUrl>,
     /// Folder with the built editor, for those who work on it [default: the one in the binary]
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) web: Option<PathBuf>,
@@ -297,6 +303,8 @@ pub(crate) struct Diff {
     #[command(flatten)]
     pub(crate) store: StoreFlags,
     #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    #[command(flatten)]
     pub(crate) layout: LayoutFlags,
     /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
@@ -323,12 +331,14 @@ pub(crate) struct Drift {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) store: StoreFlags,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
     /// Model whose prices count [default: the conversation's]
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", conflicts_with = "url")]
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) layout: LayoutFlags,
-    /// How much text to show around differences; `0` leaves the text out
+    /// How much text to show around differences; `0` leaves the text out, as `--url` does
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
     /// How to print it
@@ -360,7 +370,7 @@ pub(crate) struct Compat {
 pub(crate) struct Evidence {
     /// Calls, one on each line: the provider's response, or `{"response": …, "at": …, "request": …}`; `-` is
     /// standard input [default: the calls that a server was told about]
-    #[arg(value_name = "CALLS.jsonl", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "CALLS.jsonl", value_hint = ValueHint::FilePath, conflicts_with = "url")]
     pub(crate) file: Option<PathBuf>,
     /// Conversation of the lines that name none
     #[arg(long, value_name = "CONVERSATION")]
@@ -373,15 +383,25 @@ pub(crate) struct Evidence {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) store: StoreFlags,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
 }
 
+// Which server, in place of a store.
+#[derive(Debug, Args)]
+pub(crate) struct ServerFlags {
+    /// Ask a server in place of a store, for example `https://prompts.example.com`; its token is taken from `PROEM_TOKEN`
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    pub(crate) url: Option<String>,
+}
+
 // Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreFlags {
-    /// The store: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
+    /// The store: a file, `sqlite:FILE`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
 }
@@ -406,7 +426,7 @@ pub(crate) enum StoreCommand {
     Export {
         #[command(flatten)]
         flags: StoreFlags,
-        /// File to write; never overwritten [default: standard output]
+        /// File to write, for its owner alone; never overwritten; `-` is standard output [default: standard output]
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
     },
@@ -439,9 +459,8 @@ pub(crate) const PRUNE: &str = "prune";
 pub(crate) struct ConversationFlags {
     #[command(flatten)]
     pub(crate) store: StoreFlags,
-    /// Ask a server instead, for example `http://127.0.0.1:7717`
-    #[arg(long, value_name = "URL", conflicts_with = "store")]
-    pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
 }

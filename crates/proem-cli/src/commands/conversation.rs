@@ -14,7 +14,7 @@ use crate::terminal::{print, print_json, print_raw, visible_line};
 
 pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
-    let desk = match &flags.url {
+    let desk = match &flags.server.url {
         Some(url) => Desk::Remote(Remote::new(url)?),
         None => Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), Engine::new()))),
     };
@@ -64,7 +64,7 @@ fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Fa
 }
 
 /// A text inside of a URL.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),
@@ -180,6 +180,7 @@ fn rows(list: &Value, columns: &[&str]) -> String {
     let cell = |item: &Value, column: &str| {
         let text = match &item[column] {
             Value::String(text) if column == "digest" => text.chars().take(12).collect(),
+            Value::Number(number) if column == "opened_at" => number.as_i64().map_or_else(String::new, utc),
             Value::String(text) => visible_line(text),
             Value::Null => String::new(),
             other => other.to_string(),
@@ -190,6 +191,12 @@ fn rows(list: &Value, columns: &[&str]) -> String {
     let rows: Vec<Vec<Cell>> =
         std::iter::once(head).chain(list.as_array().into_iter().flatten().map(row)).collect();
     layout(&rows)
+}
+
+/// A time in milliseconds since 1970, in UTC.
+fn utc(milliseconds: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(milliseconds);
+    time.map_or_else(|_| milliseconds.to_string(), |time| format!("{time:.0}"))
 }
 
 impl ConversationCommand {
