@@ -1,10 +1,12 @@
 //! What a command does when it cannot do its work: a message, a hint, an exit code.
 
+use std::env;
 use std::io;
 use std::process::ExitCode;
 
 use proem::{Error, Excerpt, Kind};
 use proem_core::shown::spelt;
+use proem_store::{StoreError, redacted};
 
 use crate::input::reason;
 use crate::notes::{print_error, print_hint};
@@ -21,6 +23,8 @@ pub(crate) enum Failure {
     TwoReaders,
     /// Two flags ask for different things.
     Flags { flag: &'static str, other: &'static str, hint: &'static str },
+    /// What the user wrote cannot be used.
+    Usage { message: String, hint: String },
     /// A store, a conversation or a server did not do its work.
     Server { message: String, hint: String },
     /// Standard output could not be written.
@@ -43,14 +47,14 @@ impl Failure {
         if matches!(self, Self::Found) {
             return ExitCode::from(self.code());
         }
-        print_error(&visible(&self.message()));
+        print_error(&visible(&without_credentials(&self.message())));
         if let Self::Build(error) = self {
             for line in error.excerpt().iter().flat_map(excerpt_lines) {
                 print_hint(&line);
             }
         }
         if let Some(hint) = self.hint() {
-            print_hint(&format!("hint: {}", visible(&hint)));
+            print_hint(&format!("hint: {}", visible(&without_credentials(&hint))));
         }
         ExitCode::from(self.code())
     }
@@ -63,7 +67,7 @@ impl Failure {
                 "cannot read two of request, template and messages from standard input".into()
             }
             Self::Flags { flag, other, .. } => format!("cannot use `{flag}` together with `{other}`"),
-            Self::Server { message, .. } => message.clone(),
+            Self::Server { message, .. } | Self::Usage { message, .. } => message.clone(),
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
             Self::Found => String::new(),
@@ -76,7 +80,9 @@ impl Failure {
             Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
             Self::TwoReaders => Some("put one of them into a file".into()),
             Self::Flags { hint, .. } => Some((*hint).into()),
-            Self::Server { hint, .. } => Some(hint.clone()),
+            Self::Server { hint, .. } | Self::Usage { hint, .. } => {
+                Some(hint.clone()).filter(|hint| !hint.is_empty())
+            }
             Self::Output(_) | Self::Write { .. } | Self::Found => None,
         }
     }
@@ -87,7 +93,7 @@ impl Failure {
                 Kind::Usage => 2,
                 Kind::Failed => 3,
             },
-            Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } => 2,
+            Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } | Self::Usage { .. } => 2,
             Self::Output(_) | Self::Write { .. } | Self::Server { .. } => 3,
             Self::Found => 1,
         }
@@ -121,9 +127,29 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<proem_store::StoreError> for Failure {
-    fn from(error: proem_store::StoreError) -> Self {
-        Self::Server { message: error.to_string(), hint: error.hint().unwrap_or_default() }
+/// Replaces URLs of the command line that hold credentials. No message should repeat one; an argument at the wrong place, such as
+/// a store where a file belongs, is repeated by code that does not know what it is.
+pub(crate) fn without_credentials(text: &str) -> String {
+    let mut text = text.to_owned();
+    let arguments = env::args_os().filter_map(|argument| argument.into_string().ok());
+    for argument in arguments.chain(env::var("PROEM_STORE").ok()) {
+        let value =
+            argument.split_once('=').filter(|(flag, _)| flag.starts_with("--")).map(|(_, value)| value);
+        let value = value.unwrap_or(&argument);
+        if value.contains("://") && value.contains('@') {
+            text = text.replace(value, &redacted(value));
+        }
+    }
+    text
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
+        match error {
+            StoreError::Invalid { .. } => Self::Usage { message, hint },
+            _ => Self::Server { message, hint },
+        }
     }
 }
 
@@ -131,6 +157,7 @@ impl From<proem_store::ConversationError> for Failure {
     fn from(error: proem_store::ConversationError) -> Self {
         match error {
             proem_store::ConversationError::Build(error) => Self::Build(error),
+            proem_store::ConversationError::Store(error) => error.into(),
             error => Self::Server { message: error.to_string(), hint: error.hint().unwrap_or_default() },
         }
     }

@@ -14,6 +14,7 @@ mod table;
 mod terminal;
 mod wrap;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use failure::Failure;
@@ -26,11 +27,24 @@ fn main() -> ExitCode {
     } else {
         match arguments::parse(&mut words) {
             Ok(arguments) => commands::run(&arguments.command),
-            Err(error) => error.exit(),
+            Err(error) => return unparsed(&error),
         }
     };
     match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Prints help, the version, or the reason for which the command line cannot be parsed, as clap itself would.
+fn unparsed(error: &clap::Error) -> ExitCode {
+    let rendered = error.render();
+    let shown = failure::without_credentials(&rendered.ansi().to_string());
+    // A reader that is gone cannot be told.
+    let _ = if error.use_stderr() {
+        anstream::stderr().write_all(shown.as_bytes())
+    } else {
+        anstream::stdout().write_all(shown.as_bytes())
+    };
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }

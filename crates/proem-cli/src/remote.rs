@@ -1,78 +1,260 @@
-//! A server that is asked by HTTP.
+//! A server that is asked over HTTP or HTTPS.
 
 use std::env;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::handshake;
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue, LOCATION};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use proem_store::redacted;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
 use crate::input::reason;
+use crate::terminal::visible_line;
 
 const TIME_MAX: Duration = Duration::from_mins(1);
 
+/// Largest answer: a list, or a conversation with all its texts.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+const HINT: &str = "write it like `http://127.0.0.1:7717` or `https://prompts.example.com`";
+
 /// A server at an address.
 pub(crate) struct Remote {
+    is_https: bool,
+    /// The name or address, without brackets.
+    name: String,
+    port: u16,
+    /// The host as the URL has it, with the port if it has one.
     host: String,
+    token: Option<HeaderValue>,
+}
+
+/// The reason for which there is no answer.
+enum Silence {
+    System(io::Error),
+    Tls(rustls::Error),
+    Http(hyper::Error),
+    TooLong,
+    TooMuch(String),
+    NoCertificates,
+}
+
+impl From<io::Error> for Silence {
+    fn from(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(inner) => Self::Tls(inner.clone()),
+            None => Self::System(error),
+        }
+    }
+}
+
+impl From<hyper::Error> for Silence {
+    fn from(error: hyper::Error) -> Self {
+        Self::Http(error)
+    }
 }
 
 impl Remote {
-    /// Takes an address such as `http://127.0.0.1:7717`.
+    /// Takes an address such as `https://prompts.example.com`, and the token from `PROEM_TOKEN`.
     pub(crate) fn new(url: &str) -> Result<Self, Failure> {
-        let host = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-        let host = host.filter(|host| !host.is_empty() && !host.contains('/'));
-        let host = host.ok_or_else(|| Failure::Server {
-            message: format!("`{url}` is no address of a server"),
-            hint: "write it like `http://127.0.0.1:7717`; for TLS use a local proxy".into(),
-        })?;
-        Ok(Self { host: if host.contains(':') { host.to_owned() } else { format!("{host}:80") } })
-    }
-
-    pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.ask("GET", path)
-    }
-
-    pub(crate) fn post(&self, path: &str) -> Result<Value, Failure> {
-        self.ask("POST", path)
-    }
-
-    pub(crate) fn delete(&self, path: &str) -> Result<Value, Failure> {
-        self.ask("DELETE", path)
-    }
-
-    fn ask(&self, method: &str, path: &str) -> Result<Value, Failure> {
-        let unreachable = |error: std::io::Error| Failure::Server {
-            message: format!("no answer from http://{}: {}", self.host, reason(&error)),
-            hint: "start it with `proem serve`, or leave `--url` out".into(),
+        let wrong = |why: &str| Failure::Usage {
+            message: format!("invalid server address `{}`: {why}", visible_line(&redacted(url))),
+            hint: HINT.into(),
         };
-        let text = self.exchange(method, path).map_err(unreachable)?;
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status: u16 = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        let answer: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-        if (200..300).contains(&status) {
-            return Ok(answer);
+        let parsed: Uri = url.parse().map_err(|_| wrong("it is not a URL"))?;
+        let is_https = match parsed.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(wrong("it must begin with `http://` or `https://`")),
+        };
+        let authority = parsed.authority().ok_or_else(|| wrong("it has no host name"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("it must not hold a user name or password; set PROEM_TOKEN"));
         }
-        let said = |key: &str| answer[key].as_str().map(str::to_owned);
-        Err(Failure::Server {
-            message: said("message").unwrap_or_else(|| format!("http://{} answers {status}", self.host)),
-            hint: said("hint").unwrap_or_else(|| "see the server's log".into()),
+        if !matches!(parsed.path(), "" | "/") || parsed.query().is_some() {
+            return Err(wrong("it must not have a path"));
+        }
+        let port = match authority.port() {
+            Some(port) => port.as_str().parse().map_err(|_| wrong("its port is invalid"))?,
+            None if is_https => 443,
+            None => 80,
+        };
+        let token = env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty());
+        let header = |token: String| {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(|_| Failure::Usage {
+                    message: "the token in PROEM_TOKEN has characters that no header can hold".into(),
+                    hint: "set it to the token of the server".into(),
+                })?;
+            value.set_sensitive(true);
+            Ok::<_, Failure>(value)
+        };
+        Ok(Self {
+            is_https,
+            name: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port,
+            host: authority.as_str().to_owned(),
+            token: token.map(header).transpose()?,
         })
     }
 
-    fn exchange(&self, method: &str, path: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(&self.host)?;
-        stream.set_read_timeout(Some(TIME_MAX))?;
-        let token = env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty());
-        let token =
-            token.map_or_else(String::new, |token| format!("Authorization: Bearer {}\r\n", token.trim()));
-        let host = &self.host;
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes())?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(Method::GET, path)
+    }
+
+    pub(crate) fn post(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(Method::POST, path)
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(Method::DELETE, path)
+    }
+
+    /// The address, for messages.
+    fn origin(&self) -> String {
+        format!("{}://{}", if self.is_https { "https" } else { "http" }, visible_line(&self.host))
+    }
+
+    fn ask(&self, method: Method, path: &str) -> Result<Value, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| self.explain(&error.into()))?;
+        let exchanged = runtime.block_on(async {
+            let exchange = tokio::time::timeout(TIME_MAX, self.exchange(method, path));
+            exchange.await.unwrap_or(Err(Silence::TooLong))
+        });
+        // A name that is still being looked up is not waited for.
+        runtime.shutdown_background();
+        let Answer { status, location, body } = exchanged.map_err(|silence| self.explain(&silence))?;
+        let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        if status.is_success() {
+            return Ok(answer);
+        }
+        if status.is_redirection() {
+            let to = location.map_or_else(String::new, |to| format!(" to `{}`", visible_line(&to)));
+            return Err(Failure::Server {
+                message: format!(
+                    "{} redirects{to}; redirects are not followed, because they would get the token",
+                    self.origin()
+                ),
+                hint: "give `--url` the address at which the server itself answers".into(),
+            });
+        }
+        let said = |key: &str| answer[key].as_str().map(str::to_owned);
+        let Some(message) = said("message") else {
+            return Err(Failure::Server {
+                message: format!("{} answers {status}", self.origin()),
+                hint: "see whether that is a server of proem, and the log of the server or of its proxy"
+                    .into(),
+            });
+        };
+        Err(Failure::Server { message, hint: said("hint").unwrap_or_default() })
+    }
+
+    async fn exchange(&self, method: Method, path: &str) -> Result<Answer, Silence> {
+        let stream = TcpStream::connect((self.name.as_str(), self.port)).await?;
+        if !self.is_https {
+            return self.send(stream, method, path).await;
+        }
+        let name = ServerName::try_from(self.name.clone()).map_err(|_| {
+            Silence::Tls(rustls::Error::InvalidCertificate(CertificateError::NotValidForName))
+        })?;
+        let stream = TlsConnector::from(Arc::new(trusting()?)).connect(name, stream).await?;
+        self.send(stream, method, path).await
+    }
+
+    async fn send<S>(&self, stream: S, method: Method, path: &str) -> Result<Answer, Silence>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let mut request = Request::new(Empty::<Bytes>::new());
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        let host = HeaderValue::from_str(&self.host).unwrap_or(HeaderValue::from_static(""));
+        request.headers_mut().insert(HOST, host);
+        self.token.as_ref().map(|token| request.headers_mut().insert(AUTHORIZATION, token.clone()));
+        let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await?;
+        let (head, body) = response.into_parts();
+        let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.map(|url| if url.contains('@') { redacted(url) } else { url.to_owned() });
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| Silence::TooMuch(error.to_string()))?;
+        Ok(Answer { status: head.status, location, body: body.to_bytes() })
+    }
+
+    fn explain(&self, silence: &Silence) -> Failure {
+        let start = "start it with `proem serve`, or leave `--url` out";
+        let (why, hint) = match silence {
+            Silence::System(error) => (reason(error), start),
+            Silence::TooLong => (format!("it took longer than {} seconds", TIME_MAX.as_secs()), start),
+            Silence::Http(error) => {
+                let inner = error.source().map(ToString::to_string).unwrap_or_default();
+                let why = if inner.is_empty() { error.to_string() } else { format!("{error}: {inner}") };
+                (why, "see whether that is a server of proem; for TLS the address begins with `https://`")
+            }
+            Silence::TooMuch(why) => (why.clone(), "see the server's log"),
+            Silence::NoCertificates => (
+                "the system trusts no certificates".into(),
+                "install the package `ca-certificates`, or name a PEM file by SSL_CERT_FILE",
+            ),
+            Silence::Tls(error) => {
+                return Failure::Server {
+                    message: format!("no secure connection to {}: {error}", self.origin()),
+                    hint: hint_for(error).into(),
+                };
+            }
+        };
+        Failure::Server { message: format!("no answer from {}: {why}", self.origin()), hint: hint.into() }
+    }
+}
+
+/// An answer as it came.
+struct Answer {
+    status: StatusCode,
+    location: Option<String>,
+    body: Bytes,
+}
+
+/// TLS with the certificates that the system trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+fn trusting() -> Result<ClientConfig, Silence> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(Silence::NoCertificates);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(builder.map_err(Silence::Tls)?.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn hint_for(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "name a PEM file with the certificate of its authority by SSL_CERT_FILE"
+        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "use the name that the certificate is for",
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        ) => "renew the certificate, and compare the clocks of both machines",
+        _ => "see whether the server speaks TLS at this port",
     }
 }

@@ -64,6 +64,62 @@ fn a_store_that_was_taken_away_is_not_made_anew() {
     assert!(!store.exists(), "a store was made");
 }
 
+/// Every line is JSON with the time first, from the first line to the last, which says why the server ended.
+#[test]
+fn the_log_is_json_from_the_first_line_to_the_last() {
+    let desk = Desk::of("template");
+    let mut command = desk.command(&["serve", "--listen", "127.0.0.1:0", "--store", "own.db"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut said: Vec<String> = lines.by_ref().take(2).collect();
+    let port = said[1].split("127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next()).unwrap().to_owned();
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    stream.write_all(b"GET /conversations HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    said.extend(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let shape = |line: &String| {
+        let entry: serde_json::Value = serde_json::from_str(line).expect(line);
+        let time = entry["time"].as_str().expect(line);
+        assert!(line.starts_with(&format!("{{\"time\":\"{time}\",\"level\":\"info\",\"event\":")), "{line}");
+        let digits = |text: &str| {
+            text.chars().map(|one| if one.is_ascii_digit() { '0' } else { one }).collect::<String>()
+        };
+        assert_eq!(digits(time), "0000-00-00T00:00:00.000Z", "{line}");
+        let mut rest = line.replace(time, "TIME").replace(&port, "PORT");
+        for key in ["micros", "request"] {
+            rest = rest.replace(&format!("\"{key}\":{}", entry[key]), &format!("\"{key}\":…"));
+        }
+        (rest, entry["micros"].is_null() || entry["micros"].is_u64())
+    };
+    let (shapes, numbers): (Vec<String>, Vec<bool>) = said.iter().map(shape).unzip();
+    assert!(numbers.into_iter().all(|is_number| is_number), "{said:?}");
+    assert_eq!(
+        shapes,
+        [
+            r#"{"time":"TIME","level":"info","event":"store","message":"made a new store sqlite:own.db","store":"sqlite:own.db"}"#,
+            r#"{"time":"TIME","level":"info","event":"listening","message":"listening on http://127.0.0.1:PORT, store sqlite:own.db","url":"http://127.0.0.1:PORT","store":"sqlite:own.db"}"#,
+            r#"{"time":"TIME","level":"info","event":"request","method":"GET","path":"/conversations","status":200,"micros":…,"request":…}"#,
+            r#"{"time":"TIME","level":"info","event":"end","message":"stopped by SIGTERM","reason":"SIGTERM"}"#,
+        ]
+    );
+}
+
+/// A server that cannot listen makes no store.
+#[test]
+fn without_an_address_no_store_is_made() {
+    let desk = Desk::of("template");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    desk.refuses(
+        &["serve", "--listen", &address, "--store", "own.db"],
+        3,
+        "error: cannot listen: address already in use\nhint: choose another address with `--listen ADDRESS:PORT`\n",
+    );
+    assert!(!desk.work().join("own.db").exists());
+}
+
 /// H11: silent connections do not take the descriptors that files and the store need.
 #[test]
 fn silent_connections_leave_room_for_files() {

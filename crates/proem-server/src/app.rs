@@ -15,6 +15,7 @@ use crate::error::ApiError;
 use crate::guard::Token;
 use crate::log;
 use crate::metrics::Metrics;
+use crate::outside::PublicUrl;
 use crate::places::Connections;
 use crate::room::Room;
 use crate::telemetry::Telemetry;
@@ -32,6 +33,8 @@ pub struct Options {
     pub token: Option<Token>,
     /// Names besides addresses of this machine by which it may be called.
     pub hosts: Vec<String>,
+    /// The address at which a proxy serves this server, if that is known.
+    pub public_url: Option<PublicUrl>,
     /// Largest body, in bytes.
     pub body_bytes_max: usize,
     /// Longest that a request may take.
@@ -52,6 +55,7 @@ impl Default for Options {
             workspaces: Vec::new(),
             token: None,
             hosts: Vec::new(),
+            public_url: None,
             web: None,
             telemetry: None,
             connections: Connections::default(),
@@ -239,7 +243,7 @@ impl App {
 fn log_hook(failure: &HookFailure) {
     let (hook, why) = (failure.hook(), failure.why());
     let event = failure.event().word();
-    log::line("warn", &[("event", "hook"), ("hook", hook), ("at", event), ("why", why)]);
+    log::line("warning", &[("event", "hook"), ("hook", hook), ("at", event), ("why", why)]);
 }
 
 /// Work that a client waits for. It stops when this is dropped.

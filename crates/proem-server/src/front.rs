@@ -18,8 +18,9 @@ use hyper::body::Incoming;
 use proem_store::is_conversation_id;
 use tower::ServiceExt;
 
-use crate::app::App;
+use crate::app::{App, Options};
 use crate::error::ApiError;
+use crate::outside::Peer;
 use crate::places::Place;
 use crate::telemetry::{Parent, Span};
 use crate::{guard, log, routes};
@@ -74,6 +75,10 @@ impl Front {
         let (begun, id) = (Instant::now(), log::random_id());
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let traced = self.app.options.telemetry.as_ref().map(|_| Traced::of(&mut request));
+        let Options { connections, public_url, .. } = &self.app.options;
+        if !connections.proxies.is_empty() || public_url.is_some() {
+            request.extensions_mut().insert(Peer(place.address()));
+        }
         // A panic is ours: nothing of it goes out, and the process lives.
         let answer = AssertUnwindSafe(self.pass(request, place)).catch_unwind();
         let mut response = match tokio::time::timeout(self.app.options.time_max, answer).await {

@@ -11,8 +11,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
-use crate::app::App;
+use crate::app::{App, Options};
 use crate::error::ApiError;
+use crate::outside::{Outside, PublicUrl};
 use crate::session;
 
 /// What requests must show. It is never printed.
@@ -55,14 +56,20 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 }
 
 pub(crate) fn check<B>(app: &App, request: &HttpRequest<B>) -> Result<(), ApiError> {
-    check_host(&app.options.hosts, request.uri(), request.headers())?;
-    check_origin(request.headers(), request.method())?;
+    let outside = Outside::of(&app.options, request.extensions(), request.headers());
+    check_host(&app.options, &outside, request.uri(), request.headers())?;
+    check_origin(&outside, request.headers(), request.method())?;
     check_token(app.options.token.as_ref(), request.uri().path(), request.headers())?;
     check_type(request.method(), request.headers())
 }
 
 /// A name that leads here by a stranger's choice is none of ours.
-fn check_host(own: &[String], uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_host(
+    options: &Options,
+    outside: &Outside<'_>,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
     let misdirected = || {
         ApiError::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", "this server is not called by that name")
             .with_hint("use its address, or start it with `--host NAME`")
@@ -74,18 +81,24 @@ fn check_host(own: &[String], uri: &Uri, headers: &HeaderMap) -> Result<(), ApiE
     if uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
         return Err(misdirected());
     }
-    let name = without_port(host).ok_or_else(misdirected)?;
+    let forwarded = outside.forwarded.map(|host| host.to_str().unwrap_or_default());
+    let is_known = |host: &str| without_port(host).is_some_and(|name| is_own_name(options, name));
+    if is_known(host) && forwarded.is_none_or(is_known) { Ok(()) } else { Err(misdirected()) }
+}
+
+/// Tells whether the server may be called by a name. A rebound name of a stranger never is an address.
+fn is_own_name(options: &Options, name: &str) -> bool {
     let is_address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
         Some(name) => name.parse::<Ipv6Addr>().is_ok(),
         None => name.parse::<Ipv4Addr>().is_ok(),
     };
-    let is_own =
-        name.eq_ignore_ascii_case("localhost") || own.iter().any(|own| own.eq_ignore_ascii_case(name));
-    if is_address || is_own { Ok(()) } else { Err(misdirected()) }
+    let mut own =
+        options.hosts.iter().map(String::as_str).chain(options.public_url.as_ref().map(PublicUrl::name));
+    is_address || name.eq_ignore_ascii_case("localhost") || own.any(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// The name in a `Host`; `None` when it is no such thing.
-fn without_port(host: &str) -> Option<&str> {
+pub(crate) fn without_port(host: &str) -> Option<&str> {
     if host.starts_with('[') {
         let end = host.find(']')?;
         let (name, port) = host.split_at(end + 1);
@@ -105,17 +118,15 @@ fn is_port(text: &str) -> bool {
 }
 
 /// A page of another site must not get an answer, nor change anything.
-fn check_origin(headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
-    let foreign = || ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", "a page of another site asked");
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+fn check_origin(outside: &Outside<'_>, headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
+    let foreign = || {
+        ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", "a page of another site asked")
+            .with_hint("behind a proxy, start the server with `--public-url URL`")
+    };
     // Said twice, each of them counts.
     let is_own_site = |site: &HeaderValue| site == "same-origin" || site == "none";
-    let is_own = |origin: &HeaderValue| {
-        let name = origin.as_bytes().strip_prefix(b"http://");
-        name.or_else(|| origin.as_bytes().strip_prefix(b"https://")) == Some(host.as_bytes())
-    };
     let is_allowed = headers.get_all(FETCH_SITE).iter().all(is_own_site)
-        && headers.get_all(header::ORIGIN).iter().all(is_own)
+        && headers.get_all(header::ORIGIN).iter().all(|origin| outside.is_own(origin))
         && method != Method::OPTIONS;
     if is_allowed { Ok(()) } else { Err(foreign()) }
 }
@@ -128,7 +139,7 @@ pub(crate) fn is_open(path: &str) -> bool {
 fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(token) = token.filter(|_| !is_open(path)) else { return Ok(()) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
+    let shown = shown.and_then(bearer);
     let mut cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let is_shown = match shown {
         Some(shown) => token.is(shown),
@@ -140,6 +151,12 @@ fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result
     let error =
         ApiError::new(StatusCode::UNAUTHORIZED, "no_token", "the request shows no token, or a wrong one");
     Err(error.with_hint("send `Authorization: Bearer TOKEN`"))
+}
+
+/// Returns the token of an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
 /// What a form of another site can send is no JSON.
@@ -193,6 +210,17 @@ mod tests {
             ("user@localhost", None),
         ] {
             assert_eq!(without_port(host), name, "{host}");
+        }
+    }
+
+    /// Row H3.
+    #[test]
+    fn the_scheme_of_a_token_is_written_in_any_case() {
+        for value in ["Bearer t", "bearer t", "BEARER t"] {
+            assert_eq!(bearer(value), Some("t"), "{value}");
+        }
+        for value in ["t", "Basic t", "Bearert", "Bearer"] {
+            assert_eq!(bearer(value), None, "{value}");
         }
     }
 

@@ -75,7 +75,7 @@ fn connections_max(most: usize) -> usize {
         let wanted = Rlimit { current: Some(raised), maximum: limit.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, wanted) {
             // There are fewer connections then.
-            log::line("warn", &[("event", "descriptors"), ("why", &error.to_string())]);
+            log::line("warning", &[("event", "descriptors"), ("why", &error.to_string())]);
         }
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

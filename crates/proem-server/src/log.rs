@@ -8,44 +8,52 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use axum::http::Method;
+use jiff::Timestamp;
 use proem_store::is_conversation_id;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::routes;
 
-/// Writes one line. A reader that is gone is no reason to stop.
-pub(crate) fn line(level: &str, fields: &[(&str, &str)]) {
-    let mut entry = Map::new();
-    entry.insert("level".into(), level.into());
+/// Writes one line of the log to standard error: the time, the level (`info`, `warning` or `error`), and these fields, in
+/// this order. A reader that is gone does not stop the server.
+pub fn line(level: &str, fields: &[(&str, &str)]) {
+    let mut line = format!("{{\"time\":\"{}\",\"level\":\"{level}\"", time());
     for (key, value) in fields {
-        entry.insert((*key).into(), Value::from(*value));
+        line.push_str(&format!(",\"{key}\":{}", Value::from(*value)));
     }
-    write(&format!("{}\n", Value::Object(entry)));
+    write(&(line + "}\n"));
 }
 
-/// Writes the line of an answered request: what [`line`] would write, without a map for every request.
+/// The time in UTC, with milliseconds, as RFC 3339 writes it.
+fn time() -> String {
+    format!("{:.3}", Timestamp::now())
+}
+
+/// Writes the line of an answered request, which may wait for others. Status and microseconds are numbers.
 pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micros: u64) {
     let path = path(target);
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     let is_plain = path.bytes().all(is_plain);
     let escaped = if is_plain { String::new() } else { Value::from(path.as_ref()).to_string() };
     let (quote, path) = if is_plain { ("\"", path.as_ref()) } else { ("", escaped.as_str()) };
-    let (micros, status) = (micros.to_string(), status.to_string());
+    let (time, micros, status) = (time(), micros.to_string(), status.to_string());
     // Joined, not formatted: that takes a third of the time.
     gather(
         &[
-            "{\"level\":\"info\",\"method\":\"",
+            "{\"time\":\"",
+            time.as_str(),
+            "\",\"level\":\"info\",\"event\":\"request\",\"method\":\"",
             method.as_str(),
-            "\",\"micros\":\"",
-            micros.as_str(),
             "\",\"path\":",
             quote,
             path,
             quote,
+            ",\"status\":",
+            status.as_str(),
+            ",\"micros\":",
+            micros.as_str(),
             ",\"request\":\"",
             id,
-            "\",\"status\":\"",
-            status.as_str(),
             "\"}\n",
         ]
         .concat(),

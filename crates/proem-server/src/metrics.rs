@@ -1,7 +1,10 @@
 //! Numbers about the server, in the text that Prometheus reads.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use proem::evidence::Verdict;
 
 /// Upper bounds of the classes of time, in microseconds.
 const BOUNDS: [u64; 8] = [100, 500, 1_000, 5_000, 20_000, 100_000, 1_000_000, 10_000_000];
@@ -15,6 +18,27 @@ pub(crate) struct Metrics {
     pub(crate) turns_built: AtomicU64,
     pub(crate) turns_reused: AtomicU64,
     pub(crate) work_stopped: AtomicU64,
+    /// Calls that were reported, by verdict.
+    verdicts: [AtomicU64; VERDICTS.len()],
+}
+
+/// Verdicts on calls: nothing was missed, or by whose doing.
+const VERDICTS: [(&str, Option<Verdict>); 4] = [
+    ("no_miss", None),
+    ("ours", Some(Verdict::Ours)),
+    ("provider", Some(Verdict::Provider)),
+    ("unknown", Some(Verdict::Unknown)),
+];
+
+/// Reasons for which epochs are opened. Each is counted from zero on, so that a rate has a beginning.
+const REASONS: [&str; 7] = ["startup", "compaction", "tools", "cwd", "reload", "resources", "profile"];
+
+/// Numbers that are kept elsewhere.
+pub(crate) struct Elsewhere {
+    pub(crate) work_running: usize,
+    pub(crate) spans_dropped: u64,
+    /// Opened epochs, by reason.
+    pub(crate) epochs: BTreeMap<String, u64>,
 }
 
 impl Metrics {
@@ -30,10 +54,22 @@ impl Metrics {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// Counts a call that was judged.
+    pub(crate) fn judged(&self, verdict: Option<Verdict>) {
+        let counted = VERDICTS.iter().zip(&self.verdicts).find(|((_, known), _)| *known == verdict);
+        if let Some((_, count)) = counted {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// The text.
-    pub(crate) fn text(&self, work_running: usize, spans_dropped: u64) -> String {
+    pub(crate) fn text(&self, elsewhere: Elsewhere) -> String {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let mut text = String::from(
+        let Elsewhere { work_running, spans_dropped, epochs } = elsewhere;
+        let mut text =
+            String::from("# HELP proem_build_info The version that runs.\n# TYPE proem_build_info gauge\n");
+        line(&mut text, &format!("proem_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));
+        text.push_str(
             "# HELP proem_requests_total Answered requests.\n# TYPE proem_requests_total counter\n",
         );
         for (class, count) in self.requests.iter().enumerate().skip(1) {
@@ -54,6 +90,7 @@ impl Metrics {
         text.push_str("# HELP proem_turns_total Turns of conversations.\n# TYPE proem_turns_total counter\n");
         line(&mut text, &format!("proem_turns_total{{prompt=\"built\"}} {}", read(&self.turns_built)));
         line(&mut text, &format!("proem_turns_total{{prompt=\"reused\"}} {}", read(&self.turns_reused)));
+        self.push_epochs_and_calls(&mut text, epochs);
         text.push_str(
             "# HELP proem_work_running Requests that are worked on.\n# TYPE proem_work_running gauge\n",
         );
@@ -63,6 +100,26 @@ impl Metrics {
         text.push_str("# HELP proem_spans_dropped_total Spans that no collector got.\n# TYPE proem_spans_dropped_total counter\n");
         line(&mut text, &format!("proem_spans_dropped_total {spans_dropped}"));
         text
+    }
+
+    fn push_epochs_and_calls(&self, text: &mut String, mut epochs: BTreeMap<String, u64>) {
+        text.push_str(
+            "# HELP proem_epochs_total Epochs that this process opened, by reason.\n# TYPE proem_epochs_total counter\n",
+        );
+        for reason in REASONS {
+            let count = epochs.remove(reason).unwrap_or(0);
+            line(text, &format!("proem_epochs_total{{reason=\"{reason}\"}} {count}"));
+        }
+        for (reason, count) in epochs {
+            line(text, &format!("proem_epochs_total{{reason=\"{reason}\"}} {count}"));
+        }
+        text.push_str(
+            "# HELP proem_calls_total Calls that were reported, by verdict on their cache.\n# TYPE proem_calls_total counter\n",
+        );
+        for ((verdict, _), count) in VERDICTS.iter().zip(&self.verdicts) {
+            let count = count.load(Ordering::Relaxed);
+            line(text, &format!("proem_calls_total{{verdict=\"{verdict}\"}} {count}"));
+        }
     }
 }
 

@@ -77,6 +77,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
+    address: IpAddr,
     number: u64,
     is_known: AtomicBool,
     close: Arc<Notify>,
@@ -102,7 +103,7 @@ impl Places {
         let waiting = Waiting { address: group, since: Instant::now(), close: Arc::clone(&close) };
         strangers.all.insert(number, waiting);
         strangers.by_address.entry(group).or_default().insert(number);
-        Place { places: Arc::clone(self), number, is_known: AtomicBool::new(false), close }
+        Place { places: Arc::clone(self), address, number, is_known: AtomicBool::new(false), close }
     }
 
     /// Closes what must go for one more connection of `address`.
@@ -184,6 +185,11 @@ impl Place {
         if !self.is_known.swap(true, Ordering::Relaxed) {
             self.places.lock().remove(self.number);
         }
+    }
+
+    /// Returns the address of the other end.
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
     }
 
     /// Waits until the place is needed for another connection.

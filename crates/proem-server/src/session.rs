@@ -23,15 +23,21 @@ fn name(token: &Token) -> String {
 const LIFE: Duration = Duration::from_hours(7 * 24);
 
 /// The header that gives a browser its session.
-pub(crate) fn cookie(token: &Token) -> String {
+pub(crate) fn cookie(token: &Token, is_https: bool) -> String {
     let end = now() + LIFE.as_secs();
     let (name, value, life) = (name(token), value(token, end), LIFE.as_secs());
-    format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict")
+    let secure = secure(is_https);
+    format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict{secure}")
 }
 
 /// The header that takes it away.
-pub(crate) fn no_cookie(token: &Token) -> String {
-    format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict", name(token))
+pub(crate) fn no_cookie(token: &Token, is_https: bool) -> String {
+    format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict{}", name(token), secure(is_https))
+}
+
+/// Keeps the cookie from plain connections. Browsers drop such a cookie if it comes over one.
+const fn secure(is_https: bool) -> &'static str {
+    if is_https { "; Secure" } else { "" }
 }
 
 /// Tells whether the value of a `Cookie` header holds a session of this token.
@@ -87,7 +93,8 @@ mod tests {
             assert!(!is_valid(&own, wrong, 999), "{wrong}");
         }
         assert!(!shown.contains("0123456789abcdef"));
-        let header = cookie(&own);
+        assert!(cookie(&own, true).ends_with("; SameSite=Strict; Secure"));
+        let header = cookie(&own, false);
         let pair = header.split(';').next().expect("a cookie has a value");
         assert!(is_session(&own, &format!("other=1; {pair}; more=2")));
         assert!(!is_session(&own, &format!("{}=1.2", name(&own))));

@@ -6,7 +6,8 @@ mod compact;
 mod evidence;
 mod recent;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use proem::stored::StoredPrompt;
 use proem::{Build, Caller, Engine, Error, Fingerprint, Policy, Request};
@@ -39,6 +40,8 @@ pub struct Conversations {
     store: Arc<dyn Store>,
     engine: Engine,
     recent: Recent,
+    /// Epochs that were opened here, by reason.
+    opened: Mutex<BTreeMap<String, u64>>,
 }
 
 /// An epoch whose prompt has been read.
@@ -92,7 +95,18 @@ impl Conversations {
     /// Conversations that are kept in `store`, with prompts that `engine` builds.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, engine: Engine) -> Self {
-        Self { store, engine: engine.without_hook_output(), recent: Recent::default() }
+        Self {
+            store,
+            engine: engine.without_hook_output(),
+            recent: Recent::default(),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// Returns the number of epochs that were opened through this value, by reason. Epochs of other processes do not count.
+    #[must_use]
+    pub fn opened(&self) -> BTreeMap<String, u64> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where they are kept.
@@ -235,9 +249,19 @@ impl Conversations {
     /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
     fn open(&self, opening: &Opening<'_>, build: &Build) -> Result<(Arc<Kept>, bool), ConversationError> {
         let epoch = opening.epoch(build)?;
-        let stored = self.store.open(&epoch)?;
+        let stored = self.store_epoch(&epoch)?;
         let is_own = stored == epoch;
         Ok((self.remember(stored)?, is_own))
+    }
+
+    /// Stores an epoch, and counts it if it is the one that won.
+    fn store_epoch(&self, epoch: &Epoch) -> Result<Epoch, ConversationError> {
+        let stored = self.store.open(epoch)?;
+        if stored == *epoch {
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            *opened.entry(epoch.head.reason.clone()).or_default() += 1;
+        }
+        Ok(stored)
     }
 }
 

@@ -29,6 +29,15 @@ pub enum StoreError {
         /// What to do.
         hint: String,
     },
+    /// Its name or its settings are wrong. No credentials are part of this.
+    Invalid {
+        /// The name, as it may be shown.
+        place: String,
+        /// The problem.
+        why: String,
+        /// The fix.
+        hint: String,
+    },
     /// What is kept is not what was written.
     Damaged {
         /// What was read.
@@ -58,7 +67,7 @@ impl StoreError {
                 Some("try again; if it stays so, see whether the database runs".into())
             }
             Self::TimedOut { .. } => Some("try again when the database has less to do".into()),
-            Self::Unusable { hint, .. } => Some(hint.clone()),
+            Self::Unusable { hint, .. } | Self::Invalid { hint, .. } => Some(hint.clone()),
             Self::Damaged { .. } => Some("run `proem store check`, and restore a backup".into()),
             Self::Conflict { .. } => Some("read the current one, and decide again".into()),
         }
@@ -73,6 +82,7 @@ impl fmt::Display for StoreError {
                 write!(formatter, "the store {place} took too long for one step: {why}")
             }
             Self::Unusable { place, why, .. } => write!(formatter, "cannot use the store {place}: {why}"),
+            Self::Invalid { place, why, .. } => write!(formatter, "invalid store `{place}`: {why}"),
             Self::Damaged { what, why } => write!(formatter, "{what} is damaged: {why}"),
             Self::Conflict { current: 0 } => {
                 formatter.write_str("nothing is stored yet that could be replaced")

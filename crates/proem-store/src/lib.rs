@@ -7,16 +7,17 @@ mod conversations;
 mod error;
 mod maintenance;
 mod memory;
+mod place;
 mod record;
 mod sqlite;
 mod texts;
 mod transfer;
+mod url;
 
 #[cfg(feature = "postgres")]
 mod postgresql;
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 pub use conversations::{
     Answer, Begun, ConversationError, Conversations, Drift, Kept, Plan, Rebuilt, TIME_OF_COMPACTION,
@@ -26,6 +27,7 @@ pub use maintenance::{
     Batch, Cursor, EpochKey, EpochRow, Maintenance, Progress, Pruned, References, Tell, check, prune,
 };
 pub use memory::MemoryStore;
+pub use place::{Place, redacted};
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use record::{
@@ -147,25 +149,7 @@ impl dyn Store + '_ {
     }
 }
 
-/// Tells whether opening a store would make a new file.
-#[must_use]
-pub fn is_new(place: &str) -> bool {
-    let is_server = place.starts_with("postgres://") || place.starts_with("postgresql://");
-    !is_server && !PathBuf::from(place.strip_prefix("sqlite:").unwrap_or(place)).exists()
-}
-
-/// Opens the store that a text names: a path, `sqlite:PATH`, or `postgres://…`.
+/// Opens the store that a text names; [`Place::parse`] says how it may be named.
 pub fn open(place: &str) -> Result<Box<dyn Store>, StoreError> {
-    if place.starts_with("postgres://") || place.starts_with("postgresql://") {
-        #[cfg(feature = "postgres")]
-        return Ok(Box::new(PostgresStore::connect(place)?));
-        #[cfg(not(feature = "postgres"))]
-        return Err(StoreError::Unusable {
-            place: "postgres".into(),
-            why: "this proem was built without PostgreSQL".into(),
-            hint: "build it with the feature `postgres`".into(),
-        });
-    }
-    let path = place.strip_prefix("sqlite:").unwrap_or(place);
-    Ok(Box::new(SqliteStore::open(&PathBuf::from(path))?))
+    Place::parse(place)?.open()
 }

@@ -3,28 +3,31 @@
 //! Nothing is kept in a session: statements are sent with their types, settings hold for one transaction, and so
 //! it works behind a pooler that hands out connections by transaction.
 
+mod address;
 mod calls;
 mod check;
 mod compactions;
 mod link;
+mod passfile;
 mod prepared;
 mod rows;
 mod schema;
 mod templates;
+mod tls;
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
+use address::{Address, Mode};
 use link::Link;
 use prepared::Prepared;
 use rows::{
     CURRENT, CURRENT_HEAD, EpochRow, HEAD, NUMBERED, head, head_of_text, insert, number, signed, unsigned,
     whole,
 };
+use tokio_postgres::NoTls;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::maintenance::Maintenance;
@@ -35,9 +38,6 @@ use crate::record::{
 use crate::texts::Texts;
 use crate::{Store, StoreError};
 
-/// How long a connection may take to be made.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-
 /// Most connections that wait for the next caller.
 const IDLE_MAX: usize = 16;
 
@@ -46,8 +46,8 @@ const OPEN_ATTEMPTS_MAX: usize = 4;
 
 /// A store in a database server.
 pub struct PostgresStore {
-    config: Config,
-    place: String,
+    address: Address,
+    tls: Option<MakeRustlsConnect>,
     idle: Mutex<Vec<Link>>,
     texts: Texts,
     current: Prepared,
@@ -56,32 +56,29 @@ pub struct PostgresStore {
 
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("PostgresStore").field("place", &self.place).finish_non_exhaustive()
+        formatter.debug_struct("PostgresStore").field("place", &self.address.place).finish_non_exhaustive()
     }
 }
 
 type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
 impl PostgresStore {
-    /// Connects to the database that a URL names, and brings its tables to the newest version.
+    /// Connects to the database that a URL names. Makes its tables, or brings them to the newest version, if they are not.
+    ///
+    /// What the URL leaves open, libpq's variables say: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and others.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
-        let mut config: Config =
-            url.parse().map_err(|error: tokio_postgres::Error| StoreError::Unusable {
-                place: "postgres".into(),
-                why: format!("its address is no URL of PostgreSQL: {error}"),
-                hint: "write postgres://USER@HOST:PORT/DATABASE".into(),
-            })?;
-        config
-            .connect_timeout(CONNECT_TIME_MAX)
-            .tcp_user_timeout(link::TIME_MAX)
-            .keepalives_idle(link::TIME_MAX);
-        config.application_name("proem");
-        let place = place(&config);
+        let mut address = Address::parse(url, &|name| std::env::var(name).ok())?;
+        let tls = tls::connector(address.mode, address.roots.as_ref(), &address.place)?;
+        address.config.ssl_mode(match address.mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Allow | Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
         let (idle, texts) = (Mutex::default(), Texts::default());
         let (current, current_head) = (Prepared::new(CURRENT), Prepared::new(CURRENT_HEAD));
-        let store = Self { config, place, idle, texts, current, current_head };
+        let store = Self { address, tls, idle, texts, current, current_head };
         let mut client = store.client().map_err(|failure| store.explain(failure))?;
-        schema::migrate(&mut client, &store.place).map_err(|failure| store.explain(failure))?;
+        schema::migrate(&mut client, &store.address.place).map_err(|failure| store.explain(failure))?;
         store.give_back(client);
         Ok(store)
     }
@@ -95,17 +92,24 @@ impl PostgresStore {
         }
     }
 
-    /// A new connection: encrypted where the URL wants that, or where the server is another machine and offers it.
+    /// Makes a connection, encrypted as the address says.
     fn new_client(&self) -> Result<Link, Failure> {
-        if is_plain(&self.config) {
-            return Link::new(&self.config, NoTls, link::TIME_MAX);
+        let Address { config, mode, connect_time, .. } = &self.address;
+        let plain = || Link::new(config, NoTls, *connect_time);
+        let Some(tls) = &self.tls else { return plain() };
+        let encrypted = || Link::new(config, tls.clone(), *connect_time);
+        match mode {
+            Mode::Disable => plain(),
+            Mode::Allow => match plain() {
+                Err(failure) if failure.is_of_encryption() => encrypted(),
+                done => done,
+            },
+            Mode::Prefer => match encrypted() {
+                Err(failure) if failure.is_of_encryption() => plain().map_err(|_| failure),
+                done => done,
+            },
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => encrypted(),
         }
-        let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(|_| StoreError::Unusable {
-            place: self.place.clone(),
-            why: "the system has no certificates to check the server's with".into(),
-            hint: "install the package `ca-certificates`, or add `sslmode=disable` to the URL".into(),
-        })?;
-        Link::new(&self.config, tls, link::TIME_MAX)
     }
 
     fn give_back(&self, client: Link) {
@@ -160,38 +164,88 @@ impl PostgresStore {
             Failure::Postgres(error) => self.fail(&error),
             Failure::Store(error) => error,
             Failure::Silent => StoreError::Unavailable {
-                place: self.place.clone(),
+                place: self.address.place.clone(),
                 why: format!("it gave no answer for {} seconds", link::TIME_MAX.as_secs()),
             },
             Failure::System(error) => {
-                StoreError::Unavailable { place: self.place.clone(), why: error.to_string() }
+                StoreError::Unavailable { place: self.address.place.clone(), why: error.to_string() }
             }
         }
     }
 
     fn fail(&self, error: &tokio_postgres::Error) -> StoreError {
         let why = error.as_db_error().map_or_else(|| chain(error), |error| error.message().to_owned());
-        let place = self.place.clone();
-        match error.code() {
-            Some(code) if is_lasting(code) => {
-                let hint = "see whether the database is the right one, and may be written to".into();
-                StoreError::Unusable { place, why, hint }
+        let place = self.address.place.clone();
+        let Some(code) = error.code() else { return self.fail_unsaid(error, why) };
+        let hint = match code {
+            &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => {
+                return StoreError::TimedOut { place, why };
             }
-            Some(&SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE) => {
-                StoreError::TimedOut { place, why }
+            &SqlState::INVALID_PASSWORD => {
+                "check the user name and the password of the URL, PGPASSWORD or ~/.pgpass"
             }
-            _ => StoreError::Unavailable { place, why },
+            &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+                "check the user name and `sslmode`, and the server's `pg_hba.conf`"
+            }
+            &SqlState::INVALID_CATALOG_NAME => "make it with `createdb`, or name another database in the URL",
+            &SqlState::INSUFFICIENT_PRIVILEGE => {
+                let hint = schema::grant(self.address.user.as_deref().unwrap_or("ROLE"), "public");
+                return StoreError::Unusable { place, why, hint };
+            }
+            code if is_lasting(code) => "see whether the database is the right one, and may be written to",
+            _ => return StoreError::Unavailable { place, why },
+        };
+        StoreError::Unusable { place, why, hint: hint.into() }
+    }
+
+    /// Explains an error that the server itself did not name.
+    fn fail_unsaid(&self, error: &tokio_postgres::Error, why: String) -> StoreError {
+        let place = self.address.place.clone();
+        if let Some(cause) = tls::cause(error) {
+            return StoreError::Unusable {
+                place,
+                why: format!("TLS failed: {cause}"),
+                hint: tls::hint(cause),
+            };
+        }
+        let is_encrypted = self.address.config.get_ssl_mode() == SslMode::Require;
+        match Unsaid::of(error) {
+            Unsaid::Tls if is_encrypted => StoreError::Unusable {
+                place,
+                why: "the server does not offer TLS".into(),
+                hint: "turn `ssl` on in the server's settings, or use `sslmode=prefer` or `sslmode=disable`"
+                    .into(),
+            },
+            Unsaid::Password => StoreError::Unusable {
+                place,
+                why: "the server asks for a password, and there is none".into(),
+                hint: "set PGPASSWORD, add a line to ~/.pgpass, or write it into the URL".into(),
+            },
+            Unsaid::Tls | Unsaid::Other => StoreError::Unavailable { place, why },
         }
     }
 }
 
-/// Tells whether connections are not encrypted.
-fn is_plain(config: &Config) -> bool {
-    match config.get_ssl_mode() {
-        SslMode::Disable => true,
-        SslMode::Require => false,
-        _ => is_of_this_machine(config),
+/// Kinds of errors that the driver does not tell by type.
+enum Unsaid {
+    Tls,
+    Password,
+    Other,
+}
+
+impl Unsaid {
+    /// The driver keeps the kind to itself; its words are compared here, and a test asks a real server for each.
+    fn of(error: &tokio_postgres::Error) -> Self {
+        match error.to_string().as_str() {
+            "error performing TLS handshake" => Self::Tls,
+            "invalid configuration" if source(error) == "password missing" => Self::Password,
+            _ => Self::Other,
+        }
     }
+}
+
+fn source(error: &tokio_postgres::Error) -> String {
+    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
 }
 
 /// An error with what caused it.
@@ -211,32 +265,6 @@ fn is_lasting(code: &SqlState) -> bool {
     ["28", "3D", "42", "22", "23"].iter().any(|class| code.code().starts_with(class))
 }
 
-/// Tells whether the server runs on this very machine, where nobody can listen in.
-fn is_of_this_machine(config: &Config) -> bool {
-    config.get_hosts().iter().all(|host| match host {
-        tokio_postgres::config::Host::Tcp(name) => {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-        #[cfg(unix)]
-        tokio_postgres::config::Host::Unix(_) => true,
-    })
-}
-
-/// The server's address without a password.
-fn place(config: &Config) -> String {
-    let hosts: Vec<String> = config
-        .get_hosts()
-        .iter()
-        .map(|host| match host {
-            tokio_postgres::config::Host::Tcp(name) => name.clone(),
-            #[cfg(unix)]
-            tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
-        })
-        .collect();
-    let ports: Vec<String> = config.get_ports().iter().map(ToString::to_string).collect();
-    format!("postgres://{}:{}/{}", hosts.join(","), ports.join(","), config.get_dbname().unwrap_or_default())
-}
-
 /// What went wrong inside of a transaction.
 enum Failure {
     Postgres(tokio_postgres::Error),
@@ -254,6 +282,13 @@ impl Failure {
             Self::Postgres(error) => error.code(),
             Self::Store(_) | Self::Silent | Self::System(_) => None,
         }
+    }
+
+    /// Tells whether a connection may work with encryption if it did not without, or the other way round.
+    fn is_of_encryption(&self) -> bool {
+        let Self::Postgres(error) = self else { return false };
+        let is_refused = error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
+        is_refused || matches!(Unsaid::of(error), Unsaid::Tls)
     }
 }
 
@@ -449,6 +484,6 @@ impl Store for PostgresStore {
     }
 
     fn describe(&self) -> String {
-        self.place.clone()
+        self.address.place.clone()
     }
 }

@@ -31,7 +31,7 @@ mod steps;
 
 pub use lints::{LaidLint, Lint, lints};
 pub use mishaps::{Mishap, Side, mishaps};
-pub use postgres::PostgresServer;
+pub use postgres::{Authority, PostgresServer};
 pub use steps::git;
 
 use std::fs;

@@ -47,41 +47,29 @@ impl PostgresServer {
         Some(server)
     }
 
-    /// Makes it speak TLS, and nothing else, under the name `localhost`. Returns the certificate to trust.
+    /// Makes it speak TLS, and nothing else, under the name `localhost`, with a certificate of an authority of its own. Returns
+    /// the certificate of that authority.
     #[must_use]
     pub fn use_tls(&self) -> PathBuf {
         let data = self.folder.path().join("data");
-        let (certificate, key) = (data.join("server.crt"), data.join("server.key"));
-        let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-            .args([
-                "-addext",
-                "subjectAltName=DNS:localhost",
-                "-addext",
-                "basicConstraints=critical,CA:FALSE",
-            ])
-            .args(["-addext", "extendedKeyUsage=serverAuth"])
-            .arg("-keyout")
-            .arg(&key)
-            .arg("-out")
-            .arg(&certificate)
-            .stderr(Stdio::null())
-            .status()
-            .unwrap();
-        assert!(made.success());
+        let authority = Authority::new(self.folder.path(), "trusted");
+        let (certificate, key) = authority.issue(&data, "server", "DNS:localhost");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n").unwrap();
         if is_root() {
             chown(&key, Some(id("-u")), Some(id("-g"))).unwrap();
             chown(&certificate, Some(id("-u")), Some(id("-g"))).unwrap();
         }
-        let trusted = self.folder.path().join("trusted.pem");
-        fs::copy(&certificate, &trusted).unwrap();
-        fs::set_permissions(&trusted, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(data.join("postgresql.auto.conf"), "ssl = on\n").unwrap();
         self.stop();
         self.start_again();
-        trusted
+        authority.certificate
+    }
+
+    /// Replaces the rules for connections, in the form of `pg_hba.conf`.
+    pub fn set_access(&self, rules: &str) {
+        fs::write(self.folder.path().join("data/pg_hba.conf"), rules).unwrap();
+        self.run("pg_ctl", &["-D", &self.data(), "reload"]);
     }
 
     fn data(&self) -> String {
@@ -136,6 +124,68 @@ impl PostgresServer {
             .unwrap();
         assert!(done.success(), "{command:?}");
     }
+}
+
+/// An authority that issues certificates, made by `openssl`.
+#[derive(Debug)]
+pub struct Authority {
+    /// Its own certificate, in PEM.
+    pub certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Authority {
+    /// Makes an authority; its files are `NAME.pem` and `NAME.key` of a folder.
+    #[must_use]
+    pub fn new(folder: &Path, name: &str) -> Self {
+        let (certificate, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+        let mut command = Command::new("openssl");
+        command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]);
+        command.args([
+            "-subj",
+            &format!("/CN=proem test {name}"),
+            "-addext",
+            "basicConstraints=critical,CA:TRUE",
+        ]);
+        command.arg("-keyout").arg(&key).arg("-out").arg(&certificate);
+        succeed(&mut command);
+        fs::set_permissions(&certificate, fs::Permissions::from_mode(0o644)).unwrap();
+        Self { certificate, key }
+    }
+
+    /// Issues a certificate for names such as `DNS:localhost`. Returns it, and its key.
+    #[must_use]
+    pub fn issue(&self, folder: &Path, name: &str, names: &str) -> (PathBuf, PathBuf) {
+        let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
+        let mut command = Command::new("openssl");
+        command.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=proem test",
+        ]);
+        command.args(["-addext", &format!("subjectAltName={names}")]);
+        command.args([
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-addext",
+            "extendedKeyUsage=serverAuth",
+        ]);
+        command.arg("-CA").arg(&self.certificate).arg("-CAkey").arg(&self.key);
+        command.arg("-keyout").arg(&key).arg("-out").arg(&certificate);
+        succeed(&mut command);
+        (certificate, key)
+    }
+}
+
+fn succeed(command: &mut Command) {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 impl Drop for PostgresServer {

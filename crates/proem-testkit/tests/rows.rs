@@ -12,8 +12,8 @@ const ROWS: [(&str, u32, &[u32]); 7] = [
     ("G", 10, &[]),
     ("F", 8, &[]),
     ("M", 11, &[]),
-    ("H", 21, &[8, 16]),
-    ("S", 11, &[]),
+    ("H", 22, &[8, 16]),
+    ("S", 12, &[]),
 ];
 
 /// The cells of a line that is a row: its id, what it requires, three ways, and the control.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::keep::StoreFlags;
+use super::keep::{ServerFlags, StoreFlags};
 use super::prompt::{PromptFlags, RequestFlags};
 use super::values::{CheckFormat, Format, Output, Suggested};
 
@@ -48,6 +48,8 @@ pub(crate) struct Diff {
     #[command(flatten)]
     pub(crate) store: StoreFlags,
     #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    #[command(flatten)]
     pub(crate) layout: LayoutFlags,
     /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
@@ -72,12 +74,14 @@ pub(crate) struct Drift {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) store: StoreFlags,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
     /// Model whose prices count [default: the conversation's]
-    #[arg(long, value_name = "MODEL", value_parser = Suggested::models(), hide_possible_values = true)]
+    #[arg(long, value_name = "MODEL", conflicts_with = "url", value_parser = Suggested::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) layout: LayoutFlags,
-    /// How much text to show around differences; `0` leaves the text out
+    /// How much text to show around differences; `0` leaves the text out, as `--url` does
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
     #[command(flatten)]
@@ -107,7 +111,7 @@ pub(crate) struct Compat {
 pub(crate) struct Evidence {
     /// Calls, one on each line: the provider's response, or `{"response": …, "at": …, "request": …}`; `-` is
     /// standard input [default: the calls that a server was told about]
-    #[arg(value_name = "CALLS.jsonl", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "CALLS.jsonl", value_hint = ValueHint::FilePath, conflicts_with = "url")]
     pub(crate) file: Option<PathBuf>,
     /// Conversation of the lines that name none
     #[arg(long, value_name = "CONVERSATION")]
@@ -120,6 +124,8 @@ pub(crate) struct Evidence {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) store: StoreFlags,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
     #[command(flatten)]
     pub(crate) output: Output<Format>,
 }

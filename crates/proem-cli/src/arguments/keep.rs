@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
+use proem_server::PublicUrl;
 
 use super::values::{Format, Output};
 
@@ -12,7 +13,8 @@ pub(crate) struct Serve {
     /// Address to listen on; may be given several times [default: `127.0.0.1:7717` and `[::1]:7717`]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<String>,
-    /// Where prompts are kept: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
+    /// Where prompts are kept: a file, `sqlite:FILE`, `memory:`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`,
+    /// else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     /// Directory that requests may work in, besides the current one; may be given several times
@@ -30,18 +32,30 @@ pub(crate) struct Serve {
     /// Most connections of one address that have not shown the token, 0 for any number; this machine and proxies have no such limit
     #[arg(long, value_name = "N", default_value = "1024")]
     pub(crate) connections_per_address: u32,
-    /// Address of a proxy, which connects for many clients; may be given several times
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address of a trusted proxy: it connects for many clients, and its `X-Forwarded-Host` and `X-Forwarded-Proto` count; may
+    /// be given several times
+    #[arg(long, visible_alias = "trusted-proxy", value_name = "ADDRESS")]
     pub(crate) proxy: Vec<IpAddr>,
+    /// URL at which a proxy serves the editor, such as `https://prompts.example.com:8443`
+    #[arg(long, value_name = "URL", value_parser = PublicUrl::parse)]
+    pub(crate) public_url: Option<PublicUrl>,
     /// Folder with the built editor, for those who work on it [default: the one in the binary]
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) web: Option<PathBuf>,
 }
 
+// Which server, in place of a store.
+#[derive(Debug, Args)]
+pub(crate) struct ServerFlags {
+    /// Ask a server in place of a store, for example `https://prompts.example.com`; its token is taken from `PROEM_TOKEN`
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    pub(crate) url: Option<String>,
+}
+
 // Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreFlags {
-    /// The store: a file, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
+    /// The store: a file, `sqlite:FILE`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`, else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
 }
@@ -66,7 +80,7 @@ pub(crate) enum StoreCommand {
     Export {
         #[command(flatten)]
         flags: StoreFlags,
-        /// File to write; never overwritten [default: standard output]
+        /// File to write, for its owner alone; never overwritten; `-` is standard output [default: standard output]
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
     },
@@ -99,9 +113,8 @@ pub(crate) const PRUNE: &str = "prune";
 pub(crate) struct ConversationFlags {
     #[command(flatten)]
     pub(crate) store: StoreFlags,
-    /// Ask a server instead, for example `http://127.0.0.1:7717`
-    #[arg(long, value_name = "URL", conflicts_with = "store")]
-    pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
     #[command(flatten)]
     pub(crate) output: Output<Format>,
 }

@@ -16,7 +16,7 @@ use crate::terminal::{output_columns, print, print_json, print_raw, visible_line
 
 pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
-    let desk = match &flags.url {
+    let desk = match &flags.server.url {
         Some(url) => Desk::Remote(Remote::new(url)?),
         None => {
             let engine = Engine::new().on_hook_failure(tell_hook);
@@ -75,7 +75,7 @@ fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Fa
 }
 
 /// A text inside of a URL.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),

@@ -15,11 +15,14 @@ use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
 
+use super::compared;
+use super::conversation::encoded;
 use super::request::prompt_request;
 use super::store::open_known;
 use crate::arguments::{Diff, Format, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
+use crate::remote::Remote;
 use crate::terminal::{output_columns, print, print_json, visible, visible_line};
 use crate::wrap::flow;
 
@@ -30,6 +33,9 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
+    if let Some(url) = &arguments.server.url {
+        return of_server(arguments, url);
+    }
     let now = || prompt_request(&arguments.prompt);
     let side = |name: &str| side(name, &now, &arguments.store);
     let (a, b) = (side(&arguments.a)?, side(&arguments.b)?);
@@ -45,6 +51,31 @@ pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
         format: arguments.output.format(),
     })
     .map(drop)
+}
+
+/// Asks a server to compare two epochs of one of its conversations.
+fn of_server(arguments: &Diff, url: &str) -> Result<(), Failure> {
+    let epoch = |name: &str| {
+        let (id, number) = name.rsplit_once('@')?;
+        Some((id.to_owned(), number.parse::<u64>().ok()?))
+    };
+    let (Some((a, from)), Some((b, to))) = (epoch(&arguments.a), epoch(&arguments.b)) else {
+        return Err(Failure::Usage {
+            message: "a server compares two epochs of one conversation".into(),
+            hint: "write `proem diff CONVERSATION@1 CONVERSATION@2 --url URL`; `proem drift` compares with what would \
+                   be built now"
+                .into(),
+        });
+    };
+    if a != b {
+        return Err(Failure::Usage {
+            message: format!("`{}` and `{}` are of two conversations", visible_line(&a), visible_line(&b)),
+            hint: "name two epochs of one conversation".into(),
+        });
+    }
+    let answer =
+        Remote::new(url)?.get(&format!("/conversations/{}/diff?from={from}&to={to}", encoded(&a)))?;
+    compared::show(&answer["comparison"], arguments.output.format()).map(drop)
 }
 
 /// One prompt, by what the user calls it.

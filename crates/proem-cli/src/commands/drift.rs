@@ -4,12 +4,18 @@ use proem::doctor::Snapshot;
 use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
 
+use super::compared;
+use super::conversation::encoded;
 use super::diff::{Report, frozen, report};
 use super::store::open;
 use crate::arguments::Drift;
 use crate::failure::Failure;
+use crate::remote::Remote;
 
 pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
+    if let Some(url) = &arguments.server.url {
+        return of_server(arguments, url);
+    }
     let conversations = Conversations::new(open(&arguments.store)?.into(), Engine::new());
     let plan = conversations.plan_reload(&arguments.id, None, Caller::User)?;
     let kept = &plan.kept;
@@ -31,5 +37,19 @@ pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
         context: arguments.context,
         format: arguments.output.format(),
     })?;
+    if has_drifted { Err(Failure::Found) } else { Ok(()) }
+}
+
+/// Asks a server, which has the files that the prompt is built from.
+fn of_server(arguments: &Drift, url: &str) -> Result<(), Failure> {
+    if arguments.layout.provider.is_some() {
+        return Err(Failure::Flags {
+            flag: "--for",
+            other: "--url",
+            hint: "leave `--for` out: the server decides",
+        });
+    }
+    let answer = Remote::new(url)?.get(&format!("/conversations/{}/drift", encoded(&arguments.id)))?;
+    let has_drifted = compared::show(&answer["comparison"], arguments.output.format())?;
     if has_drifted { Err(Failure::Found) } else { Ok(()) }
 }

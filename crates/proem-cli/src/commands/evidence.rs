@@ -10,10 +10,12 @@ use proem_core::limit::TURNS_BYTES_MAX;
 use proem_store::{Conversations, is_conversation_id};
 use serde_json::{Value, json};
 
+use super::conversation::encoded;
 use super::store::open_known;
 use crate::arguments::{Evidence, Format};
 use crate::failure::Failure;
 use crate::input;
+use crate::remote::Remote;
 use crate::table::{Cell, Column, Table};
 use crate::terminal::{output_columns, print, print_json, visible_line};
 
@@ -22,9 +24,12 @@ const BOLD: Style = Style::new().bold();
 
 pub(super) fn run(arguments: &Evidence) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
-    let conversations =
-        open_known(&arguments.store)?.map(|store| Conversations::new(store.into(), Engine::new()));
+    let conversations = match &arguments.server.url {
+        Some(_) => None,
+        None => open_known(&arguments.store)?.map(|store| Conversations::new(store.into(), Engine::new())),
+    };
     let judged = match &arguments.file {
+        None if arguments.server.url.is_some() => of_server(arguments)?,
         Some(path) => {
             let text = input::read(path, "file of calls", TURNS_BYTES_MAX)?;
             of_lines(&text, arguments, &models, conversations.as_ref())?
@@ -40,6 +45,22 @@ pub(super) fn run(arguments: &Evidence) -> Result<(), Failure> {
 }
 
 type ByConversation = BTreeMap<String, Vec<Judged>>;
+
+/// Calls that a server was told about, as it judges them.
+fn of_server(arguments: &Evidence) -> Result<ByConversation, Failure> {
+    let (Some(url), Some(id)) = (&arguments.server.url, &arguments.conversation) else {
+        return Err(Failure::Usage {
+            message: "a server is asked about one conversation".into(),
+            hint: "name it with `--conversation ID`".into(),
+        });
+    };
+    let answer = Remote::new(url)?.get(&format!("/conversations/{}/calls", encoded(id)))?;
+    let calls = serde_json::from_value(answer["calls"].clone()).map_err(|error| Failure::Server {
+        message: format!("the answer of the server cannot be read: {error}"),
+        hint: "use a server of the same version".into(),
+    })?;
+    Ok([(id.clone(), calls)].into())
+}
 
 /// Calls that a server was told about.
 fn kept(

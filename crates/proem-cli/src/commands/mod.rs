@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod compared;
 mod compat;
 mod config;
 mod conversation;

@@ -1,5 +1,6 @@
 //! `proem serve`: prompts over HTTP.
 
+use std::cell::Cell;
 use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proem::Engine;
-use proem_server::{App, Connections, Listening, Options, Telemetry, Token, serve};
+use proem_server::{App, Connections, Listening, Options, Telemetry, Token, log_line, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::store::place;
 use crate::arguments::Serve;
 use crate::failure::Failure;
 use crate::input;
-use crate::notes::print_status;
 
 /// The port when nobody says another.
 const PORT: u16 = 7717;
@@ -38,43 +38,56 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
         workspaces: workspaces(arguments)?,
         token,
         hosts: arguments.host.clone(),
+        public_url: arguments.public_url.clone(),
         web: arguments.web.clone(),
         telemetry: telemetry()?,
         connections: connections(arguments),
         ..Options::default()
     };
     let place = place(arguments.store.as_deref())?;
-    let is_new = proem_store::is_new(&place);
-    let store: Arc<dyn proem_store::Store> = Arc::from(proem_store::open(&place)?);
-    if is_new {
-        print_status(&format!("made a new store {place}"));
-    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
+    // Before the store is opened: a server that cannot listen makes no file.
+    let listening = runtime.block_on(async { Listening::bind(&addresses) });
+    let listening = listening.map_err(|error| failed("cannot listen", &error))?;
+    let bound = listening.addresses().map_err(|error| failed("cannot listen", &error))?;
+    let is_new = place.is_new();
+    let store: Arc<dyn proem_store::Store> = Arc::from(place.open()?);
     let described = store.describe();
+    if is_new {
+        let message = format!("made a new store {described}");
+        log_line("info", &[("event", "store"), ("message", &message), ("store", &described)]);
+    }
+    for address in bound {
+        let (url, message) =
+            (format!("http://{address}"), format!("listening on http://{address}, store {described}"));
+        log_line(
+            "info",
+            &[("event", "listening"), ("message", &message), ("url", &url), ("store", &described)],
+        );
+    }
     // Let go last: a connection to a database cannot be closed from within the runtime.
     let held = Arc::clone(&store);
     let app = App::new(store, Engine::new(), options);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
-    let done = runtime.block_on(async {
-        let listening = Listening::bind(&addresses).map_err(|error| failed("cannot listen", &error))?;
-        for address in listening.addresses().map_err(|error| failed("cannot listen", &error))? {
-            print_status(&format!("listening on http://{address}, store {described}"));
-        }
+    let done: Result<&str, Failure> = runtime.block_on(async {
         let mut terminate =
             signal(SignalKind::terminate()).map_err(|error| failed("cannot listen", &error))?;
+        let reason = Cell::new("");
         let end = async {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
+            reason.set(tokio::select! {
+                _ = tokio::signal::ctrl_c() => "SIGINT",
+                _ = terminate.recv() => "SIGTERM",
+            });
         };
         serve(listening, app, end).await;
-        Ok(())
+        Ok(reason.get())
     });
     // Work that is still going on has nobody left to answer.
     runtime.shutdown_timeout(END_TIME_MAX);
     drop(held);
-    done
+    let reason = done?;
+    log_line("info", &[("event", "end"), ("message", &format!("stopped by {reason}")), ("reason", reason)]);
+    Ok(())
 }
 
 /// The number of connections there may be.

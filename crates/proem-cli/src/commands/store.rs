@@ -1,11 +1,12 @@
 //! `proem store`: what is kept, as a whole.
 
 use std::env;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use proem_store::{Store, TransferError, Transferred, export, import};
+use proem_store::{Place, Store, TransferError, Transferred, export, import};
 
 use super::store_check;
 use crate::arguments::{StoreCommand, StoreFlags};
@@ -14,11 +15,11 @@ use crate::notes::print_status;
 use crate::terminal::print;
 
 /// The store that a flag names, else the environment, else the user's own.
-pub(super) fn place(flag: Option<&str>) -> Result<String, Failure> {
+pub(super) fn place(flag: Option<&str>) -> Result<Place, Failure> {
     let said =
         flag.map(str::to_owned).or_else(|| env::var("PROEM_STORE").ok()).filter(|text| !text.is_empty());
     if let Some(said) = said {
-        return Ok(said);
+        return Ok(Place::parse(&said)?);
     }
     let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -27,20 +28,19 @@ pub(super) fn place(flag: Option<&str>) -> Result<String, Failure> {
         message: "there is no place for the store: HOME is not set".into(),
         hint: "name one with `--store FILE`".into(),
     })?;
-    Ok(folder.join("proem/proem.db").display().to_string())
+    Ok(Place::Sqlite(folder.join("proem/proem.db")))
 }
 
 /// Opens the store; one that is not there is not made by looking at it.
 pub(super) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
     let place = place(flags.store.as_deref())?;
-    let path = place.strip_prefix("sqlite:").unwrap_or(&place);
-    if !place.contains("://") && !Path::new(path).exists() {
+    if let Some(path) = place.path().filter(|path| !path.exists()) {
         return Err(Failure::Server {
-            message: format!("there is no store at {path}"),
+            message: format!("there is no store at {}", path.display()),
             hint: "`proem serve` makes one; name another with `--store`".into(),
         });
     }
-    Ok(proem_store::open(&place)?)
+    Ok(place.open()?)
 }
 
 /// Opens the store if there is one; one that was named must be there.
@@ -49,7 +49,7 @@ pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, F
         return open(flags).map(Some);
     }
     match place(None) {
-        Ok(place) if Path::new(&place).exists() => Ok(Some(proem_store::open(&place)?)),
+        Ok(place) if !place.is_new() => Ok(Some(place.open()?)),
         _ => Ok(None),
     }
 }
@@ -61,14 +61,14 @@ pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
         }
         StoreCommand::Export { flags, file } => {
             let store = open(flags)?;
-            let done = match file {
+            let done = match file.as_deref().filter(|path| *path != Path::new("-")) {
                 Some(path) => export(&*store, &mut BufWriter::new(created(path)?)),
                 None => export(&*store, &mut BufWriter::new(io::stdout().lock())),
             };
             report(done, "exported")
         }
         StoreCommand::Import { flags, file } => {
-            let store = proem_store::open(&place(flags.store.as_deref())?)?;
+            let store = place(flags.store.as_deref())?.open()?;
             let done = match file.as_deref().filter(|path| *path != Path::new("-")) {
                 Some(path) => import(&*store, &mut BufReader::new(opened(path)?)),
                 None => import(&*store, &mut BufReader::new(io::stdin().lock())),
@@ -96,8 +96,10 @@ fn report(done: Result<Transferred, TransferError>, word: &str) -> Result<(), Fa
     }
 }
 
+/// Makes the file of an export. It holds every prompt, and so only its owner may read it, as with the store itself.
 fn created(path: &Path) -> Result<File, Failure> {
-    File::create_new(path).map_err(|why| Failure::Write { path: path.display().to_string(), why })
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.map_err(|why| Failure::Write { path: path.display().to_string(), why })
 }
 
 fn opened(path: &Path) -> Result<File, Failure> {

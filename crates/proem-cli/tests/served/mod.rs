@@ -35,11 +35,16 @@ impl Server {
 
     /// The status and the body of an answer.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.ask_as("", method, path, body)
+    }
+
+    /// The same, with lines for the head such as `authorization: …`.
+    pub(crate) fn ask_as(&self, head: &str, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
+             {head}content-length: {}\r\n\r\n{body}",
             body.len()
         )
         .unwrap();

@@ -26,6 +26,7 @@ pub(super) async fn add(
         return Err(ConversationError::BadId.into());
     }
     let judged = app.work(move |app| Ok(app.conversations.add_call(&id, &text.0, &models()?)?)).await?;
+    app.metrics.judged(judged.verdict);
     Ok(Json(judged))
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::metrics::Elsewhere;
 use crate::telemetry::Telemetry;
 
 /// The process lives.
@@ -27,11 +28,12 @@ pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiEr
 
 /// Numbers for Prometheus.
 pub(super) async fn metrics(State(app): Shared) -> Response {
-    (
-        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
-        app.metrics.text(app.work_running(), app.options.telemetry.as_ref().map_or(0, Telemetry::dropped)),
-    )
-        .into_response()
+    let elsewhere = Elsewhere {
+        work_running: app.work_running(),
+        spans_dropped: app.options.telemetry.as_ref().map_or(0, Telemetry::dropped),
+        epochs: app.conversations.opened(),
+    };
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.text(elsewhere)).into_response()
 }
 
 /// The description of this API.

@@ -1,29 +1,35 @@
 //! How a browser keeps its permission: a cookie for the token.
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::Shared;
+use crate::app::App;
 use crate::error::ApiError;
+use crate::outside::Outside;
 use crate::session;
 
 /// Gives a cookie to whoever showed the token.
-pub(super) async fn begin(State(app): Shared) -> Result<(StatusCode, HeaderMap), ApiError> {
+pub(super) async fn begin(State(app): Shared, request: Request) -> Result<(StatusCode, HeaderMap), ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(token) = &app.options.token {
-        set(&mut headers, &session::cookie(token))?;
+        set(&mut headers, &session::cookie(token, is_https(&app, &request)))?;
     }
     Ok((StatusCode::NO_CONTENT, headers))
 }
 
 /// Takes the cookie back.
-pub(super) async fn end(State(app): Shared) -> Result<(StatusCode, HeaderMap), ApiError> {
+pub(super) async fn end(State(app): Shared, request: Request) -> Result<(StatusCode, HeaderMap), ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(token) = &app.options.token {
-        set(&mut headers, &session::no_cookie(token))?;
+        set(&mut headers, &session::no_cookie(token, is_https(&app, &request)))?;
     }
     Ok((StatusCode::NO_CONTENT, headers))
+}
+
+fn is_https(app: &App, request: &Request) -> bool {
+    Outside::of(&app.options, request.extensions(), request.headers()).is_https()
 }
 
 fn set(headers: &mut HeaderMap, cookie: &str) -> Result<(), ApiError> {

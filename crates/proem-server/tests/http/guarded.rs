@@ -184,4 +184,6 @@ fn without_the_token_only_the_probes_answer() {
     let with = |path: &str| Call::get(path).header("authorization", &format!("Bearer {TOKEN}"));
     assert_eq!(server.ask(&with("/system-prompt")).status, 200);
     assert_eq!(server.ask(&with("/nothing")).status, 404);
+    let lower = Call::get("/system-prompt").header("authorization", &format!("bearer {TOKEN}"));
+    assert_eq!(server.ask(&lower).status, 200);
 }

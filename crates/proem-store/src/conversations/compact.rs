@@ -98,7 +98,7 @@ impl Conversations {
             return Ok(Arc::new(known));
         }
         let opened = match rebuilt {
-            Some(rebuilt) => self.remember(self.store.open(&rebuilt)?)?,
+            Some(rebuilt) => self.remember(self.store_epoch(&rebuilt)?)?,
             None => self.open_aligned(id, from, &request, caller)?,
         };
         // Somebody may have opened an epoch for another reason meanwhile.
@@ -132,7 +132,7 @@ impl Conversations {
             next.head.number = from + 1;
             next.head.reason = "compaction".into();
             next.head.opened_at = now();
-            return self.remember(self.store.open(&next)?);
+            return self.remember(self.store_epoch(&next)?);
         }
         match self.rebuild(&kept, &request, Reason::Compaction, caller)? {
             Rebuilt::Opened(opened) | Rebuilt::Unchanged(opened) => Ok(opened),

@@ -44,8 +44,22 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects. Nothing on this connection may take longer than `time_max`, and neither may this.
-    pub(super) fn new<T>(config: &Config, tls: T, time_max: Duration) -> Result<Self, Failure>
+    /// Connects, within `connect_time` for each address of the server or [`TIME_MAX`], if that is longer. Nothing on this
+    /// connection may take longer than [`TIME_MAX`].
+    pub(super) fn new<T>(config: &Config, tls: T, connect_time: Duration) -> Result<Self, Failure>
+    where
+        T: MakeTlsConnect<
+                Socket,
+                Stream: Send + 'static,
+                TlsConnect: TlsConnect<Socket, Future: Send> + Send,
+            >,
+        T: Clone + Send + 'static,
+    {
+        Self::within(config, tls, connect_time.max(TIME_MAX))
+    }
+
+    /// Connects within `time_max`, which then holds for every answer up to [`TIME_MAX`].
+    fn within<T>(config: &Config, tls: T, time_max: Duration) -> Result<Self, Failure>
     where
         T: MakeTlsConnect<
                 Socket,
@@ -67,7 +81,13 @@ impl Link {
             // Whether it arrived nobody can tell; the connection is given up in any case.
             Box::pin(async move { drop(token.cancel_query(tls).await) })
         });
-        Ok(Self { time_max, runtime, client, connection: Some(Box::pin(connection)), cancel })
+        Ok(Self {
+            time_max: time_max.min(TIME_MAX),
+            runtime,
+            client,
+            connection: Some(Box::pin(connection)),
+            cancel,
+        })
     }
 
     /// Tells whether nothing can be asked any more.
@@ -173,7 +193,7 @@ mod tests {
     fn a_server_that_says_nothing_is_not_waited_for() {
         let silent = TcpListener::bind("127.0.0.1:0").expect("there is a port");
         let port = silent.local_addr().expect("it has one").port();
-        assert!(matches!(Link::new(&config(port), NoTls, SHORT), Err(Failure::Silent)));
+        assert!(matches!(Link::within(&config(port), NoTls, SHORT), Err(Failure::Silent)));
     }
 
     /// Passes bytes in one direction until either end is done.

@@ -1,5 +1,7 @@
 //! The tables, and the way from one version of them to the next.
 
+use tokio_postgres::error::SqlState;
+
 use super::link::Link;
 use super::{Failure, StoreError};
 
@@ -98,29 +100,112 @@ CREATE TABLE proem_template (
 /// What two servers that start at once agree on to go one after the other.
 const LOCK: i64 = 0x0070_726F_656D;
 
-/// Brings the tables to the newest version.
+/// Brings the tables to the newest version, if they are not. A role that may not create tables can use those that are there.
 pub(super) fn migrate(client: &mut Link, place: &str) -> Result<(), Failure> {
-    client.transact(|transaction| {
-        transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
+    let from = match version(client) {
+        Err(failure) if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            let Role { role, schema } = Role::current(client)?;
+            let why = format!("the role `{role}` may not read its tables: {}", said(&failure));
+            return Err(StoreError::Unusable { place: place.into(), why, hint: grant(&role, &schema) }.into());
+        }
+        found => found?,
+    };
+    if from == Some(STEPS.len()) {
+        return Ok(());
+    }
+    match client.transact(|transaction| upgrade(transaction, place)) {
+        Err(failure) if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            Err(refused(client, place, from, &said(&failure))?.into())
+        }
+        done => done,
+    }
+}
+
+/// The version of the tables; `None` when there are none.
+fn version(client: &mut Link) -> Result<Option<usize>, Failure> {
+    let row = client.query_typed_one("SELECT to_regclass('proem_schema') IS NOT NULL", &[])?;
+    if !row.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let row = client.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_schema", &[])?;
+    Ok(Some(usize::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
+}
+
+fn upgrade(transaction: &mut Link, place: &str) -> Result<(), Failure> {
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
+    // Another server may have been first.
+    let from = version(transaction)?;
+    if from.is_none() {
         transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
-        let row = transaction.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_schema", &[])?;
-        let from: i32 = row.get(0);
-        let (from, newest) = (usize::try_from(from).unwrap_or(0), STEPS.len());
-        if from > newest {
-            return Err(StoreError::Unusable {
-                place: place.to_owned(),
-                why: format!(
-                    "its tables are those of a later proem (version {from}, this one knows {newest})"
-                ),
-                hint: "use the later proem, or restore a backup".into(),
-            }
-            .into());
+    }
+    let (from, newest) = (from.unwrap_or(0), STEPS.len());
+    if from > newest {
+        return Err(StoreError::Unusable {
+            place: place.to_owned(),
+            why: format!("its tables are those of a later proem (version {from}, this one knows {newest})"),
+            hint: "use the later proem, or restore a backup".into(),
         }
-        for (index, step) in STEPS.iter().enumerate().skip(from) {
-            transaction.batch_execute(step)?;
-            transaction
-                .batch_execute(&format!("INSERT INTO proem_schema (version) VALUES ({})", index + 1))?;
+        .into());
+    }
+    for (index, step) in STEPS.iter().enumerate().skip(from) {
+        transaction.batch_execute(step)?;
+        transaction.batch_execute(&format!("INSERT INTO proem_schema (version) VALUES ({})", index + 1))?;
+    }
+    Ok(())
+}
+
+/// Explains that a role may not make the tables: the right that is missing, and the command that needs it.
+fn refused(client: &mut Link, place: &str, from: Option<usize>, why: &str) -> Result<StoreError, Failure> {
+    let Role { role, schema } = Role::current(client)?;
+    let newest = STEPS.len();
+    let as_owner = place.replacen("postgres://", "postgres://OWNER@", 1);
+    let (why, who) = match from {
+        None => (
+            format!("it has no tables of proem, and the role `{role}` may not create them: {why}"),
+            format!("a role that has CREATE on the schema `{schema}`"),
+        ),
+        Some(from) => (
+            format!(
+                "its tables have version {from}, this proem needs {newest}, and the role `{role}` may not change \
+                 them: {why}"
+            ),
+            "the role that owns the tables".to_owned(),
+        ),
+    };
+    let then = grant(&role, &schema);
+    let hint = format!("run `proem store migrate --store '{as_owner}'` as {who}; then {then}");
+    Ok(StoreError::Unusable { place: place.into(), why, hint })
+}
+
+/// Returns the statement that gives a role what it needs to use the tables.
+pub(super) fn grant(role: &str, schema: &str) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let (role, schema) = (quoted(role), quoted(schema));
+    format!(
+        "run `GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \
+         {schema} TO {role}` as their owner"
+    )
+}
+
+fn said(failure: &Failure) -> String {
+    match failure {
+        Failure::Postgres(error) => {
+            error.as_db_error().map_or_else(String::new, |error| error.message().into())
         }
-        Ok(())
-    })
+        _ => String::new(),
+    }
+}
+
+/// The role that is connected, and the schema in which it makes tables.
+struct Role {
+    role: String,
+    schema: String,
+}
+
+impl Role {
+    fn current(client: &mut Link) -> Result<Self, Failure> {
+        let sql = "SELECT current_user::text, coalesce(current_schema(), 'public')::text";
+        let row = client.query_typed_one(sql, &[])?;
+        Ok(Self { role: row.get(0), schema: row.get(1) })
+    }
 }

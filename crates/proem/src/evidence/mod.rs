@@ -205,7 +205,7 @@ pub struct EpochFact {
 }
 
 /// Whose doing it is that something was not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Something of ours changed.
@@ -217,7 +217,7 @@ pub enum Verdict {
 }
 
 /// A call, and what should have been read.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
     /// Its number among the calls of its conversation, from 1.
     pub call: usize,

@@ -1,0 +1,189 @@
+//! TLS to a database: which certificates are accepted, by the modes of libpq.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::address::{Mode, Roots};
+use crate::StoreError;
+use crate::url::Fault;
+
+/// Largest file of certificates.
+const ROOTS_BYTES_MAX: u64 = 4 << 20;
+
+/// Returns what makes connections encrypted; `None` where they never are.
+pub(super) fn connector(
+    mode: Mode,
+    roots: Option<&Roots>,
+    place: &str,
+) -> Result<Option<MakeRustlsConnect>, StoreError> {
+    let check = match (mode, roots) {
+        (Mode::Disable, _) => return Ok(None),
+        (Mode::Allow | Mode::Prefer, _) | (Mode::Require, None) => Check::Nothing,
+        (Mode::Require | Mode::VerifyCa, _) => Check::Authority,
+        (Mode::VerifyFull, _) => Check::AuthorityAndName,
+    };
+    let provider = Arc::new(ring::default_provider());
+    let verifier = verifier(check, roots.unwrap_or(&Roots::System), &provider);
+    let verifier = verifier.map_err(|Fault { why, hint }| {
+        let place = place.to_owned();
+        StoreError::Invalid { place, why, hint }
+    })?;
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| StoreError::Unusable {
+        place: place.to_owned(),
+        why: format!("TLS cannot be set up: {error}"),
+        hint: "report this as a bug".into(),
+    })?;
+    let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    Ok(Some(MakeRustlsConnect::new(config)))
+}
+
+/// Parts of a certificate that are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Nothing,
+    Authority,
+    AuthorityAndName,
+}
+
+fn verifier(
+    check: Check,
+    roots: &Roots,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Fault> {
+    if check == Check::Nothing {
+        return Ok(Arc::new(Lenient { check: None, provider: Arc::clone(provider) }));
+    }
+    let mut store = RootCertStore::empty();
+    match roots {
+        Roots::System => {
+            // Certificates of the system that cannot be parsed are left out.
+            let _ = store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Roots::File(path) => read(path, &mut store)?,
+    }
+    let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
+    let whole = whole.map_err(|_| {
+        Fault::new(
+            "the system has no certificates to check that of the server with",
+            "install the package `ca-certificates`, or name a file with `sslrootcert=FILE`",
+        )
+    })?;
+    Ok(match check {
+        Check::AuthorityAndName => whole,
+        _ => Arc::new(Lenient { check: Some(whole), provider: Arc::clone(provider) }),
+    })
+}
+
+/// Reads the certificates of a PEM file.
+fn read(path: &Path, store: &mut RootCertStore) -> Result<(), Fault> {
+    let shown = path.display();
+    let hint = "name a PEM file with the certificate of the authority, or `sslrootcert=system`";
+    let refused = |why: String| Fault::new(format!("`sslrootcert` {shown} cannot be used: {why}"), hint);
+    let mut bytes = Vec::new();
+    let read = proem::open_named(path).and_then(|file| file.take(ROOTS_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_err(|error: io::Error| refused(error.to_string()))?;
+    for certificate in CertificateDer::pem_slice_iter(&bytes) {
+        let certificate = certificate.map_err(|error| refused(error.to_string()))?;
+        store.add(certificate).map_err(|error| refused(error.to_string()))?;
+    }
+    if store.is_empty() { Err(refused("it has no certificate in it".into())) } else { Ok(()) }
+}
+
+/// Accepts certificates for another name, or any certificate. The server must still prove that the certificate is its own.
+#[derive(Debug)]
+struct Lenient {
+    /// Checks the authority; `None` accepts any certificate.
+    check: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(check) = &self.check else { return Ok(ServerCertVerified::assertion()) };
+        // The name is checked last, so an error about it says that everything else is right.
+        match check.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Returns the error of TLS that another error was caused by.
+pub(super) fn cause<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Error> {
+    let mut next = Some(error);
+    while let Some(inner) = next {
+        // An error of the system hides the one inside from `source`.
+        let hidden = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = hidden.and_then(|hidden| hidden.downcast_ref::<Error>());
+        if let Some(found) = found.or_else(|| inner.downcast_ref()) {
+            return Some(found);
+        }
+        next = inner.source();
+    }
+    None
+}
+
+/// Returns the fix for a connection that TLS refused.
+pub(super) fn hint(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "name the certificate of its authority with `sslrootcert=FILE` in the URL, or by PGSSLROOTCERT"
+                .into()
+        }
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => {
+            "use the host name that the certificate is for, or `sslmode=verify-ca` to accept any name".into()
+        }
+        Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        ) => "renew the certificate of the server, and compare the clocks of both machines".into(),
+        _ => "see the log of the database, and compare `sslmode` with its settings".into(),
+    }
+}
