@@ -5,6 +5,7 @@ mod arguments;
 mod colour;
 mod commands;
 mod failure;
+mod fold;
 mod input;
 mod label;
 mod notes;
