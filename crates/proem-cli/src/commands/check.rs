@@ -166,10 +166,10 @@ impl Shown<'_> {
         if let Some(moved) = self.moved {
             text.push_str(&movements(moved));
         }
-        text.push_str(&self.summary(arguments));
-        if self.report.files.is_empty() && self.report.findings.is_empty() {
-            text.push_str(&self.nothing_read(request)?);
+        if self.report.files.is_empty() && text.is_empty() {
+            return self.nothing_read(request);
         }
+        text.push_str(&self.summary(arguments));
         Ok(text)
     }
 
@@ -181,11 +181,9 @@ impl Shown<'_> {
         };
         let files = counted(report.files.len(), "file");
         let about = match &report.subject {
-            Subject::Prompt { .. } if report.files.is_empty() => String::new(),
             Subject::Prompt { profile, bytes } => {
                 format!("{DIM}profile {profile}, {files}, {bytes} bytes frozen{DIM:#}\n")
             }
-            Subject::Project { .. } if report.files.is_empty() => String::new(),
             Subject::Project { directories, .. } => {
                 format!("{DIM}{files} of agents in {}{DIM:#}\n", counted(*directories, "folder"))
             }
@@ -214,32 +212,29 @@ impl Shown<'_> {
         format!("{counts}{allowed}{mend}{notes}\n{silenced}{about}")
     }
 
-    /// Says that no file was read, and which files there are for others.
+    /// Says that there was no file to look at, and which files there are for other agents.
     fn nothing_read(&self, request: &Request) -> Result<String, Failure> {
         const LISTED_MAX: usize = 3;
-        let Subject::Prompt { profile, .. } = &self.report.subject else {
-            return Ok(
-                "no file was read: there is no instruction file and no skill of any agent here\n".into()
-            );
-        };
+        const NO_FILE: &str = "nothing to check: no agent has an instruction file or a skill here\n";
+        let Subject::Prompt { profile, .. } = &self.report.subject else { return Ok(NO_FILE.to_owned()) };
         let others = check::other_files(request)?;
         if others.is_empty() {
-            return Ok("no file was read: there is no instruction file and no skill of any agent here\n\
-                       `proem init` makes the files of a project; AGENTS.md is what most agents read\n"
-                .into());
+            return Ok(format!(
+                "{NO_FILE}most agents read AGENTS.md; `proem init` makes files of proem's own\n"
+            ));
         }
-        let listed: Vec<String> =
-            others.iter().take(LISTED_MAX).map(|path| self.around.near(&path.to_string_lossy())).collect();
+        let near = |path: &PathBuf| self.around.near(&path.to_string_lossy());
+        let listed: Vec<String> = others.iter().take(LISTED_MAX).map(near).collect();
         let more = match others.len().saturating_sub(LISTED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         let told = format!(
-            "the profile {profile} reads no file here; for other agents there is {}{more}",
+            "nothing to check: profile {profile} reads no file here, and other agents read {}{more}",
             listed.join(", ")
         );
         let told = folded(&visible_line(&told), 0, 2, self.around.columns);
-        Ok(format!("{told}\n`proem check --all` looks at all of them\n"))
+        Ok(format!("{told}\n`proem check --all` looks at what every agent reads\n"))
     }
 }
 

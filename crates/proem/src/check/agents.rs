@@ -1,6 +1,6 @@
 //! Checks what some agents would read in a directory: their files, what they leave out of them, and where they differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proem_core::considered::Outcome;
@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::discover::Places;
 use crate::discover::roster::Agent;
 use crate::error::Error;
-use crate::file::{ReadPolicy, read_utf8};
+use crate::file::{ReadPolicy, canonical, read_utf8};
 use crate::host::Host;
 use crate::request::Request;
 use crate::treatment::is_of_treatment;
@@ -37,9 +37,12 @@ pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
     let mut notes = grouped(&seen, &report);
     let (agents, places) =
         (seen.iter().map(|one| one.rules.clone()).collect::<Vec<Agent>>(), Places::new(&host, &workspace));
+    let real = |path: &String| canonical(Path::new(path)).unwrap_or_else(|_| PathBuf::from(path));
+    let mut known: BTreeSet<PathBuf> = report.files.iter().map(real).collect();
     for (path, text) in &texts {
-        let readers = seen.iter().filter(|one| is_read(one, path));
-        if readers.count() == 0 {
+        // A link to a file that was looked at has nothing of its own.
+        let is_new = report.files.contains(path) || known.insert(real(path));
+        if !is_new || !seen.iter().any(|one| is_read(one, path)) {
             continue;
         }
         report.files.insert(path.clone());
@@ -47,7 +50,7 @@ pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
         notes.extend(Read { text, source, is_file: true }.lints());
         let paths = [PathBuf::from(path)];
         notes.extend(references::dangling(&paths, text, &agents, places.project()));
-        notes.extend(references::half_imported(&paths, text, &agents));
+        notes.extend(references::half_imported(&paths, text, &agents, places.project()));
         notes.extend(front_matter(&seen, path, text));
     }
     let of_project = texts.iter().filter(|(path, _)| Path::new(path).starts_with(places.project()));

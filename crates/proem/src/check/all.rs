@@ -178,7 +178,12 @@ impl Project {
             Role::Skill => notes.extend(skills::problems(&entry.path, text.as_bytes())),
             Role::Instructions => {
                 notes.extend(references::dangling(&file.paths, text, &self.agents, self.places.project()));
-                notes.extend(references::half_imported(&file.paths, text, &self.agents));
+                notes.extend(references::half_imported(
+                    &file.paths,
+                    text,
+                    &self.agents,
+                    self.places.project(),
+                ));
             }
             Role::Text => {}
         }

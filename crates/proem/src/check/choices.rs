@@ -8,7 +8,7 @@ use proem_core::profile::RulesRecipe;
 use proem_core::profile::rules::{RulePlace, RuleTake, RuleWalk};
 use proem_core::source::Source;
 
-use super::references::are_related;
+use super::references::{SHARED_NAMES, are_related};
 use crate::discover::roster::Agent;
 
 /// Most headings that are named in one finding.
@@ -20,8 +20,9 @@ pub(super) type Texts<'t> = BTreeMap<PathBuf, &'t str>;
 /// A file that is read, and those beside it whose place it takes.
 type Choice = (PathBuf, Vec<PathBuf>);
 
-/// Finds directories in which a file takes the place of another one for some agents, although the two are different texts
-/// and neither names the other: one finding for each directory.
+/// Finds directories in which another file takes the place of `AGENTS.md` for some agents, although the two are different
+/// texts and neither names the other: one finding for each directory. A file that is named for one agent is not missed by
+/// the others.
 pub(super) fn differences(agents: &[Agent], texts: &Texts<'_>, root: &Path) -> Vec<Note> {
     let folders = folders(agents, texts);
     folders.iter().filter_map(|folder| difference(agents, texts, folder, folder == root)).collect()
@@ -121,10 +122,11 @@ fn has_text(texts: &Texts<'_>, path: &Path) -> bool {
 fn is_other(texts: &Texts<'_>, taken: &Path, left: &Path) -> bool {
     let (Some(own), Some(other)) = (texts.get(taken), texts.get(left)) else { return false };
     // `AGENTS.override.md` is there to take the place of `AGENTS.md`.
+    let is_shared = SHARED_NAMES.iter().any(|name| left.ends_with(name));
     let stem =
         |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let is_override = stem(taken).strip_prefix(&stem(left)).is_some_and(|rest| rest.starts_with('.'));
-    !is_override && !are_related((taken, own), (left, other))
+    is_shared && !is_override && !are_related((taken, own), (left, other))
 }
 
 /// Headings that two of the files share, with other text below each.

@@ -20,7 +20,7 @@ static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Names that belong to no single agent, so that what only some agents understand in them is worth a word.
-const SHARED_NAMES: [&str; 2] = ["AGENTS.md", "AGENTS.override.md"];
+pub(super) const SHARED_NAMES: [&str; 2] = ["AGENTS.md", "AGENTS.override.md"];
 
 /// A reference to a file, outside of code and comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn are_related(a: (&Path, &str), b: (&Path, &str)) -> bool {
 
 /// Imports of a file that lead nowhere, for the agents that would follow them.
 pub(super) fn dangling(paths: &[PathBuf], text: &str, agents: &[Agent], root: &Path) -> Vec<Note> {
-    let (importers, Some(path)) = (importers(paths, agents), paths.first()) else { return Vec::new() };
+    let (importers, Some(path)) = (importers(paths, agents, root), paths.first()) else { return Vec::new() };
     if importers.is_empty() {
         return Vec::new();
     }
@@ -99,10 +99,10 @@ pub(super) fn dangling(paths: &[PathBuf], text: &str, agents: &[Agent], root: &P
 }
 
 /// Imports of a file for all agents that only some of them follow.
-pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent]) -> Vec<Note> {
+pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent], root: &Path) -> Vec<Note> {
     let is_shared = |path: &PathBuf| SHARED_NAMES.iter().any(|name| path.ends_with(name));
     let Some(path) = paths.first().filter(|path| is_shared(path)) else { return Vec::new() };
-    let (some, others) = (importers(paths, agents), plain_readers(paths, agents));
+    let (some, others) = (importers(paths, agents, root), plain_readers(paths, agents, root));
     if some.is_empty() || others.is_empty() {
         return Vec::new();
     }
@@ -122,26 +122,33 @@ pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent]) -> 
 }
 
 /// The agents that read a file by one of its paths and follow its imports, by title.
-pub(super) fn importers<'a>(paths: &[PathBuf], agents: &'a [Agent]) -> Vec<&'a str> {
+pub(super) fn importers<'a>(paths: &[PathBuf], agents: &'a [Agent], root: &Path) -> Vec<&'a str> {
     titles(agents, |agent| {
         let mut recipes = agent.rules().filter(|recipe| recipe.imports.is_some());
-        recipes.any(|recipe| is_read(recipe, paths, |file| file.imports))
+        recipes.any(|recipe| is_read(recipe, paths, root, |file| file.imports))
     })
 }
 
 /// The agents that read a file by one of its paths and do not follow its imports, by title.
-pub(super) fn plain_readers<'a>(paths: &[PathBuf], agents: &'a [Agent]) -> Vec<&'a str> {
-    let importers = importers(paths, agents);
-    let mut readers = titles(agents, |agent| agent.rules().any(|recipe| is_read(recipe, paths, |_| true)));
+pub(super) fn plain_readers<'a>(paths: &[PathBuf], agents: &'a [Agent], root: &Path) -> Vec<&'a str> {
+    let importers = importers(paths, agents, root);
+    let mut readers =
+        titles(agents, |agent| agent.rules().any(|recipe| is_read(recipe, paths, root, |_| true)));
     readers.retain(|title| !importers.contains(title));
     readers
 }
 
-/// Tells whether a recipe names a file of the project.
-fn is_read(recipe: &RulesRecipe, paths: &[PathBuf], test: fn(&RuleFile) -> bool) -> bool {
+/// Tells whether a recipe takes a file of the project, by one of its paths. A file that another one keeps out, anywhere on the
+/// way from the root, is not taken.
+fn is_read(recipe: &RulesRecipe, paths: &[PathBuf], root: &Path, test: fn(&RuleFile) -> bool) -> bool {
     let places = recipe.places.iter().filter(|place| place.walk.is_some());
     let mut files = places.flat_map(|place| &place.files).filter(|file| test(file));
-    files.any(|file| paths.iter().any(|path| path.ends_with(&file.name)))
+    let is_kept_out = |file: &RuleFile, path: &Path| {
+        let depth = Path::new(&file.name).components().count();
+        let folders = path.ancestors().skip(depth).take_while(|folder| folder.starts_with(root));
+        folders.into_iter().any(|folder| file.unless.iter().any(|name| folder.join(name).exists()))
+    };
+    files.any(|file| paths.iter().any(|path| path.ends_with(&file.name) && !is_kept_out(file, path)))
 }
 
 fn titles(agents: &[Agent], test: impl Fn(&Agent) -> bool) -> Vec<&str> {

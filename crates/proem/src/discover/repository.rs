@@ -122,10 +122,14 @@ impl Walk<'_> {
         let parts: Vec<&str> = self.parts.iter().map(String::as_str).collect();
         let is_folder = kind.is_dir() || (kind.is_symlink() && path.is_dir());
         if !is_folder {
-            if let Some(role) = self.roster.role(&parts) {
-                self.take(path, role, kind.is_symlink());
-            } else if let Some(meant) = self.roster.meant(&parts) {
+            let role = self.roster.role(&parts);
+            let meant =
+                if role.is_none_or(|role| role == Role::Text) { self.roster.meant(&parts) } else { None };
+            if let Some(meant) = meant {
                 self.variant(path, meant);
+            }
+            if let Some(role) = role {
+                self.take(path, role, kind.is_symlink());
             }
             return;
         }
