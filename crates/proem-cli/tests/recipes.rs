@@ -131,8 +131,7 @@ fn the_plain_hook_stops_a_commit() {
     let page = page("ci.md");
     let block = page.split("```console\n").nth(1).unwrap().split("```").next().unwrap();
     let commands: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
-    let printed: String =
-        block.lines().filter(|line| !line.starts_with("$ ")).map(|line| format!("{line}\n")).collect();
+    let printed: Vec<&str> = block.lines().filter(|line| !line.starts_with("$ ")).collect();
     let desk = repository();
     fs::remove_file(desk.work().join("CLAUDE.md")).unwrap();
     let hidden: String =
@@ -140,7 +139,12 @@ fn the_plain_hook_stops_a_commit() {
     desk.write("src/AGENTS.md", format!("# Be brief and kind.{hidden}\n").as_bytes());
     let output =
         shell(&desk, &format!("git add -A; {} 2>&1", commands.join("\n").replace("; echo", " 2>&1; echo")));
-    assert_eq!(desk.said(&output.stdout), printed, "{}", desk.said(&output.stderr));
+    assert_eq!(
+        desk.said(&output.stdout).lines().collect::<Vec<_>>(),
+        printed,
+        "{}",
+        desk.said(&output.stderr)
+    );
 
     desk.write("src/AGENTS.md", b"# Be brief and kind.\n");
     let output = shell(&desk, "git add -A; git commit -qm Rules");

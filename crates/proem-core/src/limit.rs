@@ -102,8 +102,6 @@ pub const CHECK_ENTRIES_MAX: usize = 2_000_000;
 pub const CHECK_FILES_MAX: usize = 20_000;
 /// Most bytes that those files may have together.
 pub const CHECK_BYTES_MAX: usize = 256 << 20;
-/// Deepest folder of a project that `check --all` enters.
-pub const CHECK_DEPTH_MAX: usize = 64;
 /// Most tools in one request.
 pub const TOOLS_MAX: usize = 2_000;
 /// Most output taken from one hook, in bytes, unless the configuration says otherwise.
@@ -133,7 +131,7 @@ pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 53] {
+pub const fn table() -> [Limit; 52] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
@@ -185,7 +183,6 @@ pub const fn table() -> [Limit; 53] {
         row("check_entries_max", CHECK_ENTRIES_MAX, "entries of a project that `check --all` looks at"),
         row("check_files_max", CHECK_FILES_MAX, "files that `check --all` reads"),
         row("check_bytes_max", CHECK_BYTES_MAX, "all files that `check --all` reads together"),
-        row("check_depth_max", CHECK_DEPTH_MAX, "levels of folders that `check --all` enters"),
         row("tools_max", TOOLS_MAX, "tools in a request"),
         row("hook_output_bytes_max", HOOK_OUTPUT_BYTES_MAX, "the output of one hook, by default"),
         row("path_bytes_max", PATH_BYTES_MAX, "a path"),

@@ -163,7 +163,9 @@ fn sections(text: &str) -> BTreeMap<String, String> {
         }
     }
     // A heading without a line of its own says nothing.
-    found.values_mut().for_each(|body| *body = body.trim().to_owned());
+    for body in found.values_mut() {
+        *body = body.trim().to_owned();
+    }
     found.retain(|_, body| !body.is_empty());
     found
 }

@@ -173,37 +173,34 @@ impl Prose {
             return String::new();
         }
         let (mut shown, mut rest) = (String::with_capacity(line.len()), line);
-        loop {
-            let end = if self.is_comment { "-->" } else { "`" };
-            let open = if self.is_comment { Some(0) } else { rest.find(['`', '<']) };
-            let Some(open) = open else {
-                shown.push_str(rest);
-                return shown;
-            };
-            let (before, behind) = rest.split_at_checked(open).unwrap_or((rest, ""));
-            shown.push_str(before);
-            if !self.is_comment && behind.starts_with('<') && !behind.starts_with("<!--") {
-                shown.push('<');
-                rest = behind.get(1..).unwrap_or_default();
-                continue;
+        while !rest.is_empty() {
+            if !self.is_comment {
+                let (before, behind) = split(rest, rest.find('`').into_iter().chain(rest.find("<!--")).min());
+                shown.push_str(before);
+                rest = behind;
+                self.is_comment = rest.starts_with("<!--");
             }
-            self.is_comment |= behind.starts_with("<!--");
-            let end = if self.is_comment { "-->" } else { end };
-            let skipped = if self.is_comment { 0 } else { 1 };
-            let Some(close) = behind.get(skipped..).and_then(|behind| behind.find(end)) else {
-                // A backtick without a partner is a character; a comment goes on.
-                if !self.is_comment {
-                    shown.push_str(behind);
-                }
+            let end = if self.is_comment {
+                rest.find("-->").map(|at| at + "-->".len())
+            } else {
+                rest.get(1..).and_then(|behind| behind.find('`')).map(|at| at + 2)
+            };
+            let Some(end) = end else {
+                // A backtick without a partner is a character; a comment goes on in the next line.
+                shown.push_str(if self.is_comment { "" } else { rest });
                 return shown;
             };
-            let (hidden, after) =
-                behind.split_at_checked(skipped + close + end.len()).unwrap_or((behind, ""));
+            let (hidden, after) = split(rest, Some(end));
             shown.extend(hidden.chars().map(|_| ' '));
-            self.is_comment = false;
-            rest = after;
+            (self.is_comment, rest) = (false, after);
         }
+        shown
     }
+}
+
+/// Splits a text at a byte, or behind its end.
+fn split(text: &str, at: Option<usize>) -> (&str, &str) {
+    at.and_then(|at| text.split_at_checked(at)).unwrap_or((text, ""))
 }
 
 #[cfg(test)]

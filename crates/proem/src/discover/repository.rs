@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proem_core::fact::Absence;
-use proem_core::limit::{CHECK_DEPTH_MAX, CHECK_ENTRIES_MAX, CHECK_FILES_MAX};
+use proem_core::limit::{ANCESTORS_MAX, CHECK_ENTRIES_MAX, CHECK_FILES_MAX};
 use proem_core::note::{Code, Note, Severity};
 
 use super::ignored::{Reader, Rules};
@@ -148,10 +148,11 @@ impl Walk<'_> {
         if path.join(".git").exists() || (!self.roster.is_of_agent(&parts) && is_ignored()) {
             return;
         }
-        if self.parts.len() < CHECK_DEPTH_MAX {
+        // An agent that is started deeper does not look all the way up either.
+        if self.parts.len() < ANCESTORS_MAX {
             self.folder(path);
         } else {
-            self.over_limit(path, &format!("it lies more than {CHECK_DEPTH_MAX} folders deep"));
+            self.over_limit(path, &format!("it lies more than {ANCESTORS_MAX} folders deep"));
         }
     }
 

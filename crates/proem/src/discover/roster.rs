@@ -17,6 +17,7 @@ const SHARED_FOLDERS: [&str; 1] = [".github"];
 const TEXT_ENDINGS: [&str; 5] = [".md", ".mdc", ".j2", ".txt", ".prompt"];
 
 const SKILL: &str = "SKILL.md";
+const SKILL_ENDING: &str = ".md";
 
 /// What a file is to the agents that read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,15 +107,11 @@ impl Roster {
     }
 
     fn add_file(&mut self, name: &str) {
-        match name.split_once("**/*") {
-            Some((folder, ending)) => {
-                let Some(folder) = self.parts(folder) else { return };
-                self.patterns.insert(Pattern::Below { folder, ending: ending.to_owned() });
-            }
-            None => {
-                let Some(parts) = self.parts(name) else { return };
-                self.patterns.insert(Pattern::File(parts));
-            }
+        if let Some((folder, ending)) = name.split_once("**/*") {
+            let Some(folder) = self.parts(folder) else { return };
+            self.patterns.insert(Pattern::Below { folder, ending: ending.to_owned() });
+        } else if let Some(parts) = self.parts(name) {
+            self.patterns.insert(Pattern::File(parts));
         }
     }
 
@@ -194,7 +191,7 @@ impl Pattern {
                 let rest = below(path, folder)?;
                 let (name, above) = rest.split_last()?;
                 let is_skill =
-                    if above.is_empty() { *files && name.ends_with(".md") } else { *name == SKILL };
+                    if above.is_empty() { *files && name.ends_with(SKILL_ENDING) } else { *name == SKILL };
                 is_skill.then_some(Role::Skill)
             }
         }
