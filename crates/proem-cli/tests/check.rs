@@ -249,3 +249,156 @@ fn a_shadowed_link_out_of_the_project_tells_nothing_of_its_target() {
     };
     assert_eq!(findings(b"The word is salmon.\n"), findings(b"Something else.\n"));
 }
+
+/// Everything that one hidden text and one skill are told, as a reader sees it.
+#[test]
+fn all_files_of_a_repository_are_told_in_80_columns() {
+    let desk = Desk::new();
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(desk.work()).status().unwrap().success());
+    desk.write("AGENTS.md", b"# Rules\n\nBe brief.\n")
+        .write("src/AGENTS.md", "Be kind.\u{E0068}\u{E0069}\n".as_bytes())
+        .write(
+            ".claude/skills/deploy/SKILL.md",
+            "---\nname: Deploy\ndescription: Ships.\n---\nA\u{200B}B\n".as_bytes(),
+        )
+        .write("GEMINI.md", b"Be br\r\nief.\r\n");
+    let output = desk.command(&["check", "--all", "--cwd", "src"]).env("COLUMNS", "80").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", desk.said(&output.stderr));
+    assert_eq!(
+        desk.said(&output.stdout),
+        "../.claude/skills/deploy/SKILL.md:2:1: warning[malformed_skill]: the name\n    \
+             `Deploy` is not well formed\n  \
+           use lower-case letters, digits and single hyphens between them\n\
+         ../.claude/skills/deploy/SKILL.md:2:1: warning[malformed_skill]: the name\n    \
+             `Deploy` is not that of its folder, `deploy`\n  \
+           rename the folder or the skill\n\
+         ../.claude/skills/deploy/SKILL.md:5:2: warning[hidden_text]: 1 invisible\n    \
+             character: <U+200B>\n  \
+           remove it: `proem check --fix` does\n\
+         AGENTS.md:1:9: error[hidden_text]: 2 tag characters, in clear text: «hi»\n  \
+           remove it: `proem check --fix` does\n\
+         1 error, 3 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
+         4 files of agents in 5 folders\n"
+    );
+    let report = report(&desk, &["--all"]);
+    assert_eq!(report["counts"], json!({ "error": 1, "warning": 3, "info": 1 }));
+    assert_eq!((&report["files"], &report["directories"]), (&json!(4), &json!(5)));
+    let looked = report["looked_at"].as_array().unwrap().iter();
+    let looked: Vec<(String, &str)> = looked
+        .map(|one| (desk.said(one["path"].as_str().unwrap().as_bytes()), one["role"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("{root}/work/.claude/skills/deploy/SKILL.md", "skill"),
+        ("{root}/work/AGENTS.md", "instructions"),
+        ("{root}/work/GEMINI.md", "instructions"),
+        ("{root}/work/src/AGENTS.md", "instructions"),
+    ];
+    assert_eq!(looked, expected.map(|(path, role)| (path.to_owned(), role)));
+}
+
+#[test]
+fn sarif_has_all_files_from_the_root_of_the_repository() {
+    let desk = Desk::new();
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(desk.work()).status().unwrap().success());
+    desk.write("src/AGENTS.md", "x\n\na\u{202E}b\n".as_bytes()).write(
+        ".claude/skills/x/SKILL.md",
+        "---\nname: x\ndescription: Does x.\n---\na\u{200B}b\n".as_bytes(),
+    );
+    let output = desk.run(&["check", "--all", "--format", "sarif", "--cwd", "src"]);
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap().iter();
+    let places: Vec<String> = results
+        .map(|result| {
+            let place = &result["locations"][0]["physicalLocation"];
+            let line = &place["region"]["startLine"];
+            format!("{} {}:{line}", result["ruleId"], place["artifactLocation"]["uri"])
+        })
+        .collect();
+    let expected = [r#""hidden_text" ".claude/skills/x/SKILL.md":5"#, r#""bidi_control" "src/AGENTS.md":3"#];
+    assert_eq!(places, expected);
+}
+
+#[test]
+fn what_agents_and_all_find_is_mended() {
+    for flags in [["--all", "--fix", "--strict"].as_slice(), &["--as", "all", "--fix"]] {
+        let desk = Desk::of("default");
+        desk.write("GEMINI.md", "a\u{200B}b\n".as_bytes())
+            .write(".cursor/rules/a.mdc", "---\nalwaysApply: true\n---\nc\u{200B}d\n".as_bytes());
+        let output = desk.run(&[&["check"], flags].concat());
+        assert_eq!(desk.said(&output.stderr), "mended 2 findings in 2 files\n", "{flags:?}");
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", desk.said(&output.stdout));
+        assert_eq!(fs::read_to_string(desk.work().join("GEMINI.md")).unwrap(), "ab\n");
+        let rule = fs::read_to_string(desk.work().join(".cursor/rules/a.mdc")).unwrap();
+        assert_eq!(rule, "---\nalwaysApply: true\n---\ncd\n");
+    }
+}
+
+#[test]
+fn a_check_without_files_says_what_there_is() {
+    let desk = Desk::new();
+    let said = |arguments: &[&str]| {
+        let output = desk.command(arguments).env("COLUMNS", "80").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+        desk.said(&output.stdout)
+    };
+    let none = "nothing to check: no agent has an instruction file or a skill here\n";
+    assert_eq!(
+        said(&["check"]),
+        format!("{none}most agents read AGENTS.md; `proem init` makes files of proem's own\n")
+    );
+    assert_eq!(said(&["check", "--all", "--strict"]), none);
+    desk.write("GEMINI.md", b"Be brief.\n").write(".cursor/rules/a.mdc", b"---\nalwaysApply: true\n---\nx\n");
+    assert_eq!(
+        said(&["check"]),
+        "nothing to check: profile default reads no file here, and other agents read\n  \
+           .cursor/rules/a.mdc, GEMINI.md\n\
+         `proem check --all` looks at what every agent reads\n"
+    );
+    assert!(said(&["check", "--as", "gemini-cli"]).contains("\nprofile default, 1 file, "));
+    assert_eq!(said(&["check", "--all"]), "nothing to complain about\n2 files of agents in 3 folders\n");
+}
+
+/// How fast git is must not decide what a check finds, so it is not run at all.
+#[test]
+fn no_check_runs_git() {
+    let desk = Desk::new();
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(desk.work()).status().unwrap().success());
+    desk.write("AGENTS.md", b"# Rules\n\nBe brief.\n");
+    let (folder, canary) = (desk.root.path().join("bin"), desk.root.path().join("canary"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("git"), format!("#!/bin/sh\necho x >> {}\nexit 1\n", canary.display())).unwrap();
+    fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let run = |arguments: &[&str]| desk.command(arguments).env("PATH", &path).output().unwrap();
+
+    for arguments in [["check"].as_slice(), &["check", "--strict", "--as", "all"], &["check", "--all"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", desk.said(&output.stdout));
+        assert!(!canary.exists(), "{arguments:?} ran git");
+    }
+    assert_eq!(run(&["build"]).status.code(), Some(0));
+    assert!(canary.exists(), "control: a build asks git");
+}
+
+/// A file that is read through a link is one file, and a loop of links ends.
+#[test]
+fn a_file_with_several_names_is_one_finding() {
+    let desk = Desk::new();
+    desk.write(
+        ".agents/skills/x/SKILL.md",
+        "---\nname: x\ndescription: Does x.\n---\na\u{200B}b\n".as_bytes(),
+    )
+    .write("AGENTS.md", "c\u{200B}d\n".as_bytes())
+    .write(".claude/settings.json", b"{}");
+    symlink("../.agents/skills", desk.work().join(".claude/skills")).unwrap();
+    symlink("AGENTS.md", desk.work().join("CLAUDE.md")).unwrap();
+    symlink(".", desk.work().join(".claude/loop")).unwrap();
+    for flags in [["--all"].as_slice(), &["--as", "all"]] {
+        let report = report(&desk, flags);
+        let findings = report["findings"].as_array().unwrap().iter();
+        let places: Vec<String> =
+            findings.map(|found| desk.said(found["source"]["path"].as_str().unwrap().as_bytes())).collect();
+        let expected = ["{root}/work/.agents/skills/x/SKILL.md", "{root}/work/AGENTS.md"];
+        assert_eq!(places, expected, "{flags:?}: {report}");
+    }
+}

@@ -102,6 +102,12 @@ pub const IGNORE_PATTERNS_MAX: usize = 20_000;
 pub const IGNORE_COMPARISONS_MAX: usize = 50_000_000;
 /// Most entries of one directory that are looked at.
 pub const DIRECTORY_ENTRIES_MAX: usize = 200_000;
+/// Most entries of a project that `check --all` looks at.
+pub const CHECK_ENTRIES_MAX: usize = 2_000_000;
+/// Most files of agents in a project that `check --all` reads.
+pub const CHECK_FILES_MAX: usize = 20_000;
+/// Most bytes that those files may have together.
+pub const CHECK_BYTES_MAX: usize = 256 << 20;
 /// Most tools in one request.
 pub const TOOLS_MAX: usize = 2_000;
 /// Most output taken from one hook, in bytes, unless the configuration says otherwise.
@@ -131,7 +137,7 @@ pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 52] {
+pub const fn table() -> [Limit; 55] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
@@ -187,6 +193,9 @@ pub const fn table() -> [Limit; 52] {
             "patterns that paths are compared with in a build",
         ),
         row("directory_entries_max", DIRECTORY_ENTRIES_MAX, "entries of one directory"),
+        row("check_entries_max", CHECK_ENTRIES_MAX, "entries of a project that `check --all` looks at"),
+        row("check_files_max", CHECK_FILES_MAX, "files that `check --all` reads"),
+        row("check_bytes_max", CHECK_BYTES_MAX, "all files that `check --all` reads together"),
         row("tools_max", TOOLS_MAX, "tools in a request"),
         row("hook_output_bytes_max", HOOK_OUTPUT_BYTES_MAX, "the output of one hook, by default"),
         row("path_bytes_max", PATH_BYTES_MAX, "a path"),

@@ -26,6 +26,12 @@ pub(crate) struct Check {
     /// Also look as these agents would, separated by commas; `all` for every one
     #[arg(long = "as", value_name = "NAMES", value_parser = Suggested::agents(), hide_possible_values = true)]
     pub(crate) agents: Option<String>,
+    /// Look at every instruction file and skill of the repository instead of one prompt: in all folders, for all agents
+    #[arg(
+        long,
+        conflicts_with_all = ["profile", "template", "instruction", "system", "append", "tools", "packs", "model", "determinism"]
+    )]
+    pub(crate) all: bool,
     /// List the codes, and what each is about
     #[arg(long, exclusive = true)]
     pub(crate) codes: bool,

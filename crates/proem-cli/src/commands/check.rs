@@ -1,10 +1,9 @@
 //! `proem check`: what will cost, mislead or leak.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
-use proem::check::{self, Allowed, Axis, Fixed, Moved, Report, file_of, is_mendable};
-use proem::compat::{findings, look};
+use proem::check::{self, Allowed, Axis, Fixed, Moved, Report, Subject, is_mendable};
 use proem::wire::{NoteShape, SourceShape};
 use proem::{Caller, Request, Workspace};
 use proem_core::note::{Code, Note, Severity};
@@ -27,29 +26,34 @@ pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
         return codes();
     }
     let request = prompt_request(&arguments.prompt)?;
-    let (fixed, mut report) = if arguments.fix {
-        check::fix(&request)?
-    } else {
-        (Fixed::default(), check::check(&request, Caller::User)?)
+    let agents = arguments.agents.as_deref().map(names);
+    let look = |request: &Request| match (&agents, arguments.all) {
+        (agents, true) => check::check_all(request, agents.as_deref().unwrap_or_default()),
+        (Some(agents), false) => check::check_as(request, agents),
+        (None, false) => check::check(request, Caller::User),
     };
+    let (fixed, mut report) =
+        if arguments.fix { check::fix(&request, look)? } else { (Fixed::default(), look(&request)?) };
     let moved = if arguments.determinism { check::determinism(&request, Caller::User)? } else { Vec::new() };
-    let mut notes: Vec<Note> = moved.iter().filter_map(Moved::note).collect();
-    if let Some(names) = &arguments.agents {
-        let all = names == "all";
-        let names: Vec<String> =
-            names.split(',').filter(|_| !all).map(|name| name.trim().to_owned()).collect();
-        notes.extend(findings(&look(&request, &names, Caller::User)?));
-    }
-    report.add(notes, &request, Caller::User)?;
+    report.add(moved.iter().filter_map(Moved::note).collect(), &request, Caller::User)?;
+    let counts = Counts::of(&report);
     if arguments.strict {
         report.make_strict();
     } else if arguments.output.format() == CheckFormat::Text {
         report.findings.retain(|note| note.severity > Severity::Info);
     }
-    let shown = Shown { report: &report, fixed: &fixed, moved: arguments.determinism.then_some(&moved) };
+    let moved = arguments.determinism.then_some(&moved);
+    let shown =
+        Shown { report: &report, fixed: &fixed, moved, notes: counts.notes, around: Around::of(&request)? };
     shown.print(arguments, &request)?;
-    let counts = |note: &&Note| note.severity > Severity::Info;
-    if report.findings.iter().any(|note| counts(&note)) { Err(Failure::Found) } else { Ok(()) }
+    let is_found = report.findings.iter().any(|note| note.severity > Severity::Info);
+    if is_found { Err(Failure::Found) } else { Ok(()) }
+}
+
+/// The agents of a flag; none of them by name means all.
+fn names(list: &str) -> Vec<String> {
+    let all = list == "all";
+    list.split(',').filter(|_| !all).map(|name| name.trim().to_owned()).collect()
 }
 
 fn codes() -> Result<(), Failure> {
@@ -58,15 +62,34 @@ fn codes() -> Result<(), Failure> {
     print(&Table::new(columns).untitled().with(Code::ALL.into_iter().map(row)).print(output_columns()))
 }
 
+/// Findings by severity.
+struct Counts {
+    errors: usize,
+    warnings: usize,
+    notes: usize,
+}
+
+impl Counts {
+    fn of(report: &Report) -> Self {
+        Self {
+            errors: report.count(Severity::Error),
+            warnings: report.count(Severity::Warning),
+            notes: report.count(Severity::Info),
+        }
+    }
+}
+
 struct Shown<'s> {
     report: &'s Report,
     fixed: &'s Fixed,
     moved: Option<&'s Vec<Moved>>,
+    /// How many findings are only good to know.
+    notes: usize,
+    around: Around,
 }
 
 impl Shown<'_> {
     fn print(&self, arguments: &Check, request: &Request) -> Result<(), Failure> {
-        let root = root(request)?;
         for (path, why) in &self.fixed.refused {
             print_warning(&visible_line(&format!("{} is not mended: {why}", path.display())));
         }
@@ -77,9 +100,9 @@ impl Shown<'_> {
         match arguments.output.format() {
             CheckFormat::Json => print_json(&self.json()),
             CheckFormat::Sarif => {
-                print_json(&check::sarif(self.report, &check::project(request, Caller::User)?))
+                print_json(&check::sarif(self.report, &check::project(request, Caller::User)?.real))
             }
-            CheckFormat::Text => print(&self.text(&root, arguments)),
+            CheckFormat::Text => print(&self.text(arguments, request)?),
         }
     }
 
@@ -93,10 +116,10 @@ impl Shown<'_> {
                 "frozen": moved.is_frozen,
             })
         };
+        let Counts { errors, warnings, notes } = Counts::of(self.report);
         let mut value = json!({
-            "profile": self.report.profile,
-            "files": self.report.files,
-            "bytes": self.report.bytes,
+            "files": self.report.files.len(),
+            "counts": { "error": errors, "warning": warnings, "info": notes },
             "findings": self.report.findings.iter().map(finding).collect::<Vec<_>>(),
             "allowed": self.report.allowed.iter().map(|allowed| {
                 let mut value = finding(&allowed.note);
@@ -107,30 +130,48 @@ impl Shown<'_> {
             "silenced_by_repository": self.report.silenced_by_repository(),
             "mended": self.fixed.findings,
         });
+        match &self.report.subject {
+            Subject::Prompt { profile, bytes } => {
+                value["profile"] = json!(profile);
+                value["bytes"] = json!(bytes);
+            }
+            Subject::Project { directories, roles } => {
+                let looked = |(path, role): (&String, &&str)| json!({ "path": path, "role": role });
+                value["directories"] = json!(directories);
+                value["looked_at"] = roles.iter().map(looked).collect();
+            }
+        }
         if let Some(all) = self.moved {
             value["moved"] = all.iter().map(moved).collect();
         }
         value
     }
 
-    fn text(&self, root: &Path, arguments: &Check) -> String {
-        let mut text: String = self.report.findings.iter().map(|note| line(note, root)).collect();
+    fn text(&self, arguments: &Check, request: &Request) -> Result<String, Failure> {
+        let around = &self.around;
+        let mut text: String = self.report.findings.iter().map(|note| around.finding(note)).collect();
         for allowed in &self.report.allowed {
             let Allowed { note, reason, .. } = allowed;
             if allowed.is_shown() {
-                text.push_str(&line(&Note { severity: Severity::Info, hint: None, ..note.clone() }, root));
+                text.push_str(&around.finding(&Note {
+                    severity: Severity::Info,
+                    hint: None,
+                    ..note.clone()
+                }));
             }
             let place =
-                note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
-            let told = format!("{}: allowed[{}]: {reason}", visible_line(&place), note.code);
-            let told = format!("{DIM}{}{DIM:#}\n", visible_line(&told));
-            text.push_str(&flow(&told, output_columns(), "  "));
+                note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| around.place(source));
+            let told = visible_line(&format!("{place}: allowed[{}]: {reason}", note.code));
+            text.push_str(&flow(&format!("{DIM}{told}{DIM:#}\n"), output_columns(), "    "));
         }
         if let Some(moved) = self.moved {
             text.push_str(&movements(moved));
         }
+        if self.report.files.is_empty() && text.is_empty() {
+            return self.nothing_read(request);
+        }
         text.push_str(&self.summary(arguments));
-        text
+        Ok(text)
     }
 
     fn summary(&self, arguments: &Check) -> String {
@@ -139,19 +180,28 @@ impl Shown<'_> {
             0 => String::new(),
             some => format!("the repository's own rules silence {}\n", counted(some, "finding")),
         };
-        let about = format!(
-            "{silenced}{DIM}profile {}, {}, {} bytes frozen{DIM:#}\n",
-            report.profile,
-            counted(report.files, "file"),
-            report.bytes
-        );
+        let files = counted(report.files.len(), "file");
+        let about = match &report.subject {
+            Subject::Prompt { profile, bytes } => {
+                format!("{DIM}profile {profile}, {files}, {bytes} bytes frozen{DIM:#}\n")
+            }
+            Subject::Project { directories, .. } => {
+                format!("{DIM}{files} of agents in {}{DIM:#}\n", counted(*directories, "folder"))
+            }
+        };
         let allowed = match report.allowed.len() {
             0 => String::new(),
             some => format!(", {some} allowed"),
         };
-        let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+        let notes = match self.notes {
+            some if some > 0 && !arguments.strict => {
+                format!("; `--strict` has {} more", counted(some, "finding"))
+            }
+            _ => String::new(),
+        };
+        let Counts { errors, warnings, .. } = Counts::of(report);
         if errors + warnings == 0 {
-            return format!("nothing to complain about{allowed}\n{about}");
+            return format!("nothing to complain about{allowed}{notes}\n{silenced}{about}");
         }
         let mendable = report.findings.iter().filter(|note| is_mendable(note)).count();
         let mend = if mendable > 0 && !arguments.fix {
@@ -159,7 +209,33 @@ impl Shown<'_> {
         } else {
             String::new()
         };
-        format!("{}, {}{allowed}{mend}\n{about}", counted(errors, "error"), counted(warnings, "warning"))
+        let counts = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
+        format!("{counts}{allowed}{mend}{notes}\n{silenced}{about}")
+    }
+
+    /// Says that there was no file to look at, and which files there are for other agents.
+    fn nothing_read(&self, request: &Request) -> Result<String, Failure> {
+        const LISTED_MAX: usize = 3;
+        const NO_FILE: &str = "nothing to check: no agent has an instruction file or a skill here\n";
+        let Subject::Prompt { profile, .. } = &self.report.subject else { return Ok(NO_FILE.to_owned()) };
+        let others = check::other_files(request)?;
+        if others.is_empty() {
+            return Ok(format!(
+                "{NO_FILE}most agents read AGENTS.md; `proem init` makes files of proem's own\n"
+            ));
+        }
+        let near = |path: &PathBuf| self.around.near(&path.to_string_lossy());
+        let listed: Vec<String> = others.iter().take(LISTED_MAX).map(near).collect();
+        let more = match others.len().saturating_sub(LISTED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let told = format!(
+            "nothing to check: profile {profile} reads no file here, and other agents read {}{more}",
+            listed.join(", ")
+        );
+        let told = flow(&visible_line(&told), output_columns(), "  ");
+        Ok(format!("{told}\n`proem check --all` looks at what every agent reads\n"))
     }
 }
 
@@ -169,37 +245,48 @@ fn finding(note: &Note) -> Value {
     value
 }
 
-/// The directory that paths are shown relative to.
-fn root(request: &Request) -> Result<PathBuf, Failure> {
-    Ok(Workspace::open(request.cwd.as_deref())?.path().to_owned())
+/// The directory that paths are shown from.
+struct Around {
+    cwd: PathBuf,
+    project: PathBuf,
 }
 
-/// A finding: where, how grave, which code, what, and what to do.
-fn line(note: &Note, root: &Path) -> String {
-    let (word, style) = match note.severity {
-        Severity::Info => ("note", DIM),
-        Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
-        Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
-    };
-    let place = note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| place(source, root));
-    let hint = note.hint.as_ref();
-    let hint = hint.map_or_else(String::new, |hint| format!("  {DIM}{}{DIM:#}\n", visible_line(hint)));
-    let found = format!(
-        "{BOLD}{}{BOLD:#}: {style}{word}{style:#}[{}]: {}\n{hint}",
-        visible_line(&place),
-        note.code,
-        visible_line(&note.message.replace(&format!("{}/", root.display()), ""))
-    );
-    flow(&found, output_columns(), "  ")
-}
+impl Around {
+    fn of(request: &Request) -> Result<Self, Failure> {
+        let cwd = Workspace::open(request.cwd.as_deref())?.path().to_owned();
+        Ok(Self { cwd, project: check::project(request, Caller::User)?.path })
+    }
 
-fn place(source: &Source, root: &Path) -> String {
-    let whole = source.to_string();
-    let inside =
-        file_of(source).and_then(|path| Path::new(path).strip_prefix(root).ok().map(|inside| (path, inside)));
-    match (source, inside) {
-        (Source::File { .. }, Some((path, inside))) => whole.replacen(path, &inside.to_string_lossy(), 1),
-        _ => whole,
+    /// A finding: where, how grave, which code, what, and what to do.
+    fn finding(&self, note: &Note) -> String {
+        let (word, style) = match note.severity {
+            Severity::Info => ("note", DIM),
+            Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
+            Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
+        };
+        let place = note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| self.place(source));
+        let (place, code) = (visible_line(&place), note.code.word());
+        let message = visible_line(&self.near(&note.message));
+        let found = format!("{BOLD}{place}{BOLD:#}: {style}{word}{style:#}[{code}]: {message}\n");
+        let hint = |hint: &String| {
+            let hint = format!("  {DIM}{}{DIM:#}\n", visible_line(&self.near(hint)));
+            flow(&hint, output_columns(), "  ")
+        };
+        flow(&found, output_columns(), "    ") + &note.hint.as_ref().map_or_else(String::new, hint)
+    }
+
+    fn place(&self, source: &Source) -> String {
+        match source {
+            Source::File { .. } => self.near(&source.to_string()),
+            _ => source.to_string(),
+        }
+    }
+
+    /// A text in which paths of the project are relative to the working directory.
+    fn near(&self, text: &str) -> String {
+        let text = text.replace(&format!("{}/", self.cwd.display()), "");
+        let Ok(below) = self.cwd.strip_prefix(&self.project) else { return text };
+        text.replace(&format!("{}/", self.project.display()), &"../".repeat(below.components().count()))
     }
 }
 

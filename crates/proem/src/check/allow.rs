@@ -112,8 +112,17 @@ impl Allow {
             && self.files.as_ref().is_none_or(|files| self.is_in(files, note.source.as_ref()))
     }
 
+    /// Tells whether a path is one of those that it allows something in.
+    #[must_use]
+    pub fn covers(&self, path: &str) -> bool {
+        self.files.as_ref().is_none_or(|files| self.is_below(files, path))
+    }
+
     fn is_in(&self, files: &Gitignore, source: Option<&Source>) -> bool {
-        let Some(path) = source.and_then(file_of) else { return false };
+        source.and_then(file_of).is_some_and(|path| self.is_below(files, path))
+    }
+
+    fn is_below(&self, files: &Gitignore, path: &str) -> bool {
         let path = Path::new(path);
         let inside = path.strip_prefix(&self.folder).unwrap_or(path);
         inside.ancestors().any(|part| files.matched(part, part != inside).is_ignore())

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
+use proem_core::front_matter::{self, Split};
 use proem_core::frozen::Body;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
+use proem_core::stability::Stability;
 use proem_core::text::Place;
 
+use super::allow::file_of;
 use super::texts::SECRETS;
 use crate::tokens::Tokenizer;
 
@@ -26,13 +30,39 @@ pub(super) fn lints(body: &Body, tokenizer: Tokenizer) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut statements = Statements::default();
     for (carrier, text) in body.carriers() {
-        let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
-        let located = Located { text, spans: body.spans(carrier), breaks };
+        let located = Located::new(text, body.spans(carrier));
         notes.extend(located.duplicates(tokenizer));
         located.statements(&mut statements);
         notes.extend(located.headings());
     }
     notes.extend(statements.contradictions());
+    notes
+}
+
+/// Looks through files that are read one after the other, and returns what is wrong with the last of them.
+pub(super) fn lints_of_last(files: &[(&str, &str)]) -> Vec<Note> {
+    let (mut text, mut spans) = (String::new(), Vec::new());
+    for (path, own) in files {
+        let (body, line) = match front_matter::split(own) {
+            Split::Found { body, body_line, .. } => (body, body_line),
+            _ => (*own, 1),
+        };
+        let start = text.len();
+        text.push_str(body);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let source = Source::File { path: (*path).into(), place: Some(Place { line, column: 1 }) };
+        let (template, included_from, stability) = (None, Vec::new(), Stability::Project);
+        spans.push(Span { bytes: start..text.len(), source, template, included_from, stability });
+    }
+    let located = Located::new(&text, &spans);
+    let mut statements = Statements::default();
+    located.statements(&mut statements);
+    let mut notes = located.duplicates(Tokenizer::Estimate);
+    notes.extend(statements.contradictions());
+    let last = spans.last().map(|span| &span.source);
+    notes.retain(|note| is_same_source(note.source.as_ref(), last));
     notes
 }
 
@@ -45,6 +75,10 @@ struct Located<'t> {
 }
 
 impl<'t> Located<'t> {
+    fn new(text: &'t str, spans: &'t [Span]) -> Self {
+        Self { text, spans, breaks: memchr::memchr_iter(b'\n', text.as_bytes()).collect() }
+    }
+
     fn slice(&self, bytes: &Range<usize>) -> &'t str {
         self.text.get(bytes.clone()).unwrap_or_default()
     }
@@ -74,22 +108,25 @@ impl<'t> Located<'t> {
         source.is_some_and(|source| !matches!(source, Source::BuiltIn { .. } | Source::Profile { .. }))
     }
 
-    /// Paragraphs: bytes of one source between blank lines; a block of code is one of them.
+    /// Paragraphs of prose: bytes of one source between blank lines. A block of code and a comment end one, and are none:
+    /// a command may well be there twice, and no model is asked to obey a comment.
     fn paragraphs(&self) -> Vec<Range<usize>> {
         let (mut found, mut start, mut end) = (Vec::new(), None, 0);
-        let (mut source, mut is_code) = (None, false);
+        let (mut source, mut passed) = (None, Passed::default());
         for line in lines(self.text) {
             let own = self.span(line.start).map(|span| &span.source);
             let text = self.slice(&line).trim();
             // What a profile puts around a file begins on a line of its own, and is no part of a paragraph.
             let is_other = !is_same_source(source, own);
-            is_code &= !is_other;
-            if (text.is_empty() && !is_code) || is_other {
-                found.extend(start.take().map(|start| start..end));
+            if is_other {
+                passed = Passed::default();
             }
             source = own;
-            is_code ^= text.starts_with("```");
-            if !text.is_empty() {
+            let is_prose = passed.is_prose(text) && !text.is_empty();
+            if is_other || !is_prose {
+                found.extend(start.take().map(|start| start..end));
+            }
+            if is_prose {
                 start.get_or_insert(line.start);
                 end = line.end;
             }
@@ -104,7 +141,8 @@ impl<'t> Located<'t> {
         for paragraph in self.paragraphs() {
             let text = self.slice(&paragraph).trim();
             let is_said = text.chars().filter(|character| character.is_alphanumeric()).count() >= LETTERS_MIN;
-            if text.len() < PARAGRAPH_BYTES_MIN || !is_said || !self.is_written(paragraph.start) {
+            let is_short = text.len() < PARAGRAPH_BYTES_MIN || !is_said;
+            if is_short || !self.is_written(paragraph.start) || is_boilerplate(text) {
                 continue;
             }
             let Some(known) = first.get(text).copied() else {
@@ -176,7 +214,8 @@ impl<'t> Located<'t> {
             let (Some(here), true) = (self.source(start), self.is_written(start)) else { continue };
             match first.get(&heading) {
                 Some((there, other)) if !there.is_same(&here) => {
-                    if *other != body && notes.len() < LISTED_MAX {
+                    // A file of a folder below has the same headings for its own part, and that is why it is there.
+                    if *other != body && notes.len() < LISTED_MAX && !is_nested(there, &here) {
                         let message =
                             format!("`{heading}` is a heading at {}, too, with other text", line_of(there));
                         let note = Note::new(Code::Contradiction, Severity::Info, message);
@@ -224,12 +263,75 @@ impl<'t> Located<'t> {
     }
 }
 
+/// Words of licences and of programs that write parts of a file: they stand in many files, and are meant to.
+const BOILERPLATE: [&str; 12] = [
+    "spdx-license-identifier",
+    "licensed under",
+    "licensed to the",
+    "copyright (c)",
+    "copyright ©",
+    "all rights reserved",
+    "generated by",
+    "auto-generated",
+    "autogenerated",
+    "do not edit",
+    "prettier-ignore",
+    "markdownlint-",
+];
+
+/// Tells whether a paragraph is a licence, or text that a program wrote.
+fn is_boilerplate(text: &str) -> bool {
+    let text = text.to_lowercase();
+    BOILERPLATE.iter().any(|words| text.contains(words))
+}
+
+/// What is open at a line of Markdown: a fence of code, or a comment.
+#[derive(Default)]
+struct Passed {
+    fence: Option<&'static str>,
+    is_comment: bool,
+}
+
+impl Passed {
+    /// Takes the next line, and tells whether it is prose.
+    fn is_prose(&mut self, line: &str) -> bool {
+        const FENCES: [&str; 2] = ["```", "~~~"];
+        if self.is_comment {
+            self.is_comment = !line.contains("-->");
+            return false;
+        }
+        if let Some(fence) = FENCES.into_iter().find(|fence| line.starts_with(fence)) {
+            match self.fence {
+                None => self.fence = Some(fence),
+                Some(open) if open == fence => self.fence = None,
+                Some(_) => {}
+            }
+            return false;
+        }
+        if self.fence.is_some() {
+            return false;
+        }
+        if line.starts_with("<!--") {
+            self.is_comment = !line.contains("-->");
+            return false;
+        }
+        true
+    }
+}
+
 fn is_same_source(a: Option<&Source>, b: Option<&Source>) -> bool {
     // Comparing places would part every line of a template.
     match (a, b) {
         (Some(a), Some(b)) => a.is_same(b),
         _ => false,
     }
+}
+
+/// Tells whether the folder of one file holds the folder of the other.
+fn is_nested(a: &Source, b: &Source) -> bool {
+    let folder = |source| file_of(source).and_then(|path| Path::new(path).parent());
+    let (Some(a), Some(b)) = (folder(a), folder(b)) else { return false };
+    a != b && (a.starts_with(b) || b.starts_with(a))
 }
 
 /// The lines of a text, without their ends.

@@ -31,12 +31,15 @@ pub struct Fixed {
     pub refused: Vec<(PathBuf, String)>,
 }
 
-/// Mends what was found, and returns what is left.
-pub fn fix(request: &Request) -> Result<(Fixed, Report), Error> {
+/// Mends what a check finds, and returns what is left.
+pub fn fix(
+    request: &Request,
+    check: impl Fn(&Request) -> Result<Report, Error>,
+) -> Result<(Fixed, Report), Error> {
     let mut fixed = Fixed::default();
     let mut request = request.clone();
     for _ in 0..ROUNDS_MAX {
-        let report = super::check(&request, Caller::User)?;
+        let report = check(&request)?;
         let mended = round(&report.findings, &request, &mut fixed)?;
         read_again(&mut request);
         if mended == 0 {
@@ -44,7 +47,7 @@ pub fn fix(request: &Request) -> Result<(Fixed, Report), Error> {
         }
         fixed.findings += mended;
     }
-    let report = super::check(&request, Caller::User)?;
+    let report = check(&request)?;
     Ok((fixed, report))
 }
 

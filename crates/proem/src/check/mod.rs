@@ -2,10 +2,14 @@
 //!
 //! A finding is a note: what a build says anyway, and what only somebody who asks wants to wait for.
 
+mod agents;
+mod all;
 mod allow;
+mod choices;
 mod content;
 mod determinism;
 mod fix;
+mod references;
 mod sarif;
 mod texts;
 
@@ -19,6 +23,8 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
+pub use agents::check_as;
+pub use all::{check_all, other_files};
 pub(crate) use allow::AllowKeys;
 pub use allow::{Allow, AllowFile, Allowed, file_of};
 pub use determinism::{Axis, Moved, determinism};
@@ -47,19 +53,36 @@ pub(crate) use texts::{SECRETS, odd_characters, secrets};
 
 const FILE: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
-/// What was found in a prompt.
-#[derive(Debug, Clone, Default)]
+/// What was found in a prompt, or in all files of a project.
+#[derive(Debug, Clone)]
 pub struct Report {
     /// What was found, by file and line.
     pub findings: Vec<Note>,
     /// What was found and is allowed, with the reason.
     pub allowed: Vec<Allowed>,
-    /// The profile that the prompt was built by.
-    pub profile: String,
-    /// How many files were read.
-    pub files: usize,
-    /// How many bytes the frozen prompt has.
-    pub bytes: usize,
+    /// What was looked at.
+    pub subject: Subject,
+    /// The files that were read, by path.
+    pub files: BTreeSet<String>,
+}
+
+/// What a check is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// One prompt.
+    Prompt {
+        /// The profile that it was built by.
+        profile: String,
+        /// How many bytes the frozen prompt has.
+        bytes: usize,
+    },
+    /// Every file of agents in a project.
+    Project {
+        /// How many directories were looked through.
+        directories: usize,
+        /// What each file is, by path.
+        roles: BTreeMap<String, &'static str>,
+    },
 }
 
 /// Tells whether `fix` mends what a note says: only where nothing that somebody sees or means is lost.
@@ -91,11 +114,24 @@ impl Report {
 
     /// Adds what else was found, unless it is allowed.
     pub fn add(&mut self, notes: Vec<Note>, request: &Request, caller: Caller) -> Result<(), Error> {
+        if notes.is_empty() {
+            return Ok(());
+        }
         self.findings.extend(notes);
         let host = Host::of(request, caller)?;
         let config = Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?;
         self.sort(&allowances(&config)?);
         Ok(())
+    }
+
+    /// Tells whether this check would have found what is allowed, if it were there.
+    fn judges(&self, allow: &Allow) -> bool {
+        match self.subject {
+            Subject::Prompt { .. } => {
+                allow.path.is_none() || self.files.iter().any(|path| allow.covers(path))
+            }
+            Subject::Project { .. } => all::CODES.contains(&allow.code),
+        }
     }
 
     fn sort(&mut self, allows: &[Allow]) {
@@ -120,7 +156,8 @@ impl Report {
         let is_used = |index: usize, allow: &Allow| {
             used.contains(&index) || self.allowed.iter().any(|allowed| allow.allows(&allowed.note))
         };
-        let unused = allows.iter().enumerate().filter(|(index, allow)| !is_used(*index, allow));
+        let unused = allows.iter().enumerate();
+        let unused = unused.filter(|(index, allow)| !is_used(*index, allow) && self.judges(allow));
         let unused: Vec<Note> = unused.map(|(_, allow)| allow.unused()).collect();
         findings.retain(|note| note.code != Code::UnusedAllow);
         findings.extend(unused);
@@ -134,13 +171,26 @@ impl Report {
 }
 
 /// The directory that a request's project begins at: its git repository, or the working directory outside of one.
-pub fn project(request: &Request, caller: Caller) -> Result<PathBuf, Error> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// Its path as findings have it.
+    pub path: PathBuf,
+    /// The same with links resolved.
+    pub real: PathBuf,
+}
+
+/// Finds the root of a request's project.
+pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
     let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
-    Ok(Places::new(&host, &workspace).real_project().to_owned())
+    let places = Places::new(&host, &workspace);
+    Ok(Root { path: places.project().to_owned(), real: places.real_project().to_owned() })
 }
 
 /// Builds the prompt of a request and looks for what is wrong with it.
+///
+/// Nothing that is found depends on the state of the working tree, so git is not run.
 pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
+    let request = &without_git(request);
     let mut memory = Memory { lints: Some(Vec::new()), ..Memory::default() };
     let build = engine::build_with(request, caller, &[], &mut memory)?;
     let host = Host::of(request, caller)?;
@@ -186,13 +236,22 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let bytes = build.frozen.body().carriers().map(|(_, text)| text.len()).sum();
     let mut report = Report {
         findings: notes,
-        profile: build.frozen.profile().to_owned(),
-        files: files.len(),
-        bytes,
-        ..Report::default()
+        allowed: Vec::new(),
+        subject: Subject::Prompt { profile: build.frozen.profile().to_owned(), bytes },
+        files: files.into_keys().collect(),
     };
     report.sort(&allows);
     Ok(report)
+}
+
+/// The same request without the facts that git must be run for. They change from turn to turn, and how long git takes must
+/// not decide what a check finds.
+pub(crate) fn without_git(request: &Request) -> Request {
+    let mut request = request.clone();
+    for key in ["git:status", "git:diff"] {
+        request.variables.entry(key.to_owned()).or_insert_with(|| Some(String::new()));
+    }
+    request
 }
 
 /// Masks what looks like a secret.
@@ -321,7 +380,8 @@ fn values(build: &Build) -> Vec<(Source, Cow<'_, str>)> {
     found
 }
 
-/// Instruction files that are not used because of others, and say something else.
+/// Instruction files that are not used because of others, and are another text. A file that names the one that is used, or is
+/// named by it, is there for other agents.
 fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy) -> Vec<Note> {
     let noted = |path: &str| {
         let mut notes = build.frozen.notes().iter().filter(|note| note.code == Code::Shadowed);
@@ -331,27 +391,18 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
     let shadowed = shadowed.filter(|one| !noted(&one.path));
     let note = |one: &proem_core::considered::Considered| {
         let text = read_utf8(Path::new(&one.path), policy, FILE).ok()?;
+        let own = (Path::new(&one.path), text.as_str());
+        if files.iter().any(|(path, other)| references::are_related(own, (Path::new(path), other))) {
+            return None;
+        }
         let why = one.why.as_deref().unwrap_or_default();
-        let is_same = files.values().any(|other| *other == text) || is_import(&one.path, &text, files);
-        let (severity, end) =
-            if is_same { (Severity::Info, ", which says the same") } else { (Severity::Warning, "") };
-        let message = format!("it is not in the prompt: its place is taken {why}{end}");
-        let note = Note::new(Code::Shadowed, severity, message);
-        let note = if is_same { note } else { note.with_hint("put what matters into the file that is used") };
+        let message = format!("it is not in the prompt: its place is taken {why}");
+        let note = Note::new(Code::Shadowed, Severity::Warning, message);
+        let note =
+            note.with_hint("put what matters into the file that is used, or name one of them in the other");
         Some(note.with_source(Source::File { path: one.path.as_str().into(), place: None }))
     };
     shadowed.filter_map(note).collect()
-}
-
-/// Tells whether a file only names files that are used, as some agents import them.
-fn is_import(path: &str, text: &str, files: &BTreeMap<String, String>) -> bool {
-    let folder = Path::new(path).parent().unwrap_or_else(|| Path::new("/"));
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
-    let is_used = |name: &str| {
-        let path = without_dots(&folder.join(name));
-        path.to_str().is_some_and(|path| files.contains_key(path))
-    };
-    lines.peek().is_some() && lines.all(|line| line.strip_prefix('@').is_some_and(is_used))
 }
 
 /// Lists of the request whose order is chance: whoever connects first comes first.

@@ -1,33 +1,27 @@
 //! What each agent would see in a directory: their profiles, built side by side.
 
-mod findings;
 mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::considered::Outcome;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::AgentRecipe;
+use proem_core::profile::{AgentRecipe, Profile};
 use proem_core::source::Source;
 
-pub use findings::findings;
 pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
 
 use crate::caller::Caller;
 use crate::check::file_of;
-use crate::config::Config;
-use crate::discover::Places;
+use crate::discover::roster::Agent;
 use crate::engine::{Build, build};
 use crate::error::Error;
-use crate::file::ReadPolicy;
-use crate::host::Host;
 use crate::profiles::Profiles;
 use crate::request::Request;
-use crate::resolve::{Author, Resolver};
 use crate::tokens::Tokenizer;
-use crate::workspace::Workspace;
 
 /// What one agent would see.
 #[derive(Debug)]
@@ -36,14 +30,14 @@ pub struct Seen {
     pub profile: String,
     /// The agent that it stands in for.
     pub agent: AgentRecipe,
+    /// The same agent with its rules.
+    pub(crate) rules: Agent,
     /// The prompt.
     pub build: Build,
     /// What became of each file that it looked at, or that it looked for and that is there.
     pub files: BTreeMap<String, FileSeen>,
     /// How many names could not be looked for from here.
     pub out_of_reach: usize,
-    /// The policy for instruction files.
-    policy: ReadPolicy,
 }
 
 /// What became of a file.
@@ -108,18 +102,23 @@ fn is_content(source: &Source, path: &str) -> bool {
 
 /// The agents that profiles stand in for, by the name of the profile.
 pub fn agents(request: &Request, caller: Caller) -> Result<BTreeMap<String, AgentRecipe>, Error> {
-    let profiles = Profiles::of(request, caller)?;
-    let names = profiles.list().into_iter().map(|listed| listed.name);
-    let agent = |name: String| {
-        let agent = profiles.find(&name).ok()?.profile.agent.clone()?;
-        Some((name, agent))
-    };
-    Ok(names.filter_map(agent).collect())
+    let all = known(&Profiles::of(request, caller)?);
+    Ok(all.into_iter().filter_map(|(name, profile)| Some((name, profile.agent.clone()?))).collect())
 }
 
-/// Builds what some agents would see; all of them when none is named.
-pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<Seen>, Error> {
-    let known = agents(request, caller)?;
+/// The profiles that stand in for an agent, by name.
+fn known(profiles: &Profiles) -> BTreeMap<String, Arc<Profile>> {
+    let names = profiles.list().into_iter().map(|listed| listed.name);
+    let profile = |name: String| {
+        let profile = profiles.find(&name).ok()?.profile;
+        profile.agent.is_some().then_some((name, profile))
+    };
+    names.filter_map(profile).collect()
+}
+
+/// The profiles of some agents; of all of them when none is named.
+fn named(profiles: &Profiles, names: &[String]) -> Result<BTreeMap<String, Arc<Profile>>, Error> {
+    let mut known = known(profiles);
     if let Some(name) = names.iter().find(|name| !known.contains_key(*name)) {
         let all: Vec<&str> = known.keys().map(String::as_str).collect();
         return Err(Error::usage(
@@ -127,22 +126,34 @@ pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<S
             format!("the agents are: {}", all.join(", ")),
         ));
     }
-    let wanted = known.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name));
-    let host = Host::of(request, caller)?;
-    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
-    let config = Config::load(&host, &workspace)?;
-    let policy = Resolver::new(request, &host, &workspace, &config)
-        .discovery_policy(Author::User, &Places::new(&host, &workspace));
-    wanted.map(|(profile, agent)| one(request, profile, agent, (caller, &policy))).collect()
+    known.retain(|name, _| names.is_empty() || names.contains(name));
+    Ok(known)
+}
+
+/// The rules of some agents; of all of them when none is named.
+pub(crate) fn chosen(profiles: &Profiles, names: &[String]) -> Result<Vec<Agent>, Error> {
+    let agent = |profile: Arc<Profile>| Some(Agent { title: profile.agent.clone()?.title, profile });
+    Ok(named(profiles, names)?.into_values().filter_map(agent).collect())
+}
+
+/// Builds what some agents would see; all of them when none is named.
+pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<Seen>, Error> {
+    let wanted = named(&Profiles::of(request, caller)?, names)?;
+    let seen = wanted.into_iter().filter_map(|(name, profile)| {
+        let agent = profile.agent.clone()?;
+        Some(one(request, name, agent, Agent { title: profile.agent.clone()?.title, profile }, caller))
+    });
+    seen.collect()
 }
 
 fn one(
     request: &Request,
-    profile: String,
+    name: String,
     agent: AgentRecipe,
-    (caller, policy): (Caller, &ReadPolicy),
+    rules: Agent,
+    caller: Caller,
 ) -> Result<Seen, Error> {
-    let build = build(&Request { profile: Some(profile.clone()), ..request.clone() }, caller)?;
+    let build = build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
     let mut files: BTreeMap<String, FileSeen> = BTreeMap::new();
     let mut out_of_reach = 0;
     for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
@@ -180,7 +191,7 @@ fn one(
             seen.is_cut = true;
         }
     }
-    Ok(Seen { profile, agent, build, files, out_of_reach, policy: policy.clone() })
+    Ok(Seen { profile: name, agent, rules, build, files, out_of_reach })
 }
 
 /// All files that any of the agents looked at.

@@ -33,13 +33,15 @@ pub(super) enum Reader {
     Skills,
     /// `.gitignore` alone, with patterns as the library reads them: agents that import files use the same one.
     Imports,
+    /// `.gitignore` alone, with patterns as git reads them.
+    Walk,
 }
 
 impl Reader {
     const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Skills => &NAMES,
-            Self::Imports => &[".gitignore"],
+            Self::Imports | Self::Walk => &[".gitignore"],
         }
     }
 }
@@ -251,8 +253,8 @@ fn is_pattern(line: &str) -> bool {
 fn add(builder: &mut GitignoreBuilder, path: &Path, line: &str, reader: Reader) {
     let line = match reader {
         // Nothing stands for nothing; the library takes it for everything.
-        Reader::Skills if matches!(line.trim_end(), "!" | "!/" | "/") => return,
-        Reader::Skills => &*as_git_reads(line),
+        Reader::Skills | Reader::Walk if matches!(line.trim_end(), "!" | "!/" | "/") => return,
+        Reader::Skills | Reader::Walk => &*as_git_reads(line),
         Reader::Imports => line,
     };
     let _ = builder.add_line(Some(path.to_owned()), line);

@@ -5,6 +5,8 @@ pub(crate) mod documents;
 mod ignored;
 pub(crate) mod instead;
 mod places;
+pub(crate) mod repository;
+pub(crate) mod roster;
 pub(crate) mod rules;
 pub(crate) mod skill_directory;
 pub(crate) mod skills;

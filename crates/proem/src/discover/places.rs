@@ -51,6 +51,11 @@ impl Places {
         }
     }
 
+    /// The path of the project, as it is written: the git repository, or the working directory outside of one.
+    pub(crate) fn project(&self) -> &Path {
+        &self.project
+    }
+
     /// The real path of the project: the git repository, or the working directory outside of one.
     pub(crate) fn real_project(&self) -> &Path {
         &self.real_project

@@ -33,12 +33,24 @@ pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    severity: Severity,
     place: Option<Place>,
 }
 
 impl Problem {
     fn new(message: impl Into<String>) -> Self {
-        Self { code: Code::MalformedSkill, message: message.into(), hint: None, place: None }
+        let (code, severity) = (Code::MalformedSkill, Severity::Warning);
+        Self { code, message: message.into(), hint: None, severity, place: None }
+    }
+
+    /// Says that the skill works all the same.
+    fn harmless(self) -> Self {
+        Self { severity: Severity::Info, ..self }
+    }
+
+    /// Says where, if that is known.
+    fn at(self, place: Option<Place>) -> Self {
+        Self { place, ..self }
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -56,7 +68,7 @@ impl Problem {
     /// The note for a prompt's reader.
     pub(crate) fn note(&self, location: &str) -> Note {
         let source = Source::File { path: location.into(), place: self.place };
-        let note = Note::new(self.code, Severity::Warning, self.message.clone()).with_source(source);
+        let note = Note::new(self.code, self.severity, self.message.clone()).with_source(source);
         self.hint.iter().cloned().fold(note, Note::with_hint)
     }
 }
@@ -65,35 +77,74 @@ impl Problem {
 pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
-        Ok(front_matter) => {
-            let (skill, problems) = skill(spot, location, &front_matter);
+        Ok(head) => {
+            let (skill, problems) = skill(spot, location, &head);
             (skill.map(Arc::new), problems)
         }
     }
 }
 
-fn skill(spot: &Spot<'_>, location: &Arc<str>, front_matter: &FrontMatter) -> (Option<Skill>, Vec<Problem>) {
+/// Front matter, and the text that it was read from, which knows the lines.
+struct Head<'h> {
+    front_matter: FrontMatter,
+    yaml: &'h str,
+}
+
+impl Head<'_> {
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.front_matter.value(key)
+    }
+
+    /// The place of a key in the file. Keys of the outermost map begin a line; what cannot be found there, such as a key of
+    /// a map in braces, has no place.
+    fn place(&self, key: &str) -> Option<Place> {
+        let line = self.yaml.lines().position(|line| key_of(line) == Some(key))?;
+        // The first line of the YAML is the file's second.
+        Some(Place { line: line + 2, column: 1 })
+    }
+
+    /// The place of a key of the map below another key, else that of the map.
+    fn place_below(&self, key: &str, inner: &str) -> Option<Place> {
+        let outer = self.place(key)?;
+        let below = self.yaml.lines().enumerate().skip(outer.line - 1);
+        let mut own = below.take_while(|(_, line)| line.is_empty() || line.starts_with([' ', '\t', '#']));
+        let found = own.find(|(_, line)| key_of(line.trim_start()) == Some(inner));
+        let place = |(index, line): (usize, &str)| Place {
+            line: index + 2,
+            column: line.chars().take_while(|character| character.is_whitespace()).count() + 1,
+        };
+        Some(found.map_or(outer, place))
+    }
+}
+
+/// The key that a line begins with.
+fn key_of(line: &str) -> Option<&str> {
+    let (key, _) = line.split_once(':')?;
+    Some(key.trim_end().trim_matches(['"', '\'']))
+}
+
+fn skill(spot: &Spot<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill>, Vec<Problem>) {
     let Spot { path, owner, is_in_root, named_by_file } = *spot;
-    let description = match description(front_matter) {
+    let description = match description(head) {
         Ok(description) => description,
         Err(problem) => return (None, vec![problem]),
     };
     let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    let name = match front_matter.value("name") {
+    let name = match head.value("name") {
         Some(Value::Text(name)) if !name.is_empty() => name,
         _ if named_by_file => stem(path),
         _ => folder,
     };
     let mut problems = Vec::new();
-    check_name(name, (!is_in_root).then_some(folder), front_matter, &mut problems);
-    check_length("description", description, DESCRIPTION_CHARACTERS_MAX, &mut problems);
-    check_others(front_matter, &mut problems);
-    let is_hidden = front_matter.value("disable-model-invocation") == Some(&Value::Bool(true));
-    if let Some(other @ (Value::Text(_) | Value::Number(_))) = front_matter.value("disable-model-invocation")
-    {
-        let message =
-            format!("`disable-model-invocation` is {}, which does not hide the skill", other.word());
-        problems.push(Problem::new(message).hint("write `true` or `false`, without quotes"));
+    check_name(name, (!is_in_root).then_some(folder), head, &mut problems);
+    check_length("description", description, DESCRIPTION_CHARACTERS_MAX, head, &mut problems);
+    check_others(head, &mut problems);
+    let key = "disable-model-invocation";
+    let is_hidden = head.value(key) == Some(&Value::Bool(true));
+    if let Some(other @ (Value::Text(_) | Value::Number(_))) = head.value(key) {
+        let message = format!("`{key}` is {}, which does not hide the skill", other.word());
+        let problem = Problem::new(message).hint("write `true` or `false`, without quotes");
+        problems.push(problem.at(head.place(key)));
     }
     let (name, description, location) = (name.into(), description.into(), Arc::clone(location));
     (Some(Skill { name, description, location, owner, is_hidden }), problems)
@@ -104,7 +155,7 @@ fn stem(path: &Path) -> &str {
     path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
+fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
     let none = |message: &str| {
         Problem::new(format!("the skill is not listed: {message}"))
             .hint("begin the file with a `---` line, `name:` and `description:`, and another `---` line")
@@ -121,11 +172,12 @@ fn front_matter(head: &[u8]) -> Result<FrontMatter, Problem> {
         return Err(none("a byte order mark stands before the first line").hint("save it without one"));
     }
     match front_matter::split(text) {
-        Split::Found { yaml, .. } => front_matter::parse(yaml).map_err(|error| Problem {
-            place: Some(error.place_in_file()),
-            ..none(&format!("its front matter is broken: {}", error.message))
+        Split::Found { yaml, .. } => match front_matter::parse(yaml) {
+            Ok(front_matter) => Ok(Head { front_matter, yaml }),
+            Err(error) => Err(none(&format!("its front matter is broken: {}", error.message))
                 .hint("look at the line that is named; a value with `: ` or ` #` in it needs quotes")
-        }),
+                .at(Some(error.place_in_file()))),
+        },
         Split::Absent => Err(none("it has no front matter: the first line is not `---`")),
         Split::Unclosed => Err(none("its front matter has no closing `---`")),
         Split::TooLong => Err(none("its front matter has no closing `---` within 8 KiB")),
@@ -141,12 +193,13 @@ fn text_of_front_matter(head: &[u8]) -> Option<&str> {
     matches!(front_matter::split(text), Split::Found { .. }).then_some(text)
 }
 
-fn description(front_matter: &FrontMatter) -> Result<&str, Problem> {
+fn description<'h>(head: &'h Head<'_>) -> Result<&'h str, Problem> {
     let none = |message: String| {
         Problem::new(format!("the skill is not listed: {message}"))
             .hint("say in `description` what the skill does and when to use it")
+            .at(head.place("description").or(Some(Place { line: 1, column: 1 })))
     };
-    match front_matter.value("description") {
+    match head.value("description") {
         None | Some(Value::Null) => Err(none("it has no `description`".into())),
         Some(Value::Text(text)) if text.chars().all(is_javascript_space) => {
             Err(none("its `description` is empty".into()))
@@ -156,63 +209,86 @@ fn description(front_matter: &FrontMatter) -> Result<&str, Problem> {
     }
 }
 
-fn check_name(name: &str, folder: Option<&str>, front_matter: &FrontMatter, problems: &mut Vec<Problem>) {
+fn check_name(name: &str, folder: Option<&str>, head: &Head<'_>, problems: &mut Vec<Problem>) {
+    let place = head.place("name");
     if let Some(other @ (Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_))) =
-        front_matter.value("name")
+        head.value("name")
     {
         let whose = if folder.is_some() { "folder" } else { "file" };
         let message = format!("`name` is {}; the {whose}'s name is taken", other.word());
-        problems.push(Problem::new(message).hint("put it into quotes"));
+        problems.push(Problem::new(message).hint("put it into quotes").at(place));
     }
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     if !name.split('-').all(is_word) {
         let message = format!("the name `{}` is not well formed", name.escape_debug());
-        problems.push(
-            Problem::new(message).hint("use lower-case letters, digits and single hyphens between them"),
-        );
+        let problem =
+            Problem::new(message).hint("use lower-case letters, digits and single hyphens between them");
+        problems.push(problem.at(place));
     }
-    check_length("name", name, NAME_CHARACTERS_MAX, problems);
+    check_length("name", name, NAME_CHARACTERS_MAX, head, problems);
     if let Some(folder) = folder.filter(|folder| *folder != name) {
         let message = format!(
             "the name `{}` is not that of its folder, `{}`",
             name.escape_debug(),
             folder.escape_debug()
         );
-        problems.push(Problem::new(message).hint("rename the folder or the skill"));
+        problems.push(Problem::new(message).hint("rename the folder or the skill").at(place));
     }
 }
 
-fn check_length(key: &str, text: &str, max: usize, problems: &mut Vec<Problem>) {
+fn check_length(key: &str, text: &str, max: usize, head: &Head<'_>, problems: &mut Vec<Problem>) {
     let characters = text.chars().count();
     if characters > max {
-        problems.push(Problem::new(format!(
-            "`{key}` has {characters} characters, and at most {max} are allowed"
-        )));
+        let message = format!("`{key}` has {characters} characters, and at most {max} are allowed");
+        problems.push(Problem::new(message).at(head.place(key)));
     }
 }
 
 /// Checks the fields that do not appear in the prompt.
-fn check_others(front_matter: &FrontMatter, problems: &mut Vec<Problem>) {
-    let mut must_be = |key: &str, is_right: bool, what: &str, value: &Value| {
-        if !is_right {
-            problems.push(Problem::new(format!("`{key}` is {}, and must be {what}", value.word())));
+fn check_others(head: &Head<'_>, problems: &mut Vec<Problem>) {
+    let mut must_be_text = |key: &str, is_right: fn(&Value) -> bool| {
+        if let Some(value) = head.value(key).filter(|value| !is_right(value)) {
+            let message = format!("`{key}` is {}, and must be text", value.word());
+            problems.push(Problem::new(message).at(head.place(key)));
         }
     };
-    for key in ["license", "compatibility", "allowed-tools"] {
-        if let Some(value) = front_matter.value(key) {
-            must_be(key, matches!(value, Value::Text(_)), "text", value);
+    let is_text = |value: &Value| matches!(value, Value::Text(_));
+    must_be_text("license", is_text);
+    must_be_text("compatibility", is_text);
+    // The specification has names between spaces; a list of names is what agents take as well.
+    must_be_text("allowed-tools", |value| match value {
+        Value::List(names) => names.iter().all(|name| matches!(name, Value::Text(_))),
+        value => matches!(value, Value::Text(_)),
+    });
+    check_metadata(head, problems);
+    if let Some(Value::Text(text)) = head.value("compatibility") {
+        check_length("compatibility", text, COMPATIBILITY_CHARACTERS_MAX, head, problems);
+    }
+}
+
+/// Checks `metadata`, which no agent shows to a model. The specification has texts in it; `internal: true` and `version: 1`
+/// are one value all the same, and every agent takes them.
+fn check_metadata(head: &Head<'_>, problems: &mut Vec<Problem>) {
+    let entries = match head.value("metadata") {
+        None | Some(Value::Null) => return,
+        Some(Value::Map(entries)) => entries,
+        Some(other) => {
+            let message = format!("`metadata` is {}, and must be a map of keys and texts", other.word());
+            problems.push(Problem::new(message).at(head.place("metadata")));
+            return;
         }
-    }
-    if let Some(value) = front_matter.value("metadata") {
-        let is_right = match value {
-            Value::Map(entries) => entries.values().all(|entry| matches!(entry, Value::Text(_))),
-            _ => false,
-        };
-        must_be("metadata", is_right, "a map of texts", value);
-    }
-    if let Some(Value::Text(text)) = front_matter.value("compatibility") {
-        check_length("compatibility", text, COMPATIBILITY_CHARACTERS_MAX, problems);
+    };
+    for (key, value) in entries {
+        if let Value::List(_) | Value::Map(_) = value {
+            let message = format!(
+                "`metadata.{}` is {}; the Agent Skills format has only texts there",
+                key.escape_debug(),
+                value.word()
+            );
+            let problem = Problem::new(message).harmless().at(head.place_below("metadata", key));
+            problems.push(problem.hint("write it as one text, or leave it: agents pass over it"));
+        }
     }
 }

@@ -136,6 +136,16 @@ pub(crate) fn find(
     search.found
 }
 
+/// What is wrong with a file of the project that is a skill, by its bytes.
+pub(crate) fn problems(path: &Path, bytes: &[u8]) -> Vec<Note> {
+    let is_alone = path.file_name().is_none_or(|name| name != "SKILL.md");
+    let spot = Spot { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
+    let location: Arc<str> = crate::file::shown(path).into();
+    let head = bytes.get(..bytes.len().min(head::HEAD_BYTES_MAX)).unwrap_or_default();
+    let (_, problems) = entry::read(&spot, &location, head);
+    problems.iter().map(|problem| problem.note(&location)).collect()
+}
+
 /// The directories, in order. The user's own place is not also one of the project's.
 fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root> {
     let own: Vec<PathBuf> = recipe

@@ -1,0 +1,298 @@
+//! The names of all files that profiles look for in a project, taken from the profiles' own data: a new profile is covered
+//! without a change here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proem_core::lookalike::is_variant;
+use proem_core::profile::{Collection, Content, Profile, RulesRecipe};
+
+/// Folders of agents whose profiles name no file in them.
+const MORE_FOLDERS: [&str; 3] = [".codex", ".gemini", ".opencode"];
+
+/// Folders that profiles name a file of, and that hold other things as well.
+const SHARED_FOLDERS: [&str; 1] = [".github"];
+
+/// Endings of files that are looked at when they lie in a folder of an agent.
+const TEXT_ENDINGS: [&str; 5] = [".md", ".mdc", ".j2", ".txt", ".prompt"];
+
+const SKILL: &str = "SKILL.md";
+const SKILL_ENDING: &str = ".md";
+
+/// What a file is to the agents that read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// Instructions that are in the prompt, always or at times.
+    Instructions,
+    /// The `SKILL.md` of a skill, or a file that is a skill by itself.
+    Skill,
+    /// A text that lies beside a skill or in the folder of an agent, which the model may read.
+    Text,
+}
+
+impl Role {
+    /// The word used in JSON.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::Skill => "skill",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// A profile, and the name of the agent that it stands in for.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    pub(crate) title: String,
+    pub(crate) profile: Arc<Profile>,
+}
+
+impl Agent {
+    /// The rules by which it reads instruction files.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &RulesRecipe> {
+        self.profile.sections.iter().filter_map(|section| match &section.content {
+            Content::Collected(Collection::Rules(recipe)) => Some(&**recipe),
+            _ => None,
+        })
+    }
+}
+
+/// A name, or a folder with everything of an ending below it, relative to any directory of a project.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Pattern {
+    File(Vec<String>),
+    Below { folder: Vec<String>, ending: String },
+    Skills { folder: Vec<String>, files: bool },
+}
+
+/// All names that profiles look for.
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    patterns: BTreeSet<Pattern>,
+    /// The folders that belong to agents: whatever text lies in them is for a model.
+    folders: BTreeSet<String>,
+}
+
+impl Roster {
+    /// Collects the names of some profiles.
+    pub(crate) fn of<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Self {
+        let mut roster = Self::default();
+        roster.folders.extend(MORE_FOLDERS.map(str::to_owned));
+        for section in profiles.into_iter().flat_map(|profile| &profile.sections) {
+            section.files.iter().flat_map(|files| &files.paths).for_each(|path| roster.add_file(path));
+            if let Content::Collected(collection) = &section.content {
+                roster.add(collection);
+            }
+        }
+        roster
+    }
+
+    fn add(&mut self, collection: &Collection) {
+        match collection {
+            Collection::AgentsMd => self.add_file("AGENTS.md"),
+            Collection::Documents(recipe) => recipe.names.iter().for_each(|name| self.add_file(name)),
+            Collection::Skills(recipe) => {
+                recipe.directories.iter().for_each(|own| self.add_skills(&own.path, own.files));
+            }
+            Collection::SkillDirectory(recipe) => {
+                recipe.directories.iter().for_each(|path| self.add_skills(path, false));
+            }
+            Collection::Rules(recipe) => {
+                let places = recipe.places.iter().filter(|place| place.walk.is_some());
+                places.flat_map(|place| &place.files).for_each(|file| self.add_file(&file.name));
+            }
+            Collection::Scope | Collection::Knowledge | Collection::Workflows => {}
+        }
+    }
+
+    fn add_file(&mut self, name: &str) {
+        if let Some((folder, ending)) = name.split_once("**/*") {
+            let Some(folder) = self.parts(folder) else { return };
+            self.patterns.insert(Pattern::Below { folder, ending: ending.to_owned() });
+        } else if let Some(parts) = self.parts(name) {
+            self.patterns.insert(Pattern::File(parts));
+        }
+    }
+
+    fn add_skills(&mut self, path: &str, files: bool) {
+        let Some(folder) = self.parts(path) else { return };
+        self.patterns.insert(Pattern::Skills { folder, files });
+    }
+
+    /// The parts of a path that is relative to a directory of the project; `None` for one of the user's own.
+    fn parts(&mut self, path: &str) -> Option<Vec<String>> {
+        let is_own = path.starts_with(['~', '/', '{']) || path.split('/').any(|part| part == "..");
+        let parts: Vec<String> =
+            path.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect();
+        if is_own || parts.is_empty() {
+            return None;
+        }
+        if let Some(folder) = parts.first().filter(|_| parts.len() > 1)
+            && folder.starts_with('.')
+            && !SHARED_FOLDERS.contains(&folder.as_str())
+        {
+            self.folders.insert(folder.clone());
+        }
+        Some(parts)
+    }
+
+    /// The role of a file, by its path below the project's root; `None` if no agent looks for it.
+    pub(crate) fn role(&self, path: &[&str]) -> Option<Role> {
+        let role = self.patterns.iter().filter_map(|pattern| pattern.role(path)).min();
+        let name = path.last()?;
+        let folder = path.split_last()?.1;
+        let is_text = || TEXT_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let is_for_models = || self.is_of_agent(folder) || self.is_skill_folder(folder);
+        role.or_else(|| (is_for_models() && is_text()).then_some(Role::Text))
+    }
+
+    /// Tells whether a folder lies in a directory of skills; only a `SKILL.md` makes it part of one.
+    fn is_skill_folder(&self, folder: &[&str]) -> bool {
+        self.patterns.iter().any(|pattern| pattern.is_skill_folder(folder))
+    }
+
+    /// Tells whether a folder is one of an agent's, or lies in one.
+    pub(crate) fn is_of_agent(&self, folder: &[&str]) -> bool {
+        folder.iter().any(|part| self.folders.contains(*part))
+    }
+
+    /// Tells whether a link in place of this folder leads to files that agents look for.
+    pub(crate) fn is_folder(&self, folder: &[&str]) -> bool {
+        self.is_of_agent(folder) || self.patterns.iter().any(|pattern| pattern.is_folder(folder))
+    }
+
+    /// The name that a file's name was probably meant to be. Only the root and folders of skills are judged by case:
+    /// elsewhere `agents.md` is a page of documentation.
+    pub(crate) fn meant(&self, path: &[&str]) -> Option<&str> {
+        let (name, folder) = path.split_last()?;
+        let is_in_skill = self.is_skill_folder(folder);
+        let is_judged =
+            |wanted: &str| !name.is_ascii() || folder.is_empty() || (is_in_skill && wanted == SKILL);
+        let names = self.patterns.iter().filter_map(|pattern| match pattern {
+            Pattern::File(parts) if parts.len() == 1 => parts.first().map(String::as_str),
+            _ => None,
+        });
+        let mut names = names.chain(is_in_skill.then_some(SKILL));
+        names.find(|wanted| *wanted != *name && is_judged(wanted) && is_variant(name, wanted))
+    }
+}
+
+impl Pattern {
+    fn role(&self, path: &[&str]) -> Option<Role> {
+        match self {
+            Self::File(parts) => ends_with(path, parts).then_some(Role::Instructions),
+            Self::Below { folder, ending } => {
+                let is_meant = path.last().is_some_and(|name| name.ends_with(ending.as_str()));
+                (is_meant && below(path, folder).is_some_and(|rest| !rest.is_empty()))
+                    .then_some(Role::Instructions)
+            }
+            Self::Skills { folder, files } => {
+                let rest = below(path, folder)?;
+                let (name, above) = rest.split_last()?;
+                let is_skill =
+                    if above.is_empty() { *files && name.ends_with(SKILL_ENDING) } else { *name == SKILL };
+                is_skill.then_some(Role::Skill)
+            }
+        }
+    }
+
+    fn is_folder(&self, path: &[&str]) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Below { folder, .. } | Self::Skills { folder, .. } => below(path, folder).is_some(),
+        }
+    }
+
+    /// Tells whether a folder lies in a directory of skills.
+    fn is_skill_folder(&self, path: &[&str]) -> bool {
+        match self {
+            Self::Skills { folder, .. } => below(path, folder).is_some_and(|rest| !rest.is_empty()),
+            _ => false,
+        }
+    }
+}
+
+fn ends_with(path: &[&str], parts: &[String]) -> bool {
+    path.len() >= parts.len() && path.iter().rev().zip(parts.iter().rev()).all(|(a, b)| a == b)
+}
+
+/// The part of a path behind a folder, wherever that stands in it.
+fn below<'p, 's>(path: &'p [&'s str], folder: &[String]) -> Option<&'p [&'s str]> {
+    let starts = 0..(path.len() + 1).saturating_sub(folder.len());
+    let mut ends =
+        starts.filter(|start| path.iter().skip(*start).zip(folder).all(|(part, wanted)| part == wanted));
+    ends.next().and_then(|start| path.get(start + folder.len()..))
+}
+
+#[cfg(test)]
+mod tests {
+    use proem_core::builtin::PROFILES;
+    use proem_core::profile::{self, Layer};
+
+    use super::*;
+
+    fn roster() -> Roster {
+        let read = |(name, text): (&str, &str)| {
+            let file = profile::parse(text, name, name).expect("built-in profiles are valid");
+            profile::resolve(name, vec![Layer { origin: name.into(), file }]).expect("they are complete")
+        };
+        let profiles: Vec<Profile> = PROFILES.into_iter().map(read).collect();
+        Roster::of(&profiles)
+    }
+
+    fn role(path: &str) -> Option<Role> {
+        roster().role(&path.split('/').collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_come_from_the_built_in_profiles() {
+        use Role::{Instructions, Skill, Text};
+        for (path, expected) in [
+            ("AGENTS.md", Some(Instructions)),
+            ("src/deep/AGENTS.override.md", Some(Instructions)),
+            ("CLAUDE.local.md", Some(Instructions)),
+            ("a/GEMINI.md", Some(Instructions)),
+            (".cursorrules", Some(Instructions)),
+            (".cursor/rules/a/b.mdc", Some(Instructions)),
+            ("web/.cursor/rules/b.mdc", Some(Instructions)),
+            (".github/copilot-instructions.md", Some(Instructions)),
+            (".github/instructions/a/b.instructions.md", Some(Instructions)),
+            (".goosehints", Some(Instructions)),
+            (".rules", Some(Instructions)),
+            (".claude/rules/a.md", Some(Instructions)),
+            (".claude/skills/x/SKILL.md", Some(Skill)),
+            (".claude/skills/x/reference/y.md", Some(Text)),
+            (".agents/skills/x/SKILL.md", Some(Skill)),
+            ("plugins/p/skills/x/SKILL.md", Some(Skill)),
+            (".proem/SYSTEM.md", Some(Instructions)),
+            (".proem/skills/x.md", Some(Skill)),
+            (".proem/notes.md", Some(Text)),
+            (".codex/prompts/x.md", Some(Text)),
+            (".opencode/command/x.md", Some(Text)),
+            (".claude/settings.json", None),
+            (".github/pull_request_template.md", None),
+            ("skills/README.md", None),
+            ("docs/agents.md", None),
+            ("README.md", None),
+        ] {
+            assert_eq!(role(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_known_where_it_matters() {
+        let roster = roster();
+        for (path, expected) in [
+            ("agents.md", Some("AGENTS.md")),
+            ("Claude.md", Some("CLAUDE.md")),
+            ("docs/agents.md", None),
+            ("src/\u{410}GENTS.md", Some("AGENTS.md")),
+            (".agents/skills/x/skill.md", Some("SKILL.md")),
+            ("docs/skill.md", None),
+            ("AGENTS.md", None),
+        ] {
+            assert_eq!(roster.meant(&path.split('/').collect::<Vec<_>>()), expected, "{path}");
+        }
+    }
+}
