@@ -23,7 +23,7 @@ pub(crate) enum Failure {
     TwoReaders,
     /// Two flags ask for different things.
     Flags { flag: &'static str, other: &'static str, hint: &'static str },
-    /// What the user wrote cannot be used.
+    /// An argument or a variable that cannot be used.
     Usage { message: String, hint: String },
     /// A store, a conversation or a server did not do its work.
     Server { message: String, hint: String },

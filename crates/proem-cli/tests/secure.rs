@@ -80,7 +80,7 @@ fn commands_talk_to_a_server_over_tls() {
     );
 }
 
-/// A redirect would hand the token to whoever is named there.
+/// A redirect would hand the token to the server that it names.
 #[test]
 fn a_redirect_is_not_followed() {
     let desk = Desk::new();

@@ -54,9 +54,9 @@ impl Mode {
 /// Certificates that may vouch for a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Roots {
-    /// Those that the system trusts.
+    /// Certificates that the system trusts.
     System,
-    /// Those of a file.
+    /// Certificates of a file.
     File(PathBuf),
 }
 

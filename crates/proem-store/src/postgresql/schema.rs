@@ -127,18 +127,21 @@ fn version(client: &mut Link) -> Result<Option<usize>, Failure> {
     if !row.get::<_, bool>(0) {
         return Ok(None);
     }
+    newest_step(client).map(Some)
+}
+
+/// The newest step that was done.
+fn newest_step(client: &mut Link) -> Result<usize, Failure> {
     let row = client.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_schema", &[])?;
-    Ok(Some(usize::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
+    Ok(usize::try_from(row.get::<_, i32>(0)).unwrap_or(0))
 }
 
 fn upgrade(transaction: &mut Link, place: &str) -> Result<(), Failure> {
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
-    // Another server may have been first.
-    let from = version(transaction)?;
-    if from.is_none() {
-        transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
-    }
-    let (from, newest) = (from.unwrap_or(0), STEPS.len());
+    // Another server may have been first. This locks the table, so it also sees what was committed while it waited; a lookup by
+    // `to_regclass` would answer from the session's cache.
+    transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
+    let (from, newest) = (newest_step(transaction)?, STEPS.len());
     if from > newest {
         return Err(StoreError::Unusable {
             place: place.to_owned(),
