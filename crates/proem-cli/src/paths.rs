@@ -44,7 +44,7 @@ impl Paths {
     pub(crate) fn source(&self, source: &Source) -> String {
         let whole = source.to_string();
         let path = match source {
-            Source::File { path, .. } => Some(path.as_ref()),
+            Source::File { path, .. } | Source::Pack { path, .. } => Some(path.as_ref()),
             Source::Variable { path, .. } => path.as_deref(),
             _ => None,
         };

@@ -260,6 +260,9 @@ pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
     let mut shown: String = first.chars().take(characters_max).collect();
     if first.chars().count() > characters_max {
         shown.pop();
+        // Between two words, unless the last one is very long.
+        let end = shown.rfind(' ').filter(|end| *end > shown.len() / 2).unwrap_or(shown.len());
+        shown.truncate(end);
         shown.push('…');
     }
     if more > 0 {
@@ -328,10 +331,10 @@ bytes  name  file                  why
     #[test]
     fn text_wraps_where_there_is_little_room() {
         let expected = "\
-bytes  name  file           why
-    7  a     src/parser/    a file of the
-             AGENTS.md      same folder
-                            comes first
+bytes  name  file            why
+    7  a     src/parser/     a file of the
+             AGENTS.md       same folder
+                             comes first
  1234  beta  AGENTS.md
 ";
         assert_eq!(print(Some(43)), expected);

@@ -156,7 +156,7 @@ fn time_zone_comes_from_the_pinned_environment() {
 #[test]
 fn wrong_usage_is_code_2() {
     let desk = Desk::new();
-    for arguments in [&[][..], &["build", "--nonsense"], &["nonsense"], &["build", "--var", "novalue"]] {
+    for arguments in [&["conversation"][..], &["build", "--nonsense"], &["nonsense"], &["build", "--var", "novalue"]] {
         let output = desk.run(arguments);
         assert_eq!(
             (output.status.code(), output.stdout.as_slice()),
@@ -266,7 +266,7 @@ fn config_says_where_each_value_comes_from() {
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
     assert_eq!(
         line("profile").split_whitespace().collect::<Vec<_>>(),
-        ["profile", "\"mine\"", "{root}/work/.proem/proem.toml"]
+        ["profile", "\"mine\"", ".proem/proem.toml"]
     );
     assert_eq!(line("git.timeout_ms").split_whitespace().nth(1), Some("500"));
     assert!(

@@ -6,7 +6,7 @@ mod desk;
 
 use std::process::Output;
 
-use proem::deliver::Provider;
+use proem::deliver::{Provider, ProviderName};
 use proem_testkit::{for_each_case_of, payload_model};
 use serde_json::{Value, json};
 
@@ -100,17 +100,68 @@ fn messages_may_stand_on_lines_of_their_own() {
 fn unknown_words_are_answered_with_the_known_ones() {
     let desk = Desk::new();
     desk.write("turns.jsonl", b"{}");
-    let output = desk.run(&with(&["--for", "nobody"]));
+    let expected = "error: unknown provider \"openai2\"; expected one of: anthropic, openai-responses, openai-chat, gemini, \
+                    bedrock, deepseek, acp, codex, llama.cpp, vllm, sglang\nhint: did you mean `openai`?\n";
+    let output = desk.run(&with(&["--for", "openai2"]));
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        desk.said(&output.stderr)
-            .contains("anthropic, openai-responses, openai-chat, gemini, bedrock, deepseek, acp, codex")
-    );
-    desk.refuses(
-        &["simulate", "--provider", "nobody", "turns.jsonl"],
-        2,
-        "error: no cache is called `nobody`\nhint: the caches are: anthropic, bedrock, openai, openai-breakpoints, deepseek, gemini, llama.cpp, vllm, sglang\n",
-    );
+    let said = desk.said(&output.stderr);
+    assert!(said.starts_with(expected), "{said}");
+    desk.refuses(&["simulate", "--provider", "openai2", "turns.jsonl"], 2, expected);
+    desk.refuses(&["diff", "now", "now", "--for", "openai2"], 2, expected);
+}
+
+/// One list of names for every flag, aliases included.
+#[test]
+fn every_name_of_a_provider_is_taken_by_every_flag() {
+    let desk = Desk::new();
+    desk.write("turns.jsonl", b"{}");
+    let words = |name: &'static ProviderName| [&[name.word], name.aliases].concat();
+    for name in ProviderName::all() {
+        for word in words(name) {
+            let built = desk.run(&with(&["--quiet", "--for", word, "--prompt", "Hello"]));
+            assert_eq!(built.status.code(), Some(0), "{word}: {}", desk.said(&built.stderr));
+            let own = desk.run(&with(&["--quiet", "--for", name.provider.word(), "--prompt", "Hello"]));
+            assert_eq!(built.stdout, own.stdout, "{word}");
+            let code = if name.cache.is_some() { 0 } else { 2 };
+            let diff = ["diff", "now", "now", "--for", word];
+            for arguments in [&["simulate", "--provider", word, "turns.jsonl"][..], &diff] {
+                let output = desk.run(arguments);
+                assert_eq!(output.status.code(), Some(code), "{word}: {}", desk.said(&output.stderr));
+            }
+        }
+    }
+    let stats = desk.run(&with(&["--for", "vllm", "--stats", "--model", "gpt-5"]));
+    assert!(desk.said(&stats.stdout).ends_with("rules and prices of vllm as of 2026-11-15\n"));
+}
+
+#[test]
+fn json_is_short_for_the_format() {
+    let desk = Desk::new();
+    for command in [&["build"][..], &["explain"], &["vars"], &["config"], &["check"], &["profile", "list"]] {
+        let pins = ["--now", "2026-01-02T03:04:05Z"];
+        let takes_pins = !matches!(command[0], "config" | "profile");
+        let pins = if takes_pins { &pins[..] } else { &[] };
+        let short = desk.run(&[command, &["--json"], pins].concat());
+        let long = desk.run(&[command, &["--format", "json"], pins].concat());
+        assert!(short.stdout.starts_with(b"{"), "{command:?}");
+        assert_eq!(short.stdout, long.stdout, "{command:?}");
+        assert_eq!(desk.run(&[command, &["--json", "--format", "text"]].concat()).status.code(), Some(2));
+    }
+}
+
+/// A model that is not named cannot be added to a table.
+#[test]
+fn the_hint_about_a_model_fits_the_question() {
+    let desk = Desk::new();
+    let hint = |more: &[&str]| -> Value {
+        let output = desk.run(&with(&[&["--for", "anthropic", "--json"], more].concat()));
+        let shape: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let is_of_model = |note: &&Value| note["code"] == "unknown_model";
+        shape["notes"].as_array().unwrap().iter().find(is_of_model).unwrap()["hint"].clone()
+    };
+    assert_eq!(hint(&[]), json!("name the model with `--model`, or `model` in the request"));
+    let other = json!("add a row to models.toml in the configuration directory");
+    assert_eq!(hint(&["--model", "my-own"]), other);
 }
 
 #[test]

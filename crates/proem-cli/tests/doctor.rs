@@ -74,7 +74,7 @@ fn a_text_is_followed_to_its_source() {
     let found = desk.run(&["why", "secret handshake"]);
     assert_eq!(found.status.code(), Some(0));
     let said = desk.said(&found.stdout);
-    assert!(said.contains("\n  {root}/work/AGENTS.md:2, project\n"), "{said}");
+    assert!(said.contains("\n  AGENTS.md:2, project\n"), "{said}");
     let json = desk.run(&["why", "--line", "1", "--format", "json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["places"][0]["spans"][0]["source"]["kind"], "built_in");
@@ -88,11 +88,9 @@ fn a_text_that_is_not_in_the_prompt_is_found_where_it_is() {
     desk.write("GEMINI.md", b"further away\n");
     let shadowed = desk.run(&["why", "elsewhere"]);
     assert_eq!(shadowed.status.code(), Some(1));
-    assert!(
-        desk.said(&shadowed.stdout).starts_with("{root}/work/CLAUDE.md:2\n  the file is not used (shadowed)")
-    );
+    assert!(desk.said(&shadowed.stdout).starts_with("CLAUDE.md:2\n  the file is not used (shadowed)"));
     let unread = desk.run(&["why", "further away"]);
-    let expected = "{root}/work/GEMINI.md:1\n  the profile `default` does not read it\n";
+    let expected = "GEMINI.md:1\n  the profile `default` does not read it\n";
     assert_eq!(desk.said(&unread.stdout), expected);
     let nowhere = desk.run(&["why", "nowhere at all"]);
     assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(1), 0));
@@ -188,5 +186,5 @@ fn what_is_lost_depends_on_whose_cache_it_is() {
     assert!(lost("openai") < 130, "steps of 128 tokens");
     assert!(lost("llama.cpp") < 5, "the longest beginning");
     let output = desk.run(&["diff", "before.json", "--for", "nobody"]);
-    assert!(desk.said(&output.stderr).contains("no cache is called `nobody`"));
+    assert!(desk.said(&output.stderr).contains("unknown provider \"nobody\"; expected one of: "));
 }

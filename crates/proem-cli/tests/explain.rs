@@ -53,7 +53,7 @@ fn without_margin(page: &str) -> String {
 #[test]
 fn explain_shows_the_source_of_every_byte() {
     let desk = desk();
-    let output = desk.run(&arguments(&["explain"]));
+    let output = desk.run(&arguments(&["explain", "--all"]));
     assert_eq!(desk.said(&output.stderr), "");
     let expected = r"
 profile  template
@@ -62,34 +62,34 @@ prefix   120 bytes
 tokens   45 with the tools
 counted  estimated at 2.7 bytes a token, ±17 %
 
-bytes  range     tokens  cached  stability  source                                  inserted by
+bytes  range     tokens  cached  stability  source              inserted by
   120                45                     system
   120  0..120        45  yes     turn         base from t.md
     8  0..8                      session        t.md:1
-    3  8..11                     session        [prompt:model]                      t.md:1:9
+    3  8..11                     session        [prompt:model]  t.md:1:9
    21  11..32                    session        t.md:1
-   38  32..70                    project        /tmp/proem-000000/work/AGENTS.md:1  [file:AGENTS.md] at t.md:4:1
+   38  32..70                    project        AGENTS.md:1     [file:AGENTS.md] at t.md:4:1
    25  70..95                    session        t.md:4
-   24  95..119                   turn           [system:time]                       t.md:6:7
+   24  95..119                   turn           [system:time]   t.md:6:7
     1  119..120                  session        t.md:6
 
-outcome  file                              why
-used     /tmp/proem-000000/work/AGENTS.md
-missing  /tmp/proem-000000/work/MORE.md    no such file
+outcome  file       why
+used     AGENTS.md
+missing  MORE.md    no such file
 
 note: `[file:MORE.md]` is absent: no such file (t.md:5:1)
 warning: [system:time] changes with every turn and stands at byte 95 of the system carrier: when it does, the cache loses 25 bytes (t.md:6:7)
 hint: move it to a section on the `turn` carrier, or as far down as possible
 ";
-    says(&desk, &arguments(&["explain"]), expected);
+    says(&desk, &arguments(&["explain", "--all"]), expected);
 }
 
 #[test]
 fn files_alone_are_the_files_that_were_looked_at() {
     let expected = r"
-outcome  file                              why
-used     /tmp/proem-000000/work/AGENTS.md
-missing  /tmp/proem-000000/work/MORE.md    no such file
+outcome  file       why
+used     AGENTS.md
+missing  MORE.md    no such file
 ";
     says(&desk(), &arguments(&["explain", "--files"]), expected);
 }
@@ -111,7 +111,7 @@ No file was looked at.
 
 There are no notes.
 ";
-    says(&desk, &["explain", "--template", "empty.md"], expected);
+    says(&desk, &["explain", "--all", "--template", "empty.md"], expected);
     says(&desk, &["explain", "--template", "empty.md", "--files"], "No file was looked at.\n");
     says(&desk, &["build", "--annotate", "--template", "empty.md"], "");
 }
@@ -138,7 +138,7 @@ No file was looked at.
 
 There are no notes.
 ";
-    says(&desk, &["explain", "--template", "t.md", "--var", "x:y="], expected);
+    says(&desk, &["explain", "--all", "--template", "t.md", "--var", "x:y="], expected);
 }
 
 /// Without bytes, the end of one section and the start of the next are the same place.
@@ -168,7 +168,7 @@ No file was looked at.
 
 There are no notes.
 ";
-    says(&desk, &["explain", "-p", "mine", "--template", "t.md", "--var", "x:y="], expected);
+    says(&desk, &["explain", "--all", "-p", "mine", "--template", "t.md", "--var", "x:y="], expected);
 }
 
 #[test]
@@ -239,7 +239,7 @@ bytes  range   tokens  cached      stability  source                            
     9  0..9         4  yes         session      base from t.md
     9  0..9                        session        t.md:1
    20  9..29        8  yes         session      append from request field `append`
-    2  9..11                       user           profile mine, section.append.lead
+    2  9..11                       release        profile mine, section.append.lead
    18  11..29                      session        request field `append`
    18               7                         turn
    18  0..18        7  as history  day          clock from profile mine, section.clock.template
@@ -251,7 +251,7 @@ No file was looked at.
 
 There are no notes.
 ";
-    says(&desk, &[&["explain"], &pins[..]].concat(), expected);
+    says(&desk, &[&["explain", "--all"], &pins[..]].concat(), expected);
 }
 
 /// Rows M11 and H21: a path may hold anything but NUL: it must not move the cursor or pretend to be another
@@ -269,18 +269,18 @@ prefix   2 bytes
 tokens   1 with the tools
 counted  estimated at 2.7 bytes a token, ±17 %
 
-bytes  range  tokens  cached  stability  source                                                            inserted by
+bytes  range  tokens  cached  stability  source            inserted by
     2              1                     system
     2  0..2        1  yes     project      base from t.md
-    2  0..2                   project        /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md:1  [file:a.md] at t.md:1:1
+    2  0..2                   project        a.md:1        [file:a.md] at t.md:1:1
 
-outcome  file                                                                why
-used     /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/a.md
-missing  /tmp/proem-000000/work/e<U+001B>[2Jvil<U+000A>used  x/b<U+0009>.md  no such file
+outcome  file          why
+used     a.md
+missing  b<U+0009>.md  no such file
 
 note: `[file:b\u{9}.md]` is absent: no such file (t.md:1:12)
 ";
-    says(&desk, &[&["explain"], &flags[..]].concat(), expected);
+    says(&desk, &[&["explain", "--all"], &flags[..]].concat(), expected);
     let expected = r"
 …  x/a.md:1                  │ a
 ";
@@ -341,16 +341,16 @@ fn annotated_text_has_colours_on_a_terminal_only() {
 fn explain_colours_stability_on_a_terminal() {
     let desk = Desk::of("template");
     desk.write("t.md", b"[system:date][file:a.md]").write("a.md", b"a");
-    let mut command = desk.command(&["explain", "--template", "t.md", "--now", "2026-01-02T03:04:05Z"]);
-    command.env("TERM", "xterm");
+    let mut command = desk.command(&["explain", "--all", "--template", "t.md", "--now", "2026-01-02T03:04:05Z"]);
+    command.env("TERM", "xterm").env("COLUMNS", "120");
     let shown = on_terminal(command);
     let shown = desk.said(shown.as_bytes()).replace("{root}", "/tmp/proem-000000");
     let rows: Vec<&str> = shown.lines().skip(7).take(4).collect();
     let expected = [
         "   11               5                     \u{1b}[1msystem\u{1b}[0m",
         "   11  0..11        5  yes     \u{1b}[33mday\u{1b}[0m          base from t.md",
-        "   10  0..10                   \u{1b}[33mday\u{1b}[0m            [system:date]                  \u{1b}[2mt.md:1:1\u{1b}[0m",
-        "    1  10..11                  \u{1b}[32mproject\u{1b}[0m        /tmp/proem-000000/work/a.md:1  \
+        "   10  0..10                   \u{1b}[33mday\u{1b}[0m            [system:date]  \u{1b}[2mt.md:1:1\u{1b}[0m",
+        "    1  10..11                  \u{1b}[32mproject\u{1b}[0m        a.md:1         \
          \u{1b}[2m[file:a.md] at t.md:1:14\u{1b}[0m",
     ];
     assert_eq!(rows, expected);
@@ -364,17 +364,17 @@ fn assets_are_traced_through_includes_and_packs() {
     desk.write("../.config/proem/prompts/part.md", b"You are in {{ cwd }}.");
     desk.write("pack.toml", b"[prompt]\nagents_md_section = \"Rules: {{ agents_md }}\"\n");
     desk.write("AGENTS.md", b"Be brief.\n");
-    let arguments = ["explain", "--profile", "assets", "--instruction", "$user/greet", "--pack", "pack.toml"];
+    let arguments = ["explain", "--all", "--profile", "assets", "--instruction", "$user/greet", "--pack", "pack.toml"];
     let page = desk.said(&desk.run(&arguments).stdout);
     let rows: Vec<String> =
         page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let greet = "{root}/.config/proem/prompts/greet.md";
-    let part = "{root}/.config/proem/prompts/part.md";
+    let greet = "~/.config/proem/prompts/greet.md";
+    let part = "~/.config/proem/prompts/part.md";
     for expected in [
         format!("7 0..7 user {greet}:1"),
         format!("11 7..18 user {part}:1 included from {greet}:2:12"),
         format!("22 18..40 session [prompt:cwd] {part}:1:12, included from {greet}:2:12"),
-        "{root}/work/AGENTS.md:1 {root}/work/pack.toml, `agents_md_section`:1:8".to_owned(),
+        "AGENTS.md:1 pack.toml, `agents_md_section`:1:8".to_owned(),
     ] {
         assert!(rows.iter().any(|row| row.ends_with(&expected)), "no row ends with {expected:?} in\n{page}");
     }

@@ -209,3 +209,32 @@ fn a_command_that_is_a_text_is_not_given_to_a_shell() {
     assert!(status == 500 && answer.contains("misconfigured"), "{status} {answer}");
     assert!(!answer.contains(".config") && !answer.contains("touch"), "{answer}");
 }
+
+/// Hooks of a `.proem` above run where the folder that holds it is trusted, and never because a folder below is.
+#[test]
+fn hooks_above_need_the_trust_of_their_own_folder() {
+    let desk = Desk::new();
+    with_hook(&desk);
+    fs::create_dir(desk.work().join(".git")).unwrap();
+    let below = desk.work().join("sub");
+    fs::create_dir(&below).unwrap();
+    for (way, ran, notes) in both_ways(&desk, &below) {
+        assert!(!ran && notes.contains("is ignored"), "{way}: {notes}");
+    }
+    let added = desk.run(&["trust", "add", "sub"]);
+    assert!(desk.said(&added.stdout).ends_with(
+        "the settings of {root}/work count there; `proem trust add {root}/work` lets their hooks run\n"
+    ));
+    for (way, ran, notes) in both_ways(&desk, &below) {
+        assert!(!ran, "{way}: {notes}");
+    }
+    trust(&desk);
+    for (way, ran, notes) in both_ways(&desk, &below) {
+        assert!(ran, "{way}: {notes}");
+    }
+    // A repository inside of a trusted one is another one, and has no settings from outside.
+    fs::create_dir(below.join(".git")).unwrap();
+    for (way, ran, notes) in both_ways(&desk, &below) {
+        assert!(!ran, "{way}: {notes}");
+    }
+}

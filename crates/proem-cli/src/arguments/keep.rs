@@ -13,7 +13,7 @@ pub(crate) struct Serve {
     /// Address to listen on; may be given several times [default: `127.0.0.1:7717` and `[::1]:7717`]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<String>,
-    /// Where prompts are kept: a file, `sqlite:FILE`, `memory:`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`,
+    /// Store of the prompts: a file, `sqlite:FILE`, `memory:`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`,
     /// else the user's own file]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,

@@ -155,15 +155,12 @@ fn described(build: &Build, place: &Place<'_>, paths: &Paths) -> String {
     let shown = text.get(place.bytes.clone()).unwrap_or_default();
     let section = place.section.map_or_else(String::new, |id| format!(", section {id}"));
     let frozen = if place.is_frozen { "frozen" } else { "of this turn" };
-    let mut told = format!(
-        "{BOLD}{}{BOLD:#}\n{DIM}{} carrier, line {}, bytes {}..{}{}, {frozen}{DIM:#}\n",
-        one_line(&visible(shown), SHOWN_CHARACTERS_MAX),
-        place.carrier.word(),
-        place.line,
-        place.bytes.start,
-        place.bytes.end,
-        visible_line(&section),
-    );
+    let text_line = one_line(&visible(shown), SHOWN_CHARACTERS_MAX);
+    let Range { start, end } = place.bytes;
+    let (carrier, line, section) = (place.carrier.word(), place.line, visible_line(&section));
+    let where_it_is =
+        format!("{DIM}{carrier} carrier, line {line}, bytes {start}..{end}{section}, {frozen}{DIM:#}\n");
+    let mut told = format!("{BOLD}{text_line}{BOLD:#}\n{}", flow(&where_it_is, output_columns(), "  "));
     for span in &place.spans {
         told.push_str(&chain(text, span, place, paths));
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proem_server::Options;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
@@ -221,4 +222,49 @@ fn a_kept_directory_is_checked_again_before_it_is_read() {
     }
     let kept = server.ask(&Call::get("/conversations/c"));
     assert!(!kept.body.contains(CANARY), "{kept:?}");
+}
+
+/// A `.proem` above the working directory counts over HTTP as it does by the command, and never from outside of a workspace.
+#[test]
+fn settings_above_count_inside_of_a_workspace_only() {
+    let site = Site::new();
+    std::fs::create_dir(site.path("work/.git")).unwrap();
+    site.write("work/.proem/SYSTEM.md", "the base of the repository\n");
+    site.write("work/sub/x.txt", "x\n");
+    let preview = |server: &Server| {
+        let body = json!({"profile": "default", "cwd": site.path("work/sub")});
+        let answer = server.ask(&Call::json("POST", "/preview", &body));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer
+    };
+    let inside = preview(&site.serve());
+    assert!(inside.system().starts_with("the base of the repository\n"), "{inside:?}");
+    assert!(inside.body.contains("workspace_above"), "{inside:?}");
+    // The same repository, of which only a part is a workspace.
+    let part = Options { workspaces: vec![site.path("work/sub")], ..site.options() };
+    let outside = preview(&Server::start(site.store(), part));
+    assert!(!outside.body.contains("the base of the repository"), "{outside:?}");
+    assert!(!outside.body.contains("workspace_above"), "{outside:?}");
+}
+
+/// One list of names: those of the command, with the same answer to others.
+#[test]
+fn providers_have_the_names_of_the_command() {
+    let site = Site::new();
+    let server = site.serve();
+    let turn = |id: &str, provider: &str| {
+        let body = json!({"profile": "default", "cwd": site.path("work"), "prompt": "Hello", "provider": provider});
+        server.ask(&Call::json("POST", &format!("/conversations/{id}/turn"), &body))
+    };
+    for (index, name) in proem::deliver::ProviderName::all().enumerate() {
+        for (other, word) in std::iter::once(&name.word).chain(name.aliases).enumerate() {
+            let answer = turn(&format!("c-{index}-{other}"), word);
+            assert_eq!(answer.status, 200, "{word}: {answer:?}");
+            assert!(answer.json()["payload"].is_object(), "{word}: {answer:?}");
+        }
+    }
+    let unknown = turn("c-none", "openai2");
+    assert_eq!(unknown.status, 400);
+    assert!(unknown.body.contains(r#"unknown provider \"openai2\"; expected one of: anthropic, "#), "{unknown:?}");
+    assert!(unknown.body.contains("did you mean `openai`?"), "{unknown:?}");
 }

@@ -272,7 +272,8 @@ pub fn simulate(
         let (figures, silent) = engine.take(request, &pieces, now).map_err(|why| bad_turn(index, &why))?;
         let figures = figures.priced(known);
         let miss = before.as_ref().and_then(|before| {
-            let is_too_short = figures.read == 0 && is_too_short(&pieces, before, least);
+            // What is below the minimum was never in the cache, whatever has changed since.
+            let is_too_short = figures.read == 0 && before.tokens() < least;
             let change = pieces.first_change(before).filter(|_| !is_too_short);
             change.or_else(|| is_too_short.then_some(Miss::TooShort).or(silent).map(Miss::word))
         });
@@ -326,13 +327,6 @@ impl CacheRules {
 fn least(rules: &CacheRules, model: Option<&Model>) -> usize {
     let of_model = model.and_then(|model| model.min_tokens).filter(|_| !rules.is_chat_template());
     of_model.unwrap_or(rules.min_tokens)
-}
-
-/// Tells whether there was nothing to read because it would have been below the minimum: all of the earlier request,
-/// or what it shares with this one where only messages differ.
-fn is_too_short(pieces: &Pieces, before: &Pieces, least: usize) -> bool {
-    let is_of_messages = pieces.first_change(before) == Some(Part::Messages.change());
-    before.tokens() < least || is_of_messages && pieces.shared_tokens(before) < least
 }
 
 /// The rules of a cache, or of the cache that a provider has for a model.

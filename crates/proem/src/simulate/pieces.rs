@@ -20,7 +20,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// The providers' word for a change here.
-    pub(super) const fn change(self) -> &'static str {
+    const fn change(self) -> &'static str {
         match self {
             Self::Tools => "tools_changed",
             Self::System => "system_changed",
@@ -113,16 +113,8 @@ impl Pieces {
         if self.model != earlier.model {
             return Some("model_changed");
         }
-        earlier.list.get(self.shared(earlier)).map(|piece| piece.part.change())
-    }
-
-    /// The tokens of the pieces that both requests begin with.
-    pub(crate) fn shared_tokens(&self, earlier: &Self) -> usize {
-        self.list.iter().take(self.shared(earlier)).map(|piece| piece.tokens).sum()
-    }
-
-    fn shared(&self, earlier: &Self) -> usize {
-        self.list.iter().zip(&earlier.list).take_while(|(a, b)| a.text == b.text).count()
+        let same = self.list.iter().zip(&earlier.list).take_while(|(a, b)| a.text == b.text).count();
+        earlier.list.get(same).map(|piece| piece.part.change())
     }
 }
 

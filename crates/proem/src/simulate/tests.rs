@@ -224,6 +224,38 @@ fn calls_of_tools_count_and_their_change_is_seen() {
     assert_eq!(simulation.turns[1].miss, Some("messages_changed"));
 }
 
+/// Below the minimum nothing was in the cache that a change could have lost.
+#[test]
+fn a_change_below_the_minimum_is_too_short() {
+    for (cache, model) in [("openai", "gpt-5"), ("gemini", "gemini-3.8-flash"), ("anthropic", "claude-opus-5")] {
+        let of = |system: &str, words: &str| {
+            sent(&json!({ "messages": [
+                { "role": "system", "content": format!("{system}{}", "x ".repeat(200)) },
+                { "role": "user", "content": words },
+            ] }))
+        };
+        for second in [of("a", "Hello."), of("b", "Good day."), of("b", "Hello.")] {
+            let all = [of("a", "Good day."), second];
+            let simulation = simulate(cache, Some(model), &all, &models()).unwrap();
+            assert_eq!(simulation.turns[1].miss, Some("too_short"), "{cache}");
+        }
+        let same = simulate(cache, Some(model), &[of("a", "Hi."), of("a", "Hi.")], &models()).unwrap();
+        assert_eq!(same.turns[1].miss, Some("too_short"), "{cache}");
+    }
+}
+
+#[test]
+fn every_name_of_a_provider_finds_its_cache() {
+    let models = models();
+    for name in crate::deliver::ProviderName::all() {
+        for word in std::iter::once(&name.word).chain(name.aliases) {
+            let found = rules(word, None, &models).map(|rules| rules.name.clone());
+            assert_eq!(found.ok().as_deref(), name.cache, "{word}");
+        }
+    }
+    assert!(rules("openai-breakpoints", None, &models).is_ok());
+}
+
 #[test]
 fn the_order_of_keys_and_the_choice_of_tools_are_compared() {
     let system = text("prompt", 2000);
