@@ -219,7 +219,7 @@ mod tests {
         let expected = [
             ("AGENTS.md", 1, 1),
             ("docs/style.md", 1, 16),
-            ("./after.md", 2, 39),
+            ("./after.md", 2, 38),
             ("last.txt", 8, 6),
             ("x.md", 9, 9),
             ("y.md", 9, 21),

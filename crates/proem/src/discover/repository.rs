@@ -122,9 +122,7 @@ impl Walk<'_> {
         let parts: Vec<&str> = self.parts.iter().map(String::as_str).collect();
         let is_folder = kind.is_dir() || (kind.is_symlink() && path.is_dir());
         if !is_folder {
-            let role = self.roster.role(&parts);
-            let meant =
-                if role.is_none_or(|role| role == Role::Text) { self.roster.meant(&parts) } else { None };
+            let (role, meant) = (self.roster.role(&parts), self.roster.meant(&parts));
             if let Some(meant) = meant {
                 self.variant(path, meant);
             }

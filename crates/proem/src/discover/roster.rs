@@ -165,11 +165,15 @@ impl Roster {
     /// The name that a file's name was probably meant to be. Only the root and folders of skills are judged by case:
     /// elsewhere `agents.md` is a page of documentation.
     pub(crate) fn meant(&self, path: &[&str]) -> Option<&str> {
+        if self.role(path).is_some_and(|role| role != Role::Text) {
+            return None;
+        }
         let (name, folder) = path.split_last()?;
         let is_in_skill = self.is_skill_folder(folder);
         let is_judged =
             |wanted: &str| !name.is_ascii() || folder.is_empty() || (is_in_skill && wanted == SKILL);
-        let names = self.patterns.iter().filter_map(|pattern| match pattern {
+        // From the end, where `AGENTS.md` stands before `AGENTS.MD`, which one agent takes as well.
+        let names = self.patterns.iter().rev().filter_map(|pattern| match pattern {
             Pattern::File(parts) if parts.len() == 1 => parts.first().map(String::as_str),
             _ => None,
         });
