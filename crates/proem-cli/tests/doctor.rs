@@ -45,7 +45,7 @@ fn what_cannot_be_compared_is_said() {
     desk.write("broken.json", b"{");
     let output = desk.run(&["diff", "broken.json"]);
     assert_eq!(output.status.code(), Some(2), "{}", desk.said(&output.stderr));
-    let expected = "error: `a b` is no file, and no conversation or epoch of the store\n\
+    let expected = "error: `a b` is not a file, a conversation or epoch of the store, or a revision\n\
                     hint: name a request file, a saved build, `CONVERSATION@EPOCH`, `git:REVISION`, or `now`\n";
     desk.refuses(&["diff", "a b"], 3, expected);
     let expected =
@@ -155,6 +155,56 @@ fn a_revision_is_compared_as_if_it_were_checked_out_here() {
         assert_eq!(output.status.code(), Some(3));
         assert!(desk.said(&output.stderr).contains(why), "{}", desk.said(&output.stderr));
     }
+}
+
+#[test]
+fn a_name_is_a_file_or_a_conversation_or_a_revision() {
+    let desk = Desk::of("layers");
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=me", "-c", "user.email=me@example.org"]).args(arguments);
+        let done = command.current_dir(desk.work()).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(done.status.success(), "{}", desk.said(&done.stderr));
+    };
+    git(&["init", "-q", "-b", "main"]);
+    for text in ["one\n", "two\n"] {
+        desk.write("AGENTS.md", text.as_bytes());
+        git(&["add", "-A"]);
+        git(&["commit", "-qm", "x"]);
+    }
+    let store = desk.root.path().join("s.db");
+    let place = store.to_str().unwrap();
+    let conversations =
+        proem_store::Conversations::new(proem_store::open(place).unwrap().into(), proem::Engine::new());
+    let request = serde_json::json!({
+        "cwd": desk.work().to_str().unwrap(), "profile": "layers",
+        "host": { "home": desk.root.path().to_str().unwrap(), "env": {} },
+    });
+    let request = proem::Request::from_json(&request.to_string()).unwrap();
+    for id in ["main", "chat"] {
+        conversations.turn(id, &request, proem::Caller::User).unwrap();
+    }
+    drop(conversations);
+    let cause = |a: &str, b: &str| {
+        let output = desk.run(&["diff", a, b, "--store", place, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{a} {b}: {}", desk.said(&output.stderr));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["first_difference"]["cause"].as_str().map(str::to_owned)
+    };
+    assert_eq!(cause("HEAD~1", "HEAD").as_deref(), Some("file_edited"));
+    assert_eq!(cause("git:HEAD", "chat"), None);
+    assert_eq!(cause("HEAD", "conversation:main"), None);
+    assert_eq!(cause("HEAD~1", "conversation:main@1").as_deref(), Some("file_edited"));
+    let expected = "error: `main` is a conversation of the store and a revision of the repository\n\
+                    hint: write `conversation:main` or `git:main`\n";
+    desk.refuses(&["diff", "main", "--store", place], 2, expected);
+    // A file comes first.
+    desk.write("HEAD", br#"{"profile": "template", "template": "x"}"#);
+    assert_eq!(cause("HEAD", "HEAD"), None);
+    assert_eq!(cause("HEAD", "git:HEAD").as_deref(), Some("profile"));
+    let output = desk.run(&["diff", "HEAD~9", "HEAD"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(desk.said(&output.stderr).starts_with("error: `HEAD~9` is not a file"));
 }
 
 #[test]

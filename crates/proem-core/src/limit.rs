@@ -128,6 +128,8 @@ pub const GIT_OUTPUT_BYTES_MAX: usize = 1 << 20;
 pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
 /// Most memory that one git command may allocate, in bytes.
 pub const GIT_MEMORY_BYTES_MAX: u64 = 512 << 20;
+/// Largest file that is read from git's objects, in bytes; a larger one counts as too large wherever it is read.
+pub const GIT_BLOB_BYTES_MAX: usize = 64 << 20;
 /// Largest file that git may write when it lays out a revision, in bytes; otherwise it may write none.
 pub const GIT_CHECKOUT_FILE_BYTES_MAX: u64 = 1 << 30;
 /// Most connections that a server holds at once, unless it is told otherwise.
@@ -137,7 +139,7 @@ pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
 
 /// The table as `proem config` and the documentation print it.
 #[must_use]
-pub const fn table() -> [Limit; 55] {
+pub const fn table() -> [Limit; 56] {
     [
         row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
         row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
@@ -203,6 +205,7 @@ pub const fn table() -> [Limit; 55] {
         row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),
         row("git_packed_refs_bytes_max", GIT_PACKED_REFS_BYTES_MAX, "git's `packed-refs`"),
         row("git_output_bytes_max", GIT_OUTPUT_BYTES_MAX, "the output of one git command"),
+        row("git_blob_bytes_max", GIT_BLOB_BYTES_MAX, "a file of a git revision"),
         Limit {
             name: "git_memory_bytes_max",
             value: GIT_MEMORY_BYTES_MAX,

@@ -78,10 +78,10 @@ pub use engine::{Build, build};
 pub use error::{Error, Excerpt, Kind};
 pub use file::{Reservation, open_named};
 pub use fingerprint::Fingerprint;
-pub use git::Revision;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub use git::fuzzed;
+pub use git::{Revision, RevisionError};
 pub use hooks::Hook;
 pub use host::Host;
 pub use init::{Initialised, init};

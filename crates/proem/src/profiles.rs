@@ -13,7 +13,7 @@ use proem_core::source::Source;
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::file::{Cap, ReadPolicy, read_text};
+use crate::file::{Cap, ReadPolicy, exists, read_dir, read_text};
 use crate::host::Host;
 use crate::request::Request;
 use crate::workspace::Workspace;
@@ -166,7 +166,7 @@ impl Profiles {
     fn listed(&self, name: String) -> Listed {
         let home = [Home::Workspace, Home::User]
             .into_iter()
-            .find(|home| self.path(*home, &name).is_some_and(|path| path.exists()))
+            .find(|home| self.path(*home, &name).is_some_and(|path| exists(&path)))
             .unwrap_or(Home::BuiltIn);
         let description = self
             .find(&name)
@@ -260,7 +260,7 @@ fn outside(folder: &Path) -> Note {
 
 /// The profile names in a folder; one that cannot be listed has none.
 fn names_in(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names
         .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))

@@ -19,7 +19,7 @@ use proem_core::source::Source;
 use proem_core::text::Place;
 
 use crate::error::Error;
-use crate::file::{Cap, ReadPolicy, read_text, reason, shown};
+use crate::file::{Cap, ReadPolicy, is_dir, read_dir, read_text, reason, shown};
 
 const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
 const SLUG_BYTES_MAX: usize = 64;
@@ -148,14 +148,14 @@ fn list(folder: &Path, policy: &ReadPolicy) -> Result<Listing, Problem> {
 fn open(folder: &Path, policy: &ReadPolicy) -> Result<Option<std::fs::ReadDir>, Problem> {
     match crate::file::canonical(folder) {
         Ok(real) if !policy.allows(&real) => return Err(Problem::unread(&Absence::OutsideRoots)),
-        Ok(real) if !real.is_dir() => return Err(Problem::malformed("it is not a folder")),
+        Ok(real) if !is_dir(&real) => return Err(Problem::malformed("it is not a folder")),
         Ok(_) => {}
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(error) => return Err(Problem::system(&error)),
     }
-    std::fs::read_dir(folder).map(Some).map_err(|error| Problem::system(&error))
+    read_dir(folder).map(Some).map_err(|error| Problem::system(&error))
 }
 
 fn path_of(folder: &Path, slug: &OsStr) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use proem_core::limit::TOOLS_MAX;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::{GuidelineRecipe, Profile};
+use proem_core::profile::{GuidelineRecipe, Profile, ToolOrder};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::is_javascript_space;
@@ -10,7 +10,7 @@ use proem_core::text::is_javascript_space;
 use crate::error::Error;
 use crate::request::{Request, Tool};
 
-/// The active tools, in the caller's order.
+/// The active tools, in the order of the profile.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tools {
     pub(crate) active: Vec<Line>,
@@ -39,10 +39,14 @@ impl Tools {
     /// Describes the tools of a request as the profile says. Of two with one name the first counts.
     pub(crate) fn of(request: &Request, profile: &Profile) -> Result<Self, Error> {
         let mut tools = Self { is_given: request.tools.is_some(), ..Self::default() };
-        let given = match &request.tools {
+        let mut given = match &request.tools {
             Some(given) => distinct(given, &mut tools.notes)?,
             None => Vec::new(),
         };
+        if profile.tools.order == ToolOrder::Name {
+            // No two have one name.
+            given.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
+        }
         tools.active = match &request.tools {
             Some(_) => given.iter().map(|(index, tool)| line(*index, tool, profile)).collect(),
             None => profile.tools.default.iter().map(|name| default_line(name, profile)).collect(),

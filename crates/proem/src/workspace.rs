@@ -6,7 +6,7 @@ use proem_core::limit::ANCESTORS_MAX;
 use proem_core::profile::Profile;
 
 use crate::error::Error;
-use crate::file::{ReadPolicy, reason, without_dots};
+use crate::file::{ReadPolicy, metadata, reason, without_dots};
 use crate::host::Host;
 
 /// The name of the folder in which a workspace keeps what is proem's.
@@ -54,7 +54,7 @@ impl Workspace {
             None => own()?,
         };
         let text = path.to_str().ok_or_else(|| refuse(&path.to_string_lossy(), "its path is not UTF-8"))?;
-        match std::fs::metadata(&path) {
+        match metadata(&path) {
             Ok(found) if found.is_dir() => Ok(Self { cwd: text.to_owned(), above: None, name: None }),
             Ok(_) => Err(refuse(text, "it is not a directory")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

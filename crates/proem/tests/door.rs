@@ -33,7 +33,7 @@ const OPENING: [&str; 20] = [
 ];
 
 /// Where that is right, and why.
-const DOORS: [(&str, &str); 16] = [
+const DOORS: [(&str, &str); 17] = [
     ("proem/src/file/handle.rs", "the door itself"),
     ("proem/src/file/open.rs", "finds paths with O_PATH, which opens nothing"),
     ("proem/src/file/below.rs", "finds names below an open folder for the door"),
@@ -41,6 +41,7 @@ const DOORS: [(&str, &str); 16] = [
     ("proem/src/listing.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/git/fence.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/git/shadow.rs", "writes into a temporary folder of its own"),
+    ("proem/src/git/laid.rs", "writes into a temporary folder of its own"),
     ("proem/src/git/revision.rs", "writes into a temporary folder of its own"),
     ("proem/src/process/limits.rs", "asks the kernel about a program that it started"),
     ("proem/src/init.rs", "makes new files: O_EXCL"),
@@ -51,6 +52,48 @@ const DOORS: [(&str, &str); 16] = [
     ("proem-store/src/sqlite/stamp.rs", "opens the log's index and never closes it"),
     ("proem-cli/src/commands/store.rs", "makes the file of an export: O_EXCL"),
 ];
+
+/// Words that look at a file without opening it.
+const LOOKING: [&str; 6] =
+    [".exists()", ".is_dir()", ".is_file()", "fs::metadata(", "fs::read_dir(", "rustix::fs::stat("];
+
+/// Where that is right, and why: not a file of a workspace, or announced to `file/lazy.rs` before.
+const WINDOWS: [(&str, &str); 12] = [
+    ("file/", "the looks themselves"),
+    ("git/", "git's own folders"),
+    ("check/fix.rs", "mends files of the working tree, never of a revision"),
+    ("compat/findings.rs", "looks at the working tree, never at a revision"),
+    ("discover/places.rs", "looks for `.git`, which a revision has from the beginning"),
+    ("discover/skill_directory.rs", "asks a listed entry for its kind"),
+    ("discover/skills/scan.rs", "announces the look before"),
+    ("doctor/compare.rs", "asks when files of the working tree were written"),
+    ("hooks/command.rs", "looks for programs in `PATH`"),
+    ("listing.rs", "lists the working tree for the editor"),
+    ("trust.rs", "hooks of a workspace, which a revision is not trusted to have"),
+    ("workspace.rs", "asks metadata that it has"),
+];
+
+/// A revision is laid out when something looks at it, so each look must be announced.
+#[test]
+fn files_are_looked_at_through_one_window() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&source, &mut files);
+    let mut strays = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
+        let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
+        if is_test || WINDOWS.iter().any(|(window, _)| name.starts_with(window)) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let code = product.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        let looks = code.filter(|line| LOOKING.iter().any(|word| line.contains(word)));
+        strays.extend(looks.map(|line| format!("{name}: {line}")));
+    }
+    assert!(strays.is_empty(), "look through `crate::file` instead:\n{}", strays.join("\n"));
+}
 
 /// The source files of the product, from `crates/` on.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

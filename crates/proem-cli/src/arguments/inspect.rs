@@ -42,8 +42,8 @@ pub(crate) struct Check {
 // Two prompts.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// First prompt: a file with a request or with a saved build (`build --format json`), `CONVERSATION@EPOCH`,
-    /// `CONVERSATION`, `git:REVISION`, or `now`
+    /// First prompt: `now`, a file with a request or with a saved build (`build --format json`), `CONVERSATION@EPOCH`,
+    /// `CONVERSATION`, or a revision of git. `git:REVISION` and `conversation:NAME` mean one of them alone
     #[arg(value_name = "A")]
     pub(crate) a: String,
     /// Second prompt, named in the same way

@@ -10,7 +10,7 @@ use proem::doctor::{
 };
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
-use proem::{Caller, Engine, Request, Revision, Workspace};
+use proem::{Caller, Engine, Error, Request, Revision, RevisionError, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
@@ -90,6 +90,9 @@ fn side(
     if let Some(revision) = name.strip_prefix("git:") {
         return of_revision(name, revision, now()?);
     }
+    if let Some(id) = name.strip_prefix("conversation:") {
+        return epoch(id, store)?.ok_or_else(|| missing(name));
+    }
     let path = Path::new(name);
     if path.is_file() || name == "-" {
         let text = input::read(path, "prompt", SAVED_BYTES_MAX)?;
@@ -106,7 +109,30 @@ fn side(
         }
         return built(name, &Request::from_json(&text)?);
     }
-    epoch(name, store)
+    stored_or_committed(name, now()?, store)
+}
+
+/// A name without a prefix that is not a file: an epoch of a conversation, or a revision. Both are looked for, because a
+/// conversation is easily called like a branch.
+fn stored_or_committed(name: &str, request: Request, store: &StoreFlags) -> Result<Snapshot, Failure> {
+    let frozen = epoch(name, store)?;
+    let workspace = Workspace::open(request.cwd.as_deref())?;
+    match (frozen, Revision::exists(workspace.path(), name)) {
+        (Some(_), true) => Err(Failure::Build(Error::Usage {
+            message: format!("`{name}` is a conversation of the store and a revision of the repository"),
+            hint: format!("write `conversation:{name}` or `git:{name}`"),
+        })),
+        (Some(frozen), false) => Ok(frozen),
+        (None, true) => of_revision(name, name, request),
+        (None, false) => Err(missing(name)),
+    }
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::Server {
+        message: format!("`{name}` is not a file, a conversation or epoch of the store, or a revision"),
+        hint: "name a request file, a saved build, `CONVERSATION@EPOCH`, `git:REVISION`, or `now`".into(),
+    }
 }
 
 fn is_saved(text: &str) -> bool {
@@ -123,13 +149,18 @@ fn is_saved(text: &str) -> bool {
 /// What would have been built at a revision of the repository.
 fn of_revision(name: &str, revision: &str, request: Request) -> Result<Snapshot, Failure> {
     let workspace = Workspace::open(request.cwd.as_deref())?;
-    let laid = Revision::check_out(workspace.path(), revision).map_err(|why| Failure::Server {
-        message: format!("cannot lay out {name} of {}: {why}", workspace.cwd()),
-        hint: "name a commit, a tag or a branch of the repository that the working directory belongs to"
-            .into(),
-    })?;
+    let failed = |why: RevisionError| Failure::Server {
+        message: format!("cannot build {name} of {}: {why}", workspace.cwd()),
+        hint: why.hint(),
+    };
+    let laid = Revision::open(workspace.path(), revision).map_err(failed)?;
     let request = Request { cwd: Some(laid.cwd().display().to_string()), ..request };
-    Ok(built(name, &request)?.without_root(&laid.root().display().to_string()))
+    let built = built(name, &request);
+    // An object that is missing explains whatever else went wrong.
+    match laid.problem() {
+        Some(problem) => Err(failed(problem)),
+        None => Ok(built?.without_root(&laid.root().display().to_string())),
+    }
 }
 
 fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
@@ -137,28 +168,22 @@ fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
     Ok(Snapshot::of(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
 }
 
-/// An epoch of a conversation.
-fn epoch(name: &str, store: &StoreFlags) -> Result<Snapshot, Failure> {
+/// An epoch of a conversation; `None` where the store has none of that name.
+fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
     let (id, number) = match name.rsplit_once('@') {
         Some((id, number)) => (id, number.parse::<u64>().ok()),
         None => (name, None),
     };
-    let missing = || Failure::Server {
-        message: format!("`{name}` is no file, and no conversation or epoch of the store"),
-        hint: "name a request file, a saved build, `CONVERSATION@EPOCH`, `git:REVISION`, or `now`".into(),
-    };
     if name.contains('@') && number.is_none() || !proem_store::is_conversation_id(id) {
-        return Err(missing());
+        return Ok(None);
     }
-    // Whoever names no store may mean none at all.
-    let Some(store) = open_known(store)? else { return Err(missing()) };
+    let Some(store) = open_known(store)? else { return Ok(None) };
     let conversations = Conversations::new(store.into(), Engine::new());
     let kept = match number {
         Some(number) => conversations.epoch(id, number)?.map(Arc::new),
         None => conversations.current(id)?,
     };
-    let kept = kept.ok_or_else(missing)?;
-    Ok(frozen(name, &kept))
+    Ok(kept.map(|kept| frozen(name, &kept)))
 }
 
 /// A kept epoch as one side.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     AgentRecipe, AppendFiles, CarrierRecipe, Collection, Compaction, FilesRecipe, GivenField,
-    GuidelineRecipe, Hygiene, ProfileError, Reason, Secrets, SlotsRecipe, Syntax, Trim,
+    GuidelineRecipe, Hygiene, ProfileError, Reason, Secrets, SlotsRecipe, Syntax, ToolOrder, Trim,
 };
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
@@ -62,6 +62,7 @@ pub(super) struct ToolsKeys {
     #[serde(default)]
     pub(super) descriptions: BTreeMap<String, String>,
     pub(super) guidelines: Option<Vec<GuidelineRecipe>>,
+    pub(super) order: Option<ToolOrder>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -74,6 +74,7 @@ impl Merge {
         self.entries(&mut keys.texts, file.texts, "texts", &origin);
         self.entries(&mut keys.tools.descriptions, file.tools.descriptions, "tools.descriptions", &origin);
         self.key(&mut keys.tools.default, file.tools.default, format_args!("tools.default"), &origin);
+        self.key(&mut keys.tools.order, file.tools.order, format_args!("tools.order"), &origin);
         self.key(
             &mut keys.tools.guidelines,
             file.tools.guidelines,
@@ -285,7 +286,7 @@ fn tools_recipe(keys: ToolsKeys, origin: &str) -> Result<ToolsRecipe, ProfileErr
             .with_hint("`of_tools = true` marks the place of the tools' own guidelines"));
     }
     let (default, descriptions) = (keys.default.unwrap_or_default(), keys.descriptions);
-    Ok(ToolsRecipe { default, descriptions, guidelines })
+    Ok(ToolsRecipe { default, descriptions, guidelines, order: keys.order.unwrap_or_default() })
 }
 
 /// Refuses `files` where the section's content does not come from one text.

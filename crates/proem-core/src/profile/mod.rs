@@ -35,7 +35,7 @@ pub use file::{ProfileFile, parse};
 pub use merge::{Layer, resolve};
 pub use rules::{AgentRecipe, KnownBy, RulesRecipe};
 pub use slots::SlotsRecipe;
-pub use tools::{GuidelineRecipe, ToolsRecipe};
+pub use tools::{GuidelineRecipe, ToolOrder, ToolsRecipe};
 pub use treatment::{Hygiene, Secrets};
 
 /// A recipe with everything decided.

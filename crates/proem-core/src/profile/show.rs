@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::{CarrierRecipe, Content, Part, Profile, SectionRecipe, TemplateRecipe, ToolsRecipe};
+use super::{CarrierRecipe, Content, Part, Profile, SectionRecipe, TemplateRecipe, ToolOrder, ToolsRecipe};
 use crate::carrier::Carrier;
 
 impl Profile {
@@ -136,6 +136,9 @@ impl Page<'_> {
         }
         self.text.push_str("\n[tools]\n");
         self.line("default", "tools.default", &tools.default);
+        if tools.order != ToolOrder::default() {
+            self.line("order", "tools.order", &tools.order);
+        }
         self.line("guidelines", "tools.guidelines", &tools.guidelines);
         self.table("tools.descriptions", &tools.descriptions);
     }

@@ -16,6 +16,19 @@ pub struct ToolsRecipe {
     pub descriptions: BTreeMap<String, String>,
     /// The guidelines, in order.
     pub guidelines: Vec<GuidelineRecipe>,
+    /// The order in which the prompt lists tools and their own guidelines.
+    pub order: ToolOrder,
+}
+
+/// The order in which the prompt lists tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOrder {
+    /// As the request gives them.
+    #[default]
+    Given,
+    /// By name, so that tools in another order give the same bytes.
+    Name,
 }
 
 /// A guideline and when it holds, or the place of the tools' own guidelines.

@@ -12,7 +12,7 @@ use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, Found, Identity, ReadPolicy, canonical, read, read_head, shown};
+use crate::file::{Cap, Found, Identity, ReadPolicy, canonical, exists, read, read_dir, read_head, shown};
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 
@@ -115,7 +115,7 @@ impl Search<'_> {
         for name in &self.recipe.names {
             let path = folder.join(name);
             if self.recipe.once_per_name && self.taken.contains(name) {
-                if path.exists() {
+                if exists(&path) {
                     let why = "by the file of that name in an earlier directory".to_owned();
                     self.trail.consider(&shown(&path), Outcome::Shadowed, Some(why));
                 }
@@ -124,14 +124,14 @@ impl Search<'_> {
             // A directory's name must not begin a line of the prompt.
             let shown = shown(&path);
             if let Some(chosen) = &chosen {
-                if path.exists() {
+                if exists(&path) {
                     let why = format!("by {chosen}: a directory gives one file");
                     self.trail.consider(&shown, Outcome::Shadowed, Some(why));
                 }
                 continue;
             }
             if let Some(part) = self.denied(name) {
-                if path.exists() {
+                if exists(&path) {
                     self.trail.consider(
                         &shown,
                         Outcome::Refused,
@@ -181,7 +181,7 @@ impl Search<'_> {
 
     /// Notes files of the project whose names are nearly right: nobody else will say why they have no effect.
     fn variants(&mut self, folder: &Path) {
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let Ok(entries) = read_dir(folder) else { return };
         let names = entries
             .take(VARIANT_ENTRIES_MAX + 1)
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok());

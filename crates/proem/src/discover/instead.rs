@@ -4,7 +4,7 @@ use proem_core::considered::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
 use super::{Owner, Places, Trail};
-use crate::file::{Cap, ReadPolicy, read};
+use crate::file::{Cap, ReadPolicy, exists, read};
 
 const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
 
@@ -37,7 +37,7 @@ pub(crate) fn find(
         if take == Take::First
             && let Some(first) = found.first()
         {
-            if path.exists() {
+            if exists(path) {
                 trail.consider(&shown, Outcome::Shadowed, Some(format!("by {}", first.path)));
             }
             continue;

@@ -15,7 +15,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillDirectoryRecipe;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, ReadPolicy, read, shown};
+use crate::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
 use crate::order;
 
 const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
@@ -72,7 +72,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn root(&mut self, path: &Path) {
-        match fs::metadata(path) {
+        match metadata(path) {
             Ok(found) if found.is_dir() => {}
             _ => return self.trail.unread(&shown(path), &Absence::NoSuchFile),
         }
@@ -98,7 +98,7 @@ impl Search<'_> {
             return;
         }
         let skill = path.join("SKILL.md");
-        if fs::metadata(&skill).is_ok_and(|found| !found.is_dir()) {
+        if metadata(&skill).is_ok_and(|found| !found.is_dir()) {
             return self.skill(&skill);
         }
         if depth == self.recipe.depth_max {
@@ -136,7 +136,7 @@ impl Search<'_> {
 
 /// The folders of a folder by name: no hidden ones, no links.
 fn folders(path: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+    let Ok(entries) = read_dir(path) else { return Vec::new() };
     let is_wanted = |entry: &fs::DirEntry| {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())

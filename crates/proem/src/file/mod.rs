@@ -6,6 +6,7 @@
 
 mod below;
 mod handle;
+mod lazy;
 mod open;
 mod policy;
 mod reserved;
@@ -23,6 +24,9 @@ use crate::deadline;
 
 pub(crate) use below::open_below;
 pub(crate) use handle::Handle;
+pub(crate) use lazy::{
+    LayOut, Look, Registration, exists, is_dir, is_lazy, lay_out_everything, look, metadata, read_dir,
+};
 pub use open::open_named;
 pub(crate) use open::{Identity, canonical, check_regular, real_path, reason};
 pub(crate) use policy::{Fence, ReadPolicy, with_fixed_roots, without_dots};

@@ -11,6 +11,7 @@ use proem_core::fact::Absence;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::handle::{Handle, regular};
+use super::lazy::{Look, look};
 
 /// What the kernel writes behind the name of what was removed.
 #[cfg(target_os = "linux")]
@@ -52,6 +53,7 @@ pub(super) struct Opened {
 /// matters beyond politeness. When a process closes any descriptor of a file, the system drops all locks that the process
 /// holds on that file, so a refused link to the store's database would still end the store's locks.
 pub(super) fn open(path: &Path, judge: impl FnOnce(&Path) -> Result<(), Absence>) -> Result<Opened, Absence> {
+    look(path, Look::Content);
     let (found, real) = find(path).map_err(|error| absence(&error))?;
     let real = real.map_or_else(|| found.real_path(path), Ok).map_err(|error| absence(&error))?;
     judge(&real)?;
@@ -65,6 +67,7 @@ pub(super) fn open_unlinked(
     path: &Path,
     judge: impl FnOnce(&Handle) -> Result<(), Absence>,
 ) -> Result<Option<(File, u64)>, Absence> {
+    look(path, Look::Content);
     let found = Handle::of(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
     if found.kind() == FileType::Symlink {
         return Ok(None);
@@ -144,6 +147,7 @@ pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf
 /// where asking link by link takes one for each folder on the way.
 #[cfg(target_os = "linux")]
 pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
+    look(path, Look::Kind);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     if let Some((_, real)) = open_linkless(path, flags)? {
         return Ok(real);
@@ -159,6 +163,7 @@ pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
+    look(path, Look::Kind);
     path.canonicalize()
 }
 
@@ -178,6 +183,7 @@ pub(crate) fn real_path(file: &impl std::os::fd::AsFd, path: &Path) -> io::Resul
 
 /// Tells whether `path` leads to a regular file, without opening it.
 pub(crate) fn check_regular(path: &Path) -> Result<(), Absence> {
+    look(path, Look::Kind);
     let status = rustix::fs::stat(path).map_err(|error| absence(&error.into()))?;
     regular(FileType::from_raw_mode(status.st_mode))
 }

@@ -8,7 +8,9 @@ mod fence;
 #[cfg(feature = "fuzz")]
 pub mod fuzzed;
 mod head;
+mod laid;
 mod listed;
+mod objects;
 mod program;
 mod refs;
 mod repository;
@@ -26,7 +28,7 @@ use proem_core::text::is_javascript_space;
 use crate::caller::Workspaces;
 use listed::Listed;
 use repository::Repository;
-pub use revision::Revision;
+pub use revision::{Revision, RevisionError};
 use shadow::Shadow;
 
 /// Tells whether a directory is the top of a working tree that git takes for one.
@@ -87,6 +89,9 @@ impl Git {
 
     /// `git status --short`, right-trimmed only: its first column may be a space.
     pub(crate) fn status(&self) -> Result<String, Absence> {
+        if self.is_revision() {
+            return Ok(String::new());
+        }
         let status = self.shadow()?.run(&["status", "--short", "--ignore-submodules=all"])?;
         let text = status.trim_end_matches(is_javascript_space).to_owned();
         self.status.get_or_init(|| status);
@@ -98,6 +103,9 @@ impl Git {
         const DIFF: [&str; 5] =
             ["diff", "--stat", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
         const STAGED: [&str; 1] = ["--cached"];
+        if self.is_revision() {
+            return Ok(String::new());
+        }
         let shadow = self.shadow()?;
         let (unstaged, staged) = match self.listed() {
             Some(Listed { unstaged, staged }) => {
@@ -113,6 +121,11 @@ impl Git {
     fn listed(&self) -> Option<Listed> {
         let below = self.cwd.strip_prefix(self.root()?).ok()?;
         listed::read(self.status.get()?, below)
+    }
+
+    /// Tells whether this is a revision that is laid out on demand. Nothing in it is changed, by definition.
+    fn is_revision(&self) -> bool {
+        crate::file::is_lazy(&self.cwd) && self.root().is_some()
     }
 
     fn repository(&self) -> Result<&Repository, Absence> {

@@ -10,6 +10,7 @@
 //! behind a [`Fence`]: a repository could otherwise name the objects of another one.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use proem_core::fact::Absence;
 use proem_core::limit::{
-    GIT_CHECKOUT_FILE_BYTES_MAX, GIT_MEMORY_BYTES_MAX, GIT_OUTPUT_BYTES_MAX, SETTINGS_BYTES_MAX,
+    GIT_BLOB_BYTES_MAX, GIT_CHECKOUT_FILE_BYTES_MAX, GIT_MEMORY_BYTES_MAX, GIT_OUTPUT_BYTES_MAX,
+    SETTINGS_BYTES_MAX,
 };
 use tempfile::TempDir;
 
@@ -27,7 +29,7 @@ use super::refs::{Refs, is_ref_name};
 use super::repository::{POINTER, Repository};
 use super::{head, program};
 use crate::file::{Cap, ReadPolicy, check_regular, read_bytes, read_head, reason, shown};
-use crate::process::{Allowance, Finished, Limits, Running, Stopped};
+use crate::process::{Allowance, Dialogue, Finished, Limits, Running, Stopped};
 
 /// Our own settings: they come last, so they win over the few that are taken over.
 ///
@@ -122,6 +124,28 @@ impl Shadow {
         self.ask(command, GIT_CHECKOUT_FILE_BYTES_MAX).map(drop)
     }
 
+    /// Starts git to be asked one question after the other; for the user alone, who needs no fence.
+    pub(super) fn start(&self, arguments: &[&str]) -> Result<Dialogue, Absence> {
+        if self.fence.is_some() {
+            return Err(Absence::OutsideRoots);
+        }
+        let command = self.command(arguments, &self.worktree, &self.worktree);
+        let limits = Limits { memory_bytes_max: GIT_MEMORY_BYTES_MAX, file_bytes_max: 0 };
+        Dialogue::start(command, self.time_left.get(), limits).map_err(|why| self.stopped(why))
+    }
+
+    /// Runs git in another working tree with an index of its own, and returns the bytes that it printed.
+    pub(super) fn run_for_bytes(
+        &self,
+        arguments: &[&OsStr],
+        worktree: &Path,
+        index: &Path,
+    ) -> Result<Vec<u8>, Absence> {
+        let mut command = self.command(arguments, worktree, worktree);
+        command.env("GIT_INDEX_FILE", index);
+        self.ask_for_bytes(command, 0, GIT_BLOB_BYTES_MAX)
+    }
+
     /// Runs git with `arguments` and returns what it printed.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<String, Absence> {
         let command = self.command(arguments, &self.cwd, &self.worktree);
@@ -147,12 +171,22 @@ impl Shadow {
 
     /// Runs git, which may write files of at most `file_bytes_max` bytes. All commands have one deadline together.
     fn ask(&self, command: Command, file_bytes_max: u64) -> Result<String, Absence> {
+        let bytes = self.ask_for_bytes(command, file_bytes_max, GIT_OUTPUT_BYTES_MAX)?;
+        String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
+    }
+
+    fn ask_for_bytes(
+        &self,
+        command: Command,
+        file_bytes_max: u64,
+        output_bytes_max: usize,
+    ) -> Result<Vec<u8>, Absence> {
         let time = self.time_left.get();
         if time.is_zero() {
             return Err(Absence::TimedOut);
         }
         let begun = Instant::now();
-        let allowance = Allowance { time, output_bytes_max: GIT_OUTPUT_BYTES_MAX };
+        let allowance = Allowance { time, output_bytes_max };
         let limits = Limits { memory_bytes_max: GIT_MEMORY_BYTES_MAX, file_bytes_max };
         let started = match &self.fence {
             None => Running::start(command, allowance, limits),
@@ -164,7 +198,7 @@ impl Shadow {
     }
 
     /// Git with its environment: nothing of ours but the path.
-    fn command(&self, arguments: &[&str], cwd: &Path, worktree: &Path) -> Command {
+    fn command(&self, arguments: &[impl AsRef<OsStr>], cwd: &Path, worktree: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--no-pager").args(arguments).current_dir(cwd).env_clear();
         command.env("GIT_DIR", self.folder.path()).env("GIT_WORK_TREE", worktree);
@@ -188,24 +222,33 @@ impl Shadow {
         command
     }
 
-    fn read_answer(&self, finished: Result<Finished, Stopped>) -> Result<String, Absence> {
+    fn read_answer(&self, finished: Result<Finished, Stopped>) -> Result<Vec<u8>, Absence> {
         match finished {
-            Ok(finished) if finished.status.success() => String::from_utf8(finished.output)
-                .map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to())),
+            Ok(finished) if finished.status.success() => Ok(finished.output),
             Ok(finished) => Err(Absence::GitFailed(self.complaint(&finished.errors))),
-            Err(Stopped::TimedOut) => Err(Absence::TimedOut),
-            Err(Stopped::WaitsForFifo) => {
-                Err(Absence::GitFailed("a file of the repository that it reads is a FIFO".into()))
+            Err(why) => Err(self.stopped(why)),
+        }
+    }
+
+    /// Says why git was not let finish.
+    #[expect(
+        clippy::needless_pass_by_value,
+        clippy::unused_self,
+        reason = "given to `map_err`, beside `complaint`"
+    )]
+    pub(super) fn stopped(&self, why: Stopped) -> Absence {
+        match why {
+            Stopped::TimedOut => Absence::TimedOut,
+            Stopped::WaitsForFifo => {
+                Absence::GitFailed("a file of the repository that it reads is a FIFO".into())
             }
-            Err(Stopped::TooMuchOutput) => Err(Absence::OverLimit("1 MiB")),
-            Err(Stopped::CannotStart(error) | Stopped::CannotRead(error)) => {
-                Err(Absence::GitFailed(reason(&error)))
-            }
+            Stopped::TooMuchOutput => Absence::OverLimit("1 MiB"),
+            Stopped::CannotStart(error) | Stopped::CannotRead(error) => Absence::GitFailed(reason(&error)),
         }
     }
 
     /// The first line of what git said, without the shadow's own path, which is never the same.
-    fn complaint(&self, errors: &[u8]) -> String {
+    pub(super) fn complaint(&self, errors: &[u8]) -> String {
         let errors = String::from_utf8_lossy(errors);
         let line = errors.lines().next().unwrap_or("it said nothing");
         line.replace(&self.folder.path().display().to_string(), ".git").escape_debug().to_string()

@@ -153,6 +153,8 @@ impl CommandHook {
 
     fn command(&self) -> Result<Command, Why> {
         let program = self.program()?;
+        // It may look at any file, so a revision that is laid out on demand is laid out whole.
+        crate::file::lay_out_everything();
         let mut command = Command::new(program);
         // Not in the working directory: a relative argument must not name a file of the repository.
         command.args(self.command.iter().skip(1)).current_dir(&self.folder).env_clear();

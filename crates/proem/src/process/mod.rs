@@ -3,6 +3,7 @@
 //! A program gets a process group of its own, and the group is killed when the program ends, however
 //! it ends. Only what leaves the group (`setsid`) escapes; it is never waited for past the deadline.
 
+mod dialogue;
 mod limits;
 mod pipes;
 
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::deadline;
+pub(crate) use dialogue::Dialogue;
 pub(crate) use limits::Limits;
 use pipes::Pipes;
 

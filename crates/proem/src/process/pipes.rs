@@ -125,7 +125,7 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// Only our end: a pipe's two ends have flags of their own, and a program expects its end to block.
-fn unblock(pipe: Option<&impl AsFd>) -> io::Result<()> {
+pub(super) fn unblock(pipe: Option<&impl AsFd>) -> io::Result<()> {
     let Some(pipe) = pipe else { return Ok(()) };
     Ok(fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?)
 }

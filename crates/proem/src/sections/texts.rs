@@ -17,7 +17,7 @@ use crate::base::{self, Text};
 use crate::discover::instead::{self, FileText, Take};
 use crate::discover::{self, Owner};
 use crate::error::Error;
-use crate::file::{Cap, read_utf8, without_dots};
+use crate::file::{Cap, exists, read_utf8, without_dots};
 use crate::request::OneOrMany;
 use crate::resolve::Author;
 
@@ -121,7 +121,7 @@ impl Builder<'_> {
     fn shadow_files(&mut self, recipe: &SectionRecipe, by: &Source) {
         let paths = recipe.files.iter().flat_map(|files| &files.paths);
         let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
-        for path in paths.iter().filter(|path| path.exists()) {
+        for path in paths.iter().filter(|path| exists(path)) {
             let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
             self.considered.push(Considered { path, outcome: Outcome::Shadowed, why });
         }

@@ -227,7 +227,9 @@ fn calls_of_tools_count_and_their_change_is_seen() {
 /// Below the minimum nothing was in the cache that a change could have lost.
 #[test]
 fn a_change_below_the_minimum_is_too_short() {
-    for (cache, model) in [("openai", "gpt-5"), ("gemini", "gemini-3.8-flash"), ("anthropic", "claude-opus-5")] {
+    for (cache, model) in
+        [("openai", "gpt-5"), ("gemini", "gemini-3.8-flash"), ("anthropic", "claude-opus-5")]
+    {
         let of = |system: &str, words: &str| {
             sent(&json!({ "messages": [
                 { "role": "system", "content": format!("{system}{}", "x ".repeat(200)) },
@@ -247,7 +249,7 @@ fn a_change_below_the_minimum_is_too_short() {
 #[test]
 fn every_name_of_a_provider_finds_its_cache() {
     let models = models();
-    for name in crate::deliver::ProviderName::all() {
+    for name in ProviderName::all() {
         for word in std::iter::once(&name.word).chain(name.aliases) {
             let found = rules(word, None, &models).map(|rules| rules.name.clone());
             assert_eq!(found.ok().as_deref(), name.cache, "{word}");

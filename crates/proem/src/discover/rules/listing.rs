@@ -1,11 +1,11 @@
 //! The files that a name or a pattern means in a folder, by name.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{ReadPolicy, joined};
 use crate::deadline;
+use crate::file;
 use crate::order;
 
 /// How deep folders of rules are looked into.
@@ -38,13 +38,13 @@ struct List<'l> {
 
 impl List<'_> {
     fn folder(&mut self, folder: &Path) {
-        let Ok(status) = fs::metadata(folder) else { return };
+        let Ok(status) = file::metadata(folder) else { return };
         let identity = (status.dev(), status.ino());
-        let is_allowed = crate::file::canonical(folder).is_ok_and(|real| self.policy.allows(&real));
+        let is_allowed = file::canonical(folder).is_ok_and(|real| self.policy.allows(&real));
         if self.above.contains(&identity) || self.above.len() > DEPTH_MAX || !is_allowed {
             return;
         }
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = file::read_dir(folder).into_iter().flatten().flatten();
         let mut names: Vec<PathBuf> = entries.take(self.left).map(|entry| entry.path()).collect();
         self.left = self.left.saturating_sub(names.len());
         order::arrange(&mut names);
@@ -52,7 +52,7 @@ impl List<'_> {
         self.above.push(identity);
         for path in names.into_iter().take_while(|_| deadline::check().is_ok()) {
             let is_meant = path.as_os_str().as_encoded_bytes().ends_with(self.ending.as_bytes());
-            if path.is_dir() {
+            if file::is_dir(&path) {
                 self.folder(&path);
             } else if is_meant {
                 self.found.push(path);

@@ -19,7 +19,7 @@ use proem_core::profile::rules::{Dropped, RuleFile, RulePlace, RuleTake, RuleTri
 use proem_core::source::Source;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Found, Identity, ReadPolicy, read_head, shown, without_dots};
+use crate::file::{Found, Identity, ReadPolicy, exists, read_head, shown, without_dots};
 use applies::Applies;
 use imports::Importer;
 use walk::Folders;
@@ -170,7 +170,7 @@ impl Search<'_> {
         let (barred, rules): (Vec<&RuleFile>, Vec<&RuleFile>) = place.files.iter().partition(is_barred);
         for rule in barred {
             let why = format!("because of {}", rule.unless.join(" or "));
-            let there = folders.iter().map(|folder| folder.join(&rule.name)).filter(|path| path.exists());
+            let there = folders.iter().map(|folder| folder.join(&rule.name)).filter(|path| exists(path));
             there.for_each(|path| {
                 self.found.trail.consider(&shown(&path), Outcome::Shadowed, Some(why.clone()));
             });
@@ -197,8 +197,8 @@ impl Search<'_> {
 
     /// All files of the first name that exists in any folder, whatever it is there.
     fn first_name(&mut self, place: &RulePlace, folders: &[PathBuf], rules: &[&RuleFile], owner: Owner) {
-        let exists = |rule: &&&RuleFile| folders.iter().any(|folder| folder.join(&rule.name).exists());
-        let Some(chosen) = rules.iter().find(exists) else {
+        let is_there = |rule: &&&RuleFile| folders.iter().any(|folder| exists(&folder.join(&rule.name)));
+        let Some(chosen) = rules.iter().find(is_there) else {
             let paths = folders.iter().flat_map(|folder| rules.iter().map(|rule| folder.join(&rule.name)));
             paths.for_each(|path| self.missing(&path));
             return;
@@ -206,7 +206,7 @@ impl Search<'_> {
         for folder in folders {
             for rule in rules.iter().filter(|rule| rule.name != chosen.name) {
                 let path = folder.join(&rule.name);
-                if path.exists() {
+                if exists(&path) {
                     let why = format!("by the name {}, which is there", chosen.name);
                     self.found.trail.consider(&shown(&path), Outcome::Shadowed, Some(why));
                 }
@@ -225,7 +225,7 @@ impl Search<'_> {
             for path in listing::paths(folder, &rule.name, self.policy) {
                 let shown = shown(&path);
                 if let Some(chosen) = &chosen {
-                    if path.exists() {
+                    if exists(&path) {
                         let why = format!("by {chosen}: a directory gives one file");
                         self.found.trail.consider(&shown, Outcome::Shadowed, Some(why));
                     }

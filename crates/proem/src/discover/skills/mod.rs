@@ -22,7 +22,7 @@ use proem_core::profile::SkillsRecipe;
 
 use super::ignored::Unread;
 use super::{Owner, Places, Trail, file};
-use crate::file::{Identity, ReadPolicy};
+use crate::file::{Identity, ReadPolicy, is_dir, metadata};
 
 pub(crate) use entry::{Problem, Skill};
 
@@ -121,7 +121,7 @@ pub(crate) fn find(
         scan::directory(&root, &mut search);
     }
     for path in more {
-        if path.is_dir() {
+        if is_dir(path) {
             let root = Root { path: path.clone(), owner: Owner::User, files: true, named_by_file: true };
             scan::directory(&root, &mut search);
         } else {
@@ -179,7 +179,7 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
 
 /// Which folder it is, where there is one: one call, while resolving links takes one for every folder above.
 fn identity(path: &Path) -> Option<Identity> {
-    std::fs::metadata(path).ok().map(|found| Identity::of(&found))
+    metadata(path).ok().map(|found| Identity::of(&found))
 }
 
 fn too_many(left_out: usize) -> Note {

@@ -21,7 +21,7 @@ use super::memory::{self, Known, Scan};
 use super::{Root, Search, Spot, entry};
 use crate::deadline;
 use crate::discover::ignored::{self, Reader, Rules};
-use crate::file::{self, Identity, reason};
+use crate::file::{self, Identity, Look, reason};
 use crate::order;
 use crate::warm::{self, Stamp};
 
@@ -53,7 +53,7 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
 /// elsewhere by now.
 fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
     let opened = open_folder(path).map_err(|error| match error {
-        Errno::NOTDIR if path.exists() => Absence::Unreadable("it is not a directory".to_owned()),
+        Errno::NOTDIR if file::exists(path) => Absence::Unreadable("it is not a directory".to_owned()),
         error => absence(&error.into()),
     });
     let opened = opened
@@ -344,6 +344,7 @@ fn identity(folder: &OwnedFd) -> Result<Identity, Errno> {
 }
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    file::look(path, Look::Skills);
     rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())
 }
 
@@ -393,6 +394,7 @@ fn exists(folder: &OwnedFd, name: &[u8]) -> bool {
 
 /// What a link leads to.
 fn target_kind(path: &Path) -> Option<FileType> {
+    file::look(path, Look::Kind);
     let status = rustix::fs::stat(path).ok()?;
     Some(FileType::from_raw_mode(status.st_mode))
 }
