@@ -138,7 +138,8 @@ impl Table {
         let mut text = self.lines(&kept, &self.fitted(&kept, &natural, width));
         if !dropped.is_empty() {
             dropped.sort_unstable();
-            let names: Vec<&str> = dropped.iter().map(|column| self.columns[*column].title.as_str()).collect();
+            let names: Vec<&str> =
+                dropped.iter().map(|column| self.columns[*column].title.as_str()).collect();
             let columns = if names.len() == 1 { "column" } else { "columns" };
             let names = names.join(", ");
             text.push_str(&format!("{DIM}{columns} left out, for lack of room: {names}{DIM:#}\n"));

@@ -156,7 +156,9 @@ fn time_zone_comes_from_the_pinned_environment() {
 #[test]
 fn wrong_usage_is_code_2() {
     let desk = Desk::new();
-    for arguments in [&["conversation"][..], &["build", "--nonsense"], &["nonsense"], &["build", "--var", "novalue"]] {
+    for arguments in
+        [&["conversation"][..], &["build", "--nonsense"], &["nonsense"], &["build", "--var", "novalue"]]
+    {
         let output = desk.run(arguments);
         assert_eq!(
             (output.status.code(), output.stdout.as_slice()),

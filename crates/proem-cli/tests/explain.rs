@@ -341,7 +341,8 @@ fn annotated_text_has_colours_on_a_terminal_only() {
 fn explain_colours_stability_on_a_terminal() {
     let desk = Desk::of("template");
     desk.write("t.md", b"[system:date][file:a.md]").write("a.md", b"a");
-    let mut command = desk.command(&["explain", "--all", "--template", "t.md", "--now", "2026-01-02T03:04:05Z"]);
+    let mut command =
+        desk.command(&["explain", "--all", "--template", "t.md", "--now", "2026-01-02T03:04:05Z"]);
     command.env("TERM", "xterm").env("COLUMNS", "120");
     let shown = on_terminal(command);
     let shown = desk.said(shown.as_bytes()).replace("{root}", "/tmp/proem-000000");
@@ -364,7 +365,8 @@ fn assets_are_traced_through_includes_and_packs() {
     desk.write("../.config/proem/prompts/part.md", b"You are in {{ cwd }}.");
     desk.write("pack.toml", b"[prompt]\nagents_md_section = \"Rules: {{ agents_md }}\"\n");
     desk.write("AGENTS.md", b"Be brief.\n");
-    let arguments = ["explain", "--all", "--profile", "assets", "--instruction", "$user/greet", "--pack", "pack.toml"];
+    let arguments =
+        ["explain", "--all", "--profile", "assets", "--instruction", "$user/greet", "--pack", "pack.toml"];
     let page = desk.said(&desk.run(&arguments).stdout);
     let rows: Vec<String> =
         page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// A repository with rules on two levels, a skill with a long description, and files with long paths.
 fn desk() -> Desk {
     let desk = Desk::new();
-    fs::create_dir(desk.work().join(".git")).unwrap();
+    proem_testkit::git(&desk.work(), &["init".to_owned(), "-q".to_owned()]);
     let deep = "services/payments/internal/adapters/accounting";
     desk.write("AGENTS.md", b"# Rules\n\nUse tabs.\nWrite tests first.\n")
         .write(&format!("{deep}/AGENTS.md"), b"Round half to even.\n")
@@ -171,7 +171,10 @@ fn a_file_is_followed_into_the_prompt() {
     let range = start.parse::<usize>().unwrap()..end.parse::<usize>().unwrap();
     let prompt = desk.run(&["build", "-q", "--cwd", DEEP]).stdout;
     assert_eq!(prompt.get(range), Some(b"# Rules\n\nUse tabs.\nWrite tests first.".as_slice()));
-    assert!(said.starts_with("../../../../../AGENTS.md is in the prompt\n  system carrier, lines "), "{said}");
+    assert!(
+        said.starts_with("../../../../../AGENTS.md is in the prompt\n  system carrier, lines "),
+        "{said}"
+    );
     assert!(said.ends_with(", section context, frozen; from line 1 of the file on\n"), "{said}");
 
     let shadowed = format!("{DEEP}/CLAUDE.md");
@@ -252,7 +255,10 @@ fn built_in_words_are_as_stable_as_a_release() {
     let stability = |arguments: &[&str], key: &str| -> String {
         let json: Value = serde_json::from_slice(&desk.run(arguments).stdout).unwrap();
         let spans = json["spans"].as_array().unwrap();
-        spans.iter().find(|span| span["source"]["key"] == key).unwrap()["stability"].as_str().unwrap().to_owned()
+        spans.iter().find(|span| span["source"]["key"] == key).unwrap()["stability"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let key = "section.environment.template";
     assert_eq!(stability(&["build", "--json"], key), "release");

@@ -67,9 +67,7 @@ fn template(width: usize) -> String {
     let widest = all.map(|name| name.len()).max().unwrap_or(0);
     let mut text = format!("{{about-with-newline}}\n{TITLE}Usage:{TITLE:#} {{usage}}\n");
     for (title, names) in GROUPS {
-        let row = |name: &&str| {
-            vec![Cell::new(format!("  {name:<widest$}"), BOLD), Cell::plain(about(name))]
-        };
+        let row = |name: &&str| vec![Cell::new(format!("  {name:<widest$}"), BOLD), Cell::plain(about(name))];
         let table = Table::new([Column::word(""), Column::text("")]).untitled().with(names.iter().map(row));
         text.push_str(&format!("\n{TITLE}{title}:{TITLE:#}\n{}", table.print(Some(width))));
     }

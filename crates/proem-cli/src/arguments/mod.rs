@@ -28,7 +28,8 @@ Exit codes:
   3  all of that is right, and it did not work";
 
 /// Names the view that shows the text itself.
-const ANNOTATE: &str = "`proem build --annotate` prints the text itself, with the source of each line in a margin.";
+const ANNOTATE: &str =
+    "`proem build --annotate` prints the text itself, with the source of each line in a margin.";
 
 /// Build the system prompt of an LLM agent, and know where every byte came from.
 #[derive(Debug, Parser)]

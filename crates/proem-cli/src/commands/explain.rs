@@ -212,8 +212,7 @@ impl Short<'_> {
     fn warnings(&self) -> String {
         let all = self.build.frozen.notes();
         let warnings = all.iter().filter(|note| note.severity > Severity::Info);
-        let mut text: String =
-            warnings.map(|note| flow(&notes::shown(note), self.width, "  ")).collect();
+        let mut text: String = warnings.map(|note| flow(&notes::shown(note), self.width, "  ")).collect();
         let less = all.iter().filter(|note| note.severity == Severity::Info).count();
         let notes = match less {
             0 => String::new(),

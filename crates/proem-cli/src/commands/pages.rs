@@ -112,10 +112,8 @@ fn with_fish_values(script: &str, values: &Values) -> String {
 /// The script for Elvish, in the same way. Its own function stays for everything else.
 fn with_elvish_values(script: &str, values: &Values) -> String {
     const HEAD: &str = "set edit:completion:arg-completer[proem] = {|@words|";
-    let entries: String = values
-        .iter()
-        .map(|(flag, words)| format!("        &'{flag}'=[{}]\n", quoted(words, " ")))
-        .collect();
+    let entries: String =
+        values.iter().map(|(flag, words)| format!("        &'{flag}'=[{}]\n", quoted(words, " "))).collect();
     let script = script.replacen(HEAD, "fn proem-words {|@words|", 1);
     format!(
         "{script}

@@ -21,9 +21,7 @@ const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 pub(super) fn run(command: &Profile) -> Result<(), Failure> {
     match command {
         Profile::List { place, output } => list(&profiles(place)?, output.format()),
-        Profile::Show { name, place, output } => {
-            show(&profiles(place)?, place, name, output.format())
-        }
+        Profile::Show { name, place, output } => show(&profiles(place)?, place, name, output.format()),
     }
 }
 
@@ -42,11 +40,7 @@ fn list(profiles: &Profiles, format: Format) -> Result<(), Failure> {
     let listed = profiles.list();
     match format {
         Format::Text => {
-            let columns = [
-                Column::word("profile"),
-                Column::word("from"),
-                Column::text("description"),
-            ];
+            let columns = [Column::word("profile"), Column::word("from"), Column::text("description")];
             print(&Table::new(columns).untitled().with(listed.iter().map(row)).print(output_columns()))
         }
         Format::Json => {

@@ -35,7 +35,8 @@ pub(super) fn run(arguments: &Why) -> Result<(), Failure> {
     let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.word() == arguments.carrier);
     let carrier = carrier.unwrap_or(Carrier::System);
     let paths = Paths::of(&request)?;
-    if let Some(path) = arguments.text.as_deref().filter(|_| !arguments.is_text).and_then(|text| named(text, &paths))
+    if let Some(path) =
+        arguments.text.as_deref().filter(|_| !arguments.is_text).and_then(|text| named(text, &paths))
     {
         return about_file(&build, &path, &paths, arguments.output.format());
     }
@@ -110,7 +111,8 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
         let profile = visible_line(build.frozen.profile());
         let why = match considered {
             Some(file) => {
-                let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
+                let why =
+                    file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
                 match file.outcome {
                     Outcome::Used => "is read, and gives no text".to_owned(),
                     Outcome::Missing => format!("would be read, and is not there{why}"),
@@ -122,8 +124,10 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
         };
         print(&flow(&format!("{BOLD}{shown}{BOLD:#} {why}\n"), output_columns(), "  "))?;
         if considered.is_none() {
-            print_status("hint: `proem explain --files` lists the files that the profile looks for; `--text` looks \
-                          for the words themselves");
+            print_status(
+                "hint: `proem explain --files` lists the files that the profile looks for; `--text` looks \
+                          for the words themselves",
+            );
         }
     }
     if is_found { Ok(()) } else { Err(Failure::Found) }
@@ -134,7 +138,8 @@ fn file_place(build: &Build, place: &Place<'_>) -> String {
     let text = build.whole.text(place.carrier).unwrap_or_default();
     let own = text.get(place.bytes.clone()).unwrap_or_default();
     let last = place.line + own.trim_end_matches('\n').matches('\n').count();
-    let lines = if last > place.line { format!("lines {}-{last}", place.line) } else { format!("line {last}") };
+    let lines =
+        if last > place.line { format!("lines {}-{last}", place.line) } else { format!("line {last}") };
     let section = place.section.map_or_else(String::new, |id| format!(", section {}", visible_line(id)));
     let frozen = if place.is_frozen { "frozen" } else { "of this turn" };
     let Range { start, end } = place.bytes;

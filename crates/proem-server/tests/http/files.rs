@@ -228,7 +228,7 @@ fn a_kept_directory_is_checked_again_before_it_is_read() {
 #[test]
 fn settings_above_count_inside_of_a_workspace_only() {
     let site = Site::new();
-    std::fs::create_dir(site.path("work/.git")).unwrap();
+    proem_testkit::git(&site.path("work"), &["init".to_owned(), "-q".to_owned()]);
     site.write("work/.proem/SYSTEM.md", "the base of the repository\n");
     site.write("work/sub/x.txt", "x\n");
     let preview = |server: &Server| {
@@ -253,7 +253,8 @@ fn providers_have_the_names_of_the_command() {
     let site = Site::new();
     let server = site.serve();
     let turn = |id: &str, provider: &str| {
-        let body = json!({"profile": "default", "cwd": site.path("work"), "prompt": "Hello", "provider": provider});
+        let body =
+            json!({"profile": "default", "cwd": site.path("work"), "prompt": "Hello", "provider": provider});
         server.ask(&Call::json("POST", &format!("/conversations/{id}/turn"), &body))
     };
     for (index, name) in proem::deliver::ProviderName::all().enumerate() {
@@ -265,6 +266,9 @@ fn providers_have_the_names_of_the_command() {
     }
     let unknown = turn("c-none", "openai2");
     assert_eq!(unknown.status, 400);
-    assert!(unknown.body.contains(r#"unknown provider \"openai2\"; expected one of: anthropic, "#), "{unknown:?}");
+    assert!(
+        unknown.body.contains(r#"unknown provider \"openai2\"; expected one of: anthropic, "#),
+        "{unknown:?}"
+    );
     assert!(unknown.body.contains("did you mean `openai`?"), "{unknown:?}");
 }

@@ -112,9 +112,8 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
     let real = canonical(path).ok();
     let mut known: HashMap<&str, bool> = HashMap::new();
     let mut is_it = |other: &'b str| {
-        let is_same = || {
-            Path::new(other) == path || real.is_some() && canonical(Path::new(other)).ok() == real
-        };
+        let is_same =
+            || Path::new(other) == path || real.is_some() && canonical(Path::new(other)).ok() == real;
         *known.entry(other).or_insert_with(is_same)
     };
     let considered = build.frozen.considered();

@@ -227,7 +227,9 @@ fn calls_of_tools_count_and_their_change_is_seen() {
 /// Below the minimum nothing was in the cache that a change could have lost.
 #[test]
 fn a_change_below_the_minimum_is_too_short() {
-    for (cache, model) in [("openai", "gpt-5"), ("gemini", "gemini-3.8-flash"), ("anthropic", "claude-opus-5")] {
+    for (cache, model) in
+        [("openai", "gpt-5"), ("gemini", "gemini-3.8-flash"), ("anthropic", "claude-opus-5")]
+    {
         let of = |system: &str, words: &str| {
             sent(&json!({ "messages": [
                 { "role": "system", "content": format!("{system}{}", "x ".repeat(200)) },
