@@ -249,7 +249,7 @@ fn a_change_below_the_minimum_is_too_short() {
 #[test]
 fn every_name_of_a_provider_finds_its_cache() {
     let models = models();
-    for name in crate::deliver::ProviderName::all() {
+    for name in ProviderName::all() {
         for word in std::iter::once(&name.word).chain(name.aliases) {
             let found = rules(word, None, &models).map(|rules| rules.name.clone());
             assert_eq!(found.ok().as_deref(), name.cache, "{word}");
