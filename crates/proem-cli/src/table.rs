@@ -156,9 +156,9 @@ impl Table {
 
     /// The narrowest that columns can be together.
     fn least(&self, kept: &[usize], natural: &[usize]) -> usize {
-        let least = |column: &usize| match self.columns[*column].does_wrap {
-            true => natural[*column].min(self.columns[*column].least),
-            false => natural[*column],
+        let least = |column: &usize| {
+            let Column { does_wrap, least, .. } = self.columns[*column];
+            if does_wrap { natural[*column].min(least) } else { natural[*column] }
         };
         kept.iter().map(least).sum::<usize>() + GAP * kept.len().saturating_sub(1)
     }

@@ -120,15 +120,13 @@ fn first_piece(word: &str, width: usize) -> (&str, &'static str) {
     let whole = fits(width);
     let half = whole.len() / 2;
     let at_dot = || whole.rfind(['.', '_', '-', ',']).filter(|dot| *dot > half);
-    match whole.rfind('/').filter(|slash| *slash > 0).or_else(at_dot) {
-        Some(end) => (whole.get(..=end).unwrap_or(whole), ""),
-        None => {
-            let piece = fits(width.saturating_sub(1).max(1));
-            // At least one character, or it would never end.
-            let least = word.chars().next().map_or(0, char::len_utf8);
-            (word.get(..piece.len().max(least)).unwrap_or(word), "…")
-        }
+    if let Some(end) = whole.rfind('/').filter(|slash| *slash > 0).or_else(at_dot) {
+        return (whole.get(..=end).unwrap_or(whole), "");
     }
+    let piece = fits(width.saturating_sub(1).max(1));
+    // At least one character, or it would never end.
+    let least = word.chars().next().map_or(0, char::len_utf8);
+    (word.get(..piece.len().max(least)).unwrap_or(word), "…")
 }
 
 /// Breaks prose into lines of at most `width` columns, where there is a width. Lines that follow begin with `indent`.

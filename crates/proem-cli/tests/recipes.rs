@@ -44,6 +44,7 @@ fn shell(desk: &Desk, line: &str) -> Output {
         .env_clear()
         .env("PATH", path)
         .env("HOME", desk.root.path())
+        .env("COLUMNS", "80")
         .envs([("GIT_AUTHOR_NAME", "A"), ("GIT_AUTHOR_EMAIL", "a@example.org")])
         .envs([("GIT_COMMITTER_NAME", "A"), ("GIT_COMMITTER_EMAIL", "a@example.org")])
         .output()

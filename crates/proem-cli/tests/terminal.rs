@@ -13,7 +13,7 @@ use serde_json::Value;
 /// A repository with rules on two levels, a skill with a long description, and files with long paths.
 fn desk() -> Desk {
     let desk = Desk::new();
-    fs::create_dir(desk.work().join(".git")).unwrap();
+    proem_testkit::git(&desk.work(), &["init".to_owned(), "-q".to_owned()]);
     let deep = "services/payments/internal/adapters/accounting";
     desk.write("AGENTS.md", b"# Rules\n\nUse tabs.\nWrite tests first.\n")
         .write(&format!("{deep}/AGENTS.md"), b"Round half to even.\n")

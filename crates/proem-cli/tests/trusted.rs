@@ -218,8 +218,13 @@ fn hooks_above_need_the_trust_of_their_own_folder() {
     fs::create_dir(desk.work().join(".git")).unwrap();
     let below = desk.work().join("sub");
     fs::create_dir(&below).unwrap();
+    // A folder that is only called so is no repository, and widens nothing.
     for (way, ran, notes) in both_ways(&desk, &below) {
-        assert!(!ran && notes.contains("is ignored"), "{way}: {notes}");
+        assert!(!ran && !notes.contains("workspace_above"), "{way}: {notes}");
+    }
+    proem_testkit::git(&desk.work(), &["init".to_owned(), "-q".to_owned()]);
+    for (way, ran, notes) in both_ways(&desk, &below) {
+        assert!(!ran && notes.contains("workspace_above") && notes.contains("is ignored"), "{way}: {notes}");
     }
     let added = desk.run(&["trust", "add", "sub"]);
     assert!(desk.said(&added.stdout).ends_with(

@@ -6,7 +6,8 @@ use proem_core::limit::ANCESTORS_MAX;
 use proem_core::profile::Profile;
 
 use crate::error::Error;
-use crate::file::{ReadPolicy, metadata, reason, without_dots};
+use crate::file::{ReadPolicy, is_dir, metadata, reason, without_dots};
+use crate::git;
 use crate::host::Host;
 
 /// The name of the folder in which a workspace keeps what is proem's.
@@ -119,10 +120,20 @@ impl Workspace {
 /// The nearest directory above `cwd`, up to the root of the repository, that has a folder of proem's; `None` where
 /// `cwd` has one itself.
 fn folder_above(host: &Host, cwd: &Path) -> Option<PathBuf> {
-    let repository = repository_of(cwd).filter(|repository| host.reaches(repository))?;
+    let repository = repository_of(cwd).filter(|repository| is_repository(repository, cwd))?;
+    if !host.reaches(repository) {
+        return None;
+    }
     let inside = cwd.ancestors().take_while(|folder| folder.starts_with(repository));
-    let found = inside.into_iter().find(|folder| folder.join(FOLDER).is_dir())?;
+    let found = inside.into_iter().find(|folder| is_dir(&folder.join(FOLDER)))?;
     (found != cwd).then(|| found.to_owned())
+}
+
+/// Tells whether a folder with a `.git` is the root of the repository that git itself finds: an empty folder of that name
+/// widens nothing.
+fn is_repository(folder: &Path, cwd: &Path) -> bool {
+    let real = crate::file::canonical(cwd).ok().and_then(|cwd| git::root_of(&cwd));
+    real.is_some() && crate::file::canonical(folder).ok() == real
 }
 
 /// The root of the git repository around a directory, by its path as it is written.

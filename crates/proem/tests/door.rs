@@ -58,11 +58,12 @@ const LOOKING: [&str; 6] =
     [".exists()", ".is_dir()", ".is_file()", "fs::metadata(", "fs::read_dir(", "rustix::fs::stat("];
 
 /// Where that is right, and why: not a file of a workspace, or announced to `file/lazy.rs` before.
-const WINDOWS: [(&str, &str); 12] = [
+const WINDOWS: [(&str, &str); 13] = [
     ("file/", "the looks themselves"),
     ("git/", "git's own folders"),
     ("check/fix.rs", "mends files of the working tree, never of a revision"),
-    ("compat/findings.rs", "looks at the working tree, never at a revision"),
+    ("check/references.rs", "looks at the working tree, never at a revision"),
+    ("discover/repository.rs", "walks the working tree, never a revision"),
     ("discover/places.rs", "looks for `.git`, which a revision has from the beginning"),
     ("discover/skill_directory.rs", "asks a listed entry for its kind"),
     ("discover/skills/scan.rs", "announces the look before"),

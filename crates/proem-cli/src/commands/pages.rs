@@ -79,10 +79,10 @@ fn quoted(words: &[String], separator: &str) -> String {
 /// The script for PowerShell, which first looks whether the word before takes a value.
 fn with_powershell_values(script: &str, values: &Values) -> String {
     const HEAD: &str = "    param($wordToComplete, $commandAst, $cursorPosition)\n";
-    let cases: String = values
-        .iter()
-        .map(|(flag, words)| format!("        '{flag}' {{ @({}) }}\n", quoted(words, ", ")))
-        .collect();
+    let case = |(flag, words): (&String, &Vec<String>)| {
+        format!("        '{flag}' {{ @({}) }}\n", quoted(words, ", "))
+    };
+    let cases = values.iter().map(case).collect::<Vec<_>>().concat();
     let own = format!(
         "{HEAD}
     $words = @($commandAst.CommandElements | ForEach-Object {{ $_.ToString() }})
@@ -112,8 +112,9 @@ fn with_fish_values(script: &str, values: &Values) -> String {
 /// The script for Elvish, in the same way. Its own function stays for everything else.
 fn with_elvish_values(script: &str, values: &Values) -> String {
     const HEAD: &str = "set edit:completion:arg-completer[proem] = {|@words|";
-    let entries: String =
-        values.iter().map(|(flag, words)| format!("        &'{flag}'=[{}]\n", quoted(words, " "))).collect();
+    let entry =
+        |(flag, words): (&String, &Vec<String>)| format!("        &'{flag}'=[{}]\n", quoted(words, " "));
+    let entries = values.iter().map(entry).collect::<Vec<_>>().concat();
     let script = script.replacen(HEAD, "fn proem-words {|@words|", 1);
     format!(
         "{script}

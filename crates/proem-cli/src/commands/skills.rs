@@ -14,6 +14,7 @@ use crate::notes::{print_notes, shown};
 use crate::paths::Paths;
 use crate::table::{Cell, Column, Table, one_line, shortened};
 use crate::terminal::{output_columns, print, print_json, visible, visible_line};
+use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 const DESCRIPTION_CHARACTERS_MAX: usize = 100;
@@ -40,9 +41,9 @@ fn list(arguments: &SkillsCommand) -> Result<(), Failure> {
     }
     print_notes(&notes);
     if skills.is_empty() {
-        return print(
-            "No skill was found.\n`proem explain --files` lists the directories that were looked at.\n",
-        );
+        let text =
+            "No skill was found.\n`proem explain --files` lists the directories that were looked at.\n";
+        return print(&flow(text, output_columns(), ""));
     }
     let paths = Paths::at(arguments.request.cwd.as_deref())?;
     let columns = [

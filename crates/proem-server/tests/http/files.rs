@@ -228,7 +228,7 @@ fn a_kept_directory_is_checked_again_before_it_is_read() {
 #[test]
 fn settings_above_count_inside_of_a_workspace_only() {
     let site = Site::new();
-    std::fs::create_dir(site.path("work/.git")).unwrap();
+    proem_testkit::git(&site.path("work"), &["init".to_owned(), "-q".to_owned()]);
     site.write("work/.proem/SYSTEM.md", "the base of the repository\n");
     site.write("work/sub/x.txt", "x\n");
     let preview = |server: &Server| {

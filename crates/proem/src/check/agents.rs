@@ -28,15 +28,15 @@ use crate::workspace::Workspace;
 pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
     let mut report = check(request, Caller::User)?;
     let seen = look(&without_git(request), names, Caller::User)?;
-    let (host, workspace) = (Host::of(request, Caller::User)?, Workspace::open(request.cwd.as_deref())?);
-    let config = Config::load(&host, &workspace)?;
-    let policy = ReadPolicy::user(host.home().as_deref(), &config.files_allow.value);
+    let host = Host::of(request, Caller::User)?;
+    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
+    let (config, places) = (Config::load(&host, &workspace)?, Places::new(&host, &workspace));
+    let policy = ReadPolicy::user(host.home().as_deref(), &config.files_allow.value).fenced(places.fence());
     let text = |path: &str| Some((path.to_owned(), read_utf8(Path::new(path), &policy, FILE).ok()?));
     let texts: BTreeMap<String, String> = all_files(&seen).into_iter().filter_map(text).collect();
 
     let mut notes = grouped(&seen, &report);
-    let (agents, places) =
-        (seen.iter().map(|one| one.rules.clone()).collect::<Vec<Agent>>(), Places::new(&host, &workspace));
+    let agents: Vec<Agent> = seen.iter().map(|one| one.rules.clone()).collect();
     let real = |path: &String| canonical(Path::new(path)).unwrap_or_else(|_| PathBuf::from(path));
     let mut known: BTreeSet<PathBuf> = report.files.iter().map(real).collect();
     for (path, text) in &texts {

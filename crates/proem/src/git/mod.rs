@@ -59,6 +59,11 @@ pub(crate) struct Git {
     status: OnceCell<String>,
 }
 
+/// The top of the working tree that a real path belongs to.
+pub(crate) fn root_of(cwd: &Path) -> Option<PathBuf> {
+    repository::find(cwd).ok().map(|repository| repository.worktree)
+}
+
 impl Git {
     pub(crate) fn new(cwd: &Path, time_max: Duration, reach: Reach) -> Self {
         // Git goes by the real path: behind a link, another repository may be the right one.
