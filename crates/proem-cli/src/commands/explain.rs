@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let build = proem::build(&request, Caller::User)?;
     let frozen = &build.frozen;
     match arguments.format {
-        PageFormat::Json => print_json(&BuildShape::of(&build)),
+        PageFormat::Json => print_json(&BuildShape::of(&build).with_request(&request)),
         PageFormat::Html => print_raw(&page(&build, &request)?),
         PageFormat::Text if arguments.files => print(&files(frozen.considered())),
         PageFormat::Text => {
