@@ -178,7 +178,7 @@ fn a_name_is_a_file_or_a_conversation_or_a_revision() {
         proem_store::Conversations::new(proem_store::open(place).unwrap().into(), proem::Engine::new());
     let request = serde_json::json!({
         "cwd": desk.work().to_str().unwrap(), "profile": "layers",
-        "host": { "home": desk.root.path().to_str().unwrap(), "env": {} },
+        "host": { "home": desk.root.path().to_str().unwrap(), "env": {}, "now": "2026-03-07T14:55:05Z" },
     });
     let request = proem::Request::from_json(&request.to_string()).unwrap();
     for id in ["main", "chat"] {
@@ -186,7 +186,9 @@ fn a_name_is_a_file_or_a_conversation_or_a_revision() {
     }
     drop(conversations);
     let cause = |a: &str, b: &str| {
-        let output = desk.run(&["diff", a, b, "--store", place, "--format", "json"]);
+        let now = ["--now", "2026-03-07T14:55:05Z"];
+        let output =
+            desk.run(&[&["diff", a, b, "--store", place, "--format", "json"], now.as_slice()].concat());
         assert_eq!(output.status.code(), Some(0), "{a} {b}: {}", desk.said(&output.stderr));
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         found["first_difference"]["cause"].as_str().map(str::to_owned)
@@ -237,4 +239,48 @@ fn what_is_lost_depends_on_whose_cache_it_is() {
     assert!(lost("llama.cpp") < 5, "the longest beginning");
     let output = desk.run(&["diff", "before.json", "--for", "nobody"]);
     assert!(desk.said(&output.stderr).contains("unknown provider \"nobody\"; expected one of: "));
+}
+
+/// Chat templates print the tools behind the system prompt, so a changed prompt loses them as well; Anthropic's cache has
+/// them first, and keeps them.
+#[test]
+fn tools_count_in_what_is_lost_also_between_saved_builds() {
+    let desk = Desk::of("template");
+    let tool = |name: &str| serde_json::json!({ "name": name, "description": "word ".repeat(200) });
+    for (file, text) in [("a", "Day one."), ("b", "Day two.")] {
+        let request = serde_json::json!({
+            "model": "my-llama", "template": text, "tools": [tool("read"), tool("bash")],
+        });
+        desk.write(&format!("{file}.request.json"), request.to_string().as_bytes());
+        let built = desk.run(&["build", "--request", &format!("{file}.request.json"), "--format", "json"]);
+        desk.write(&format!("{file}.json"), &built.stdout);
+    }
+    let compared = |a: &str, b: &str, provider: &str| -> Value {
+        let output = desk.run(&["diff", a, b, "--for", provider, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+        let mut found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["lost"].take()
+    };
+    for (provider, least, most) in [("llama.cpp", 700, 900), ("anthropic", 1, 10)] {
+        let lost = compared("a.json", "b.json", provider);
+        let tokens = lost["tokens"].as_u64().unwrap();
+        assert!((least..most).contains(&tokens), "{provider}: {lost}");
+        assert_eq!(lost, compared("a.request.json", "b.request.json", provider), "{provider}");
+        let (min, max) = (lost["bounds"]["min"].as_u64().unwrap(), lost["bounds"]["max"].as_u64().unwrap());
+        assert!(min <= tokens && tokens <= max && min < max, "{lost}");
+    }
+    // An older build has the digest of its tools alone: the other side has them, or the figure says what it lacks.
+    for file in ["a", "b"] {
+        let text = std::fs::read_to_string(desk.work().join(format!("{file}.json"))).unwrap();
+        let mut build: Value = serde_json::from_str(&text).unwrap();
+        build.as_object_mut().unwrap().remove("tools").unwrap();
+        desk.write(&format!("old-{file}.json"), build.to_string().as_bytes());
+    }
+    let whole = compared("a.json", "b.json", "llama.cpp");
+    assert_eq!(compared("old-a.json", "b.json", "llama.cpp"), whole);
+    assert_eq!(compared("a.json", "old-b.json", "llama.cpp"), whole);
+    assert_eq!(compared("old-a.json", "old-b.json", "llama.cpp")["lacks_tools"], true);
+    let text = desk.run(&["diff", "old-a.json", "old-b.json", "--for", "llama.cpp", "--context", "0"]);
+    let text = desk.said(&text.stdout);
+    assert!(text.contains("lost per call   at least "), "{text}");
 }

@@ -60,7 +60,7 @@ profile  template
 digest   beebf3c25a4069b0ba586ea3279cb30f91d57e64463311562684ab39b0d0b8ae
 prefix   120 bytes
 tokens   45 with the tools
-counted  estimated at 2.7 bytes a token, ±17 %
+counted  estimated, −45 % to +94 %: the tokenizer of m-1 is not known
 
 bytes  range     tokens  cached  stability  source              inserted by
   120                45                     system
@@ -103,7 +103,7 @@ profile  template
 digest   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 prefix   0 bytes
 tokens   0 with the tools
-counted  estimated at 2.7 bytes a token, ±17 %
+counted  estimated: no model is named
 
 The prompt is empty: no section has text.
 
@@ -126,7 +126,7 @@ profile  template
 digest   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 prefix   0 bytes
 tokens   0 with the tools
-counted  estimated at 2.7 bytes a token, ±17 %
+counted  estimated: no model is named
 
 The prompt is empty: no section has text.
 
@@ -153,7 +153,7 @@ profile  mine
 digest   38164fbd17603d73f696b8b4d72664d735bb6a7c88577687fd2ae33fd6964153
 prefix   2 bytes
 tokens   1 with the tools
-counted  estimated at 2.7 bytes a token, ±17 %
+counted  estimated, −0 % to +100 %: no model is named
 
 bytes  range  tokens  cached  stability  source                                               inserted by
     2              1                     system
@@ -232,7 +232,7 @@ profile  mine
 digest   8539f1eec7d93aa7eddf9c3c2894d8e6740ab9a1cd3d5f90f802adc086fc5939
 prefix   29 bytes
 tokens   11 with the tools
-counted  estimated at 2.7 bytes a token, ±17 %
+counted  estimated, −46 % to +82 %: no model is named
 
 bytes  range   tokens  cached      stability  source                                             inserted by
    29              11                         system
@@ -267,7 +267,7 @@ profile  template
 digest   87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7
 prefix   2 bytes
 tokens   1 with the tools
-counted  estimated at 2.7 bytes a token, ±17 %
+counted  estimated, −0 % to +100 %: no model is named
 
 bytes  range  tokens  cached  stability  source            inserted by
     2              1                     system

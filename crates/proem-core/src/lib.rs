@@ -31,6 +31,7 @@ pub mod change;
 pub mod considered;
 pub mod digest;
 pub mod draft;
+pub mod estimate;
 pub mod fact;
 pub mod front_matter;
 pub mod frozen;

@@ -14,7 +14,7 @@ use crate::fingerprint::canonical_tools;
 use crate::models::{Model, Models};
 use crate::request::Request;
 use crate::simulate::{Figures, Payload, Sent, simulate};
-use crate::tokens::Tokenizer;
+use crate::tokens::{TokenBounds, Tokenizer};
 
 /// The figures of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -39,6 +39,9 @@ pub struct Stats {
     pub tools: ToolStats,
     /// Tools and frozen system prompt together: what a cache must hold to be of use.
     pub prefix_tokens: usize,
+    /// The least and the most tokens that the prefix can have, where they are estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_bounds: Option<TokenBounds>,
     /// The smallest prefix that the model caches, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_tokens: Option<usize>,
@@ -153,12 +156,13 @@ pub fn stats(
         model: request.model.clone(),
         provider: provider.map(|name| name.word),
         as_of: models.as_of.clone(),
-        counted: tokenizer.describe(),
+        counted: counted(tokenizer, [&canonical, build.frozen.prefix(), developer], request, known.is_some()),
         exact: tokenizer.is_exact(),
         sections,
         carriers: carriers(build, tokenizer),
         tools,
         prefix_tokens,
+        prefix_bounds: tokenizer.bounds([canonical.as_str(), build.frozen.prefix(), developer]),
         min_tokens,
         cold: turns.as_ref().map(|(cold, _, _)| *cold),
         warm: turns.as_ref().map(|(_, warm, _)| *warm),
@@ -167,6 +171,17 @@ pub fn stats(
     let of_delivery = of_delivery.filter(|note| note.code == Code::SuffixBeforeHistory);
     let notes = below_minimum(&stats).into_iter().chain(of_delivery).collect();
     Ok((stats, notes))
+}
+
+/// Says how tokens were counted, how wrong an estimate can be, and why it is one.
+fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known: bool) -> String {
+    let counted = tokenizer.describe(prefix);
+    match &request.model {
+        _ if tokenizer.is_exact() => counted,
+        None => format!("{counted}: no model is named"),
+        Some(model) if is_known => format!("{counted}: {model} has no public tokenizer"),
+        Some(model) => format!("{counted}: the tokenizer of {model} is not known"),
+    }
 }
 
 fn section(placed: &Placed, build: &Build, tokenizer: Tokenizer) -> SectionStats {

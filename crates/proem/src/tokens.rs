@@ -2,7 +2,8 @@
 
 mod pieces;
 
-use proem_core::change::estimated_tokens;
+use proem_core::estimate::Estimate;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How tokens are counted.
@@ -10,7 +11,7 @@ use serde::Serialize;
 pub enum Tokenizer {
     /// By a vocabulary.
     Exact(&'static str),
-    /// At 2.7 bytes a token: within about 17 % on current models for prose and code.
+    /// By an [estimate](Estimate), with bounds.
     Estimate,
 }
 
@@ -36,7 +37,7 @@ impl Tokenizer {
     pub fn count(self, text: &str) -> usize {
         match (self, self.vocabulary()) {
             (Self::Exact(name), Some(vocabulary)) => pieces::count(name, vocabulary, text),
-            _ => estimated_tokens(text.len()),
+            _ => Estimate::of(text).tokens(),
         }
     }
 
@@ -44,7 +45,7 @@ impl Tokenizer {
     #[must_use]
     pub fn count_joined(self, texts: &[&str]) -> usize {
         match (self, texts.iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().as_slice()) {
-            (Self::Estimate, texts) => estimated_tokens(texts.iter().map(|text| text.len()).sum()),
+            (Self::Estimate, texts) => total(texts.iter().map(|text| **text)).tokens(),
             (Self::Exact(_), [one]) => self.count(one),
             (Self::Exact(_), _) => self.count(&texts.concat()),
         }
@@ -56,21 +57,36 @@ impl Tokenizer {
         self.vocabulary().map(|vocabulary| vocabulary.encode(text))
     }
 
-    /// What a count is called, for people.
+    /// Returns the least and the most tokens that texts can have; `None` where they are counted.
     #[must_use]
-    pub fn describe(self) -> String {
+    pub fn bounds<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> Option<TokenBounds> {
         match self {
-            Self::Exact(name) => format!("exact, {name}"),
-            Self::Estimate => "estimated at 2.7 bytes a token, ±17 %".into(),
+            Self::Exact(_) => None,
+            Self::Estimate => {
+                let estimate = total(texts);
+                Some(TokenBounds { min: estimate.low(), max: estimate.high() })
+            }
         }
     }
 
-    /// What the count of a whole request is called: how a provider frames messages and tools is not published.
+    /// Describes for people how texts are counted, and how wrong an estimate of them can be.
     #[must_use]
-    pub fn describe_requests(self) -> String {
+    pub fn describe<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> String {
+        match self {
+            Self::Exact(name) => format!("exact, {name}"),
+            Self::Estimate => match total(texts).error_percent() {
+                (0, 0) => "estimated".into(),
+                (less, more) => format!("estimated, −{less} % to +{more} %"),
+            },
+        }
+    }
+
+    /// Describes how whole requests are counted: how a provider frames messages and tools is not published.
+    #[must_use]
+    pub fn describe_requests<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> String {
         match self {
             Self::Exact(name) => format!("texts by {name}, frames of messages and tools estimated"),
-            Self::Estimate => self.describe(),
+            Self::Estimate => self.describe(texts),
         }
     }
 
@@ -81,6 +97,27 @@ impl Tokenizer {
             Self::Estimate => None,
         }
     }
+}
+
+/// The least and the most tokens that a text can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TokenBounds {
+    /// The least.
+    pub min: usize,
+    /// The most.
+    pub max: usize,
+}
+
+impl TokenBounds {
+    /// Returns the bounds of a part, of `tokens` out of `all`, rounded away from each other.
+    pub(crate) fn part(self, tokens: usize, all: usize) -> Self {
+        let all = all.max(1);
+        Self { min: self.min * tokens / all, max: (self.max * tokens).div_ceil(all) }
+    }
+}
+
+fn total<'t>(texts: impl IntoIterator<Item = &'t str>) -> Estimate {
+    texts.into_iter().map(Estimate::of).fold(Estimate::default(), std::ops::Add::add)
 }
 
 #[cfg(test)]

@@ -19,8 +19,9 @@ use serde_json::value::RawValue;
 
 use crate::deliver::{Delivered, RawMessage};
 use crate::engine::Build;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, definition};
 use crate::hooks::Message;
+use crate::request::{Request, distinct_tools};
 use crate::signature::Signature;
 use crate::stats::Stats;
 use crate::turn::{PrefixChange, ToolDefinition, Turn};
@@ -52,6 +53,12 @@ pub struct BuildShape<'b> {
     pub fingerprint: FingerprintShape,
     /// Whether a running session may be used for this prompt.
     pub signature: &'b Signature,
+    /// The model of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'b str>,
+    /// The tools of the request as a provider gets them, in the order of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Value>,
     /// The sections, in order.
     pub sections: Vec<SectionShape<'b>>,
     /// Where every byte comes from: without gap or overlap, carrier by carrier.
@@ -356,6 +363,8 @@ impl<'b> BuildShape<'b> {
             digest: frozen.digest().hex(),
             fingerprint: fingerprint(&build.fingerprint),
             signature: &build.signature,
+            model: None,
+            tools: Vec::new(),
             sections: section_shapes(whole),
             spans: Spans { body: whole },
             notes: frozen.notes().iter().map(NoteShape::of).collect(),
@@ -364,6 +373,15 @@ impl<'b> BuildShape<'b> {
             history: None,
             stats: None,
         }
+    }
+
+    /// Adds what the request says that the prompt does not: with it, two saved builds can be compared as a cache does.
+    #[must_use]
+    pub fn with_request(mut self, request: &'b Request) -> Self {
+        self.model = request.model.as_deref();
+        let tools = distinct_tools(request.tools.as_deref().unwrap_or_default());
+        self.tools = tools.into_iter().map(definition).collect();
+        self
     }
 
     /// Adds what goes to a provider.

@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let build = ManuallyDrop::new(proem::build(&request, Caller::User)?);
     let extras = Extras::of(arguments, &request, &build)?;
     if arguments.output.format() == Format::Json {
-        return print_json(&extras.shape(&build));
+        return print_json(&extras.shape(&build, &request));
     }
     arguments.notes.print(build.frozen.notes());
     arguments.notes.print(&extras.notes());
@@ -99,8 +99,8 @@ impl Extras {
         of_delivery.chain(self.stats.iter().flat_map(|(_, notes)| notes)).cloned().collect()
     }
 
-    fn shape<'b>(&'b self, build: &'b Build) -> BuildShape<'b> {
-        let mut shape = BuildShape::of(build);
+    fn shape<'b>(&'b self, build: &'b Build, request: &'b Request) -> BuildShape<'b> {
+        let mut shape = BuildShape::of(build).with_request(request);
         if let Some(delivered) = &self.delivered {
             shape = shape.with_delivery(delivered);
         }

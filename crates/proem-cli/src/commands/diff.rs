@@ -260,7 +260,12 @@ fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &st
     };
     let cache =
         report.provider.map_or_else(String::new, |name| format!(" of {}'s cache", visible_line(name)));
-    row("lost per call", &format!("{} tokens{cache}{money}", lost.tokens));
+    let least = if comparison.lacks_tools { "at least " } else { "" };
+    row("lost per call", &format!("{least}{} tokens{cache}{money}", lost.tokens));
+    row("counted", &comparison.counted);
+    if comparison.lacks_tools {
+        row("", "without the tools, of which a saved build of an older proem has only the digest");
+    }
     if comparison.differences.len() > 1 {
         text.push_str(&format!("\n{DIM}further{DIM:#}\n"));
         for further in comparison.differences.iter().skip(1) {

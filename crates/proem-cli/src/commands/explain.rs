@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let frozen = &build.frozen;
     let (paths, width) = (Paths::of(&request)?, output_columns());
     match format {
-        PageFormat::Json => print_json(&BuildShape::of(&build)),
+        PageFormat::Json => print_json(&BuildShape::of(&build).with_request(&request)),
         PageFormat::Html => print_raw(&page(&build, &request)?),
         PageFormat::Text if arguments.files => print(&files(frozen.considered(), &paths, width)),
         PageFormat::Text => {

@@ -3,6 +3,7 @@
 use anstyle::Style;
 use proem::simulate::Figures;
 use proem::stats::Stats;
+use proem::tokens::TokenBounds;
 
 use crate::table::{Cell, Column, Table, grouped};
 use crate::terminal::{output_columns, visible_line};
@@ -50,10 +51,16 @@ fn row(names: [&str; 3], numbers: [usize; 2], cached: &str) -> Vec<Cell> {
 }
 
 fn prefix(stats: &Stats) -> String {
+    let bounds = stats
+        .prefix_bounds
+        .map(|TokenBounds { min, max }| format!(" ({} to {})", grouped(min), grouped(max)));
     let tokens = grouped(stats.prefix_tokens);
+    let bounds = bounds.unwrap_or_default();
     let line = match (&stats.model, stats.min_tokens) {
-        (Some(model), Some(least)) => format!("{tokens} tokens; {model} caches from {} on", grouped(least)),
-        _ => format!("{tokens} tokens"),
+        (Some(model), Some(least)) => {
+            format!("{tokens} tokens{bounds}; {model} caches from {} on", grouped(least))
+        }
+        _ => format!("{tokens} tokens{bounds}"),
     };
     format!("prefix   {line}\n")
 }

@@ -13,7 +13,7 @@ use super::differences::Differences;
 use super::layout::{Grain, Layout};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
 use crate::models::Model;
-use crate::tokens::Tokenizer;
+use crate::tokens::{TokenBounds, Tokenizer};
 
 /// What two prompts have in common, and what not.
 #[derive(Debug, Clone)]
@@ -24,6 +24,12 @@ pub struct Comparison {
     pub common_tokens: usize,
     /// The tokens of the second prompt behind that.
     pub lost_tokens: usize,
+    /// The way in which tokens are counted, for people.
+    pub counted: String,
+    /// The least and the most tokens of `lost_tokens`, where they are estimated.
+    pub lost_bounds: Option<TokenBounds>,
+    /// Whether the tokens of the tools are missing: a saved build of an older version has only their digest.
+    pub lacks_tools: bool,
     /// What differs, the first one first. Empty when the bytes are the same.
     pub differences: Vec<Difference>,
 }
@@ -172,11 +178,15 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     } else {
         differences.extend(of_tools.into_iter().chain(of_carriers));
     }
-    // A saved build knows only the digest of its tools: when it is the same, so are they.
+    // An older saved build knows only the digest of its tools: when it is the same, so are they.
     let is_known = |tools: &ToolSet| matches!(tools, ToolSet::Known { .. });
-    let is_counted = is_known(&a.tools) && is_known(&b.tools) || a.tools.digest() != b.tools.digest();
-    let tools_b = b.tools.text();
-    let tools_a = if is_counted { a.tools.text() } else { tools_b.clone() };
+    let has_same_tools = a.tools.digest() == b.tools.digest();
+    let (tools_a, tools_b) = match (is_known(&a.tools), is_known(&b.tools)) {
+        (false, true) if has_same_tools => (b.tools.text(), b.tools.text()),
+        (true, false) if has_same_tools => (a.tools.text(), a.tools.text()),
+        _ => (a.tools.text(), b.tools.text()),
+    };
+    let lacks_tools = !(is_known(&b.tools) || has_same_tools && is_known(&a.tools));
     let agreement = if is_other_model {
         Agreement { rest: pieces(b, &tools_b, Layout::default()), ..Agreement::default() }
     } else {
@@ -187,10 +197,23 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     let in_pieces =
         if layout.grain == Grain::Pieces { tokenizer.count_joined(&agreement.pieces) } else { common_tokens };
     let kept = layout.kept(common_tokens, in_pieces, common_tokens + rest);
+    let lost_tokens = if layout.grain == Grain::Whole { rest } else { common_tokens + rest - kept };
+    let all = || agreement.common.iter().chain(&agreement.rest).copied();
     Comparison {
         common_bytes: agreement.bytes,
         common_tokens,
-        lost_tokens: if layout.grain == Grain::Whole { rest } else { common_tokens + rest - kept },
+        lost_tokens,
+        counted: tokenizer.describe(all()),
+        lost_bounds: match layout.grain {
+            Grain::Whole => tokenizer.bounds(agreement.rest.iter().copied()),
+            Grain::Pieces => {
+                tokenizer.bounds(pieces(b, &tools_b, layout).into_iter().skip(agreement.pieces.len()))
+            }
+            Grain::Steps { .. } => {
+                tokenizer.bounds(all()).map(|bounds| bounds.part(lost_tokens, common_tokens + rest))
+            }
+        },
+        lacks_tools,
         differences,
     }
 }

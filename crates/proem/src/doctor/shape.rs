@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{Comparison, Difference, Lost, Owner};
+use crate::tokens::TokenBounds;
 use crate::wire::SourceShape;
 
 /// Two prompts against each other.
@@ -24,6 +25,8 @@ pub struct ComparisonShape<'c> {
     pub further: Vec<DifferenceShape<'c>>,
     /// What one call loses.
     pub lost: LostShape<'c>,
+    /// How tokens are counted; for an estimate with the bounds of its error.
+    pub counted: &'c str,
 }
 
 /// What two prompts share.
@@ -79,6 +82,12 @@ pub struct OwnerShape<'c> {
 pub struct LostShape<'c> {
     /// Tokens that are not read from the cache.
     pub tokens: usize,
+    /// The least and the most that they can be, where they are estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<TokenBounds>,
+    /// Whether the tools are not among them: a saved build of an older version has only their digest.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub lacks_tools: bool,
     /// What they cost more because of that, in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
@@ -109,7 +118,16 @@ impl<'c> ComparisonShape<'c> {
             common_prefix: CommonShape { bytes: comparison.common_bytes, tokens: comparison.common_tokens },
             first_difference: all.next(),
             further: all.collect(),
-            lost: LostShape { tokens: lost.tokens, usd: lost.usd, model, prices_as_of, provider: None },
+            lost: LostShape {
+                tokens: lost.tokens,
+                bounds: comparison.lost_bounds.filter(|_| lost.tokens > 0),
+                lacks_tools: comparison.lacks_tools,
+                usd: lost.usd,
+                model,
+                prices_as_of,
+                provider: None,
+            },
+            counted: &comparison.counted,
         }
     }
 

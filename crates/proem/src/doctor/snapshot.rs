@@ -206,7 +206,8 @@ impl Snapshot {
         let saved: Saved = serde_json::from_str(json)
             .map_err(|error| SnapshotError(format!("{name} is no saved build: {error}")))?;
         let digest = saved.fingerprint.map_or_else(|| digest_of(&[]), |fingerprint| fingerprint.tools);
-        let tools = if digest == digest_of(&[]) { ToolSet::of(&[]) } else { ToolSet::Digest(digest) };
+        let given = ToolSet::of(&saved.tools);
+        let tools = if given.digest() == digest { given } else { ToolSet::Digest(digest) };
         let mut carriers = Vec::new();
         for carrier in frozen_carriers() {
             let Some(whole) = saved.carriers.get(carrier.word()) else { continue };
@@ -230,7 +231,7 @@ impl Snapshot {
         }
         let considered = saved.considered.into_iter().map(|one| (one.path, one.outcome)).collect();
         let (name, profile) = (name.to_owned(), saved.profile);
-        Ok(Self { name, profile, engine: None, model: None, tools, carriers, considered })
+        Ok(Self { name, profile, engine: None, model: saved.model, tools, carriers, considered })
     }
 }
 
@@ -263,6 +264,11 @@ struct Saved {
     profile: String,
     carriers: BTreeMap<String, String>,
     prefix_bytes: usize,
+    #[serde(default)]
+    model: Option<String>,
+    /// Missing in builds that older versions saved.
+    #[serde(default)]
+    tools: Vec<Tool>,
     #[serde(default)]
     fingerprint: Option<SavedFingerprint>,
     #[serde(default)]

@@ -138,7 +138,7 @@ impl LaidTree {
         if self.is_whole || self.problem.is_some() {
             return;
         }
-        if let Err(problem) = self.walk(relative.to_owned(), look) {
+        if let Err(problem) = self.walk(relative, look) {
             self.problem = Some(problem);
         }
     }
@@ -161,8 +161,8 @@ impl LaidTree {
     }
 
     /// Follows a path from the top, links included, and lays out what is on the way.
-    fn walk(&mut self, path: PathBuf, look: Look) -> Result<(), Problem> {
-        let mut way = parts(&path);
+    fn walk(&mut self, path: &Path, look: Look) -> Result<(), Problem> {
+        let mut way = parts(path);
         let (mut at, mut links) = (PathBuf::new(), 0);
         while let Some(part) = way.pop_front() {
             if part == ".." {
@@ -362,7 +362,7 @@ impl LaidTree {
                     EntryKind::File if is_hidden || name.as_bytes().ends_with(b".md") => {
                         self.lay_content(&at, &name)?;
                     }
-                    EntryKind::Link => self.walk(at.join(name), Look::Content)?,
+                    EntryKind::Link => self.walk(&at.join(name), Look::Content)?,
                     _ => {}
                 }
             }

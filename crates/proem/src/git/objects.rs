@@ -90,11 +90,15 @@ pub(super) fn parse_tree(mut bytes: &[u8], id_bytes: usize) -> Option<Vec<TreeEn
             _ => EntryKind::File,
         };
         if is_safe(name) {
-            let id = id.iter().map(|byte| format!("{byte:02x}")).collect();
-            entries.push(TreeEntry { name: OsString::from_vec(name.to_vec()), kind, id });
+            entries.push(TreeEntry { name: OsString::from_vec(name.to_vec()), kind, id: hex(id) });
         }
     }
     Some(entries)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |number: u8| char::from_digit(u32::from(number), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 fn is_safe(name: &[u8]) -> bool {

@@ -115,7 +115,7 @@ impl Revision {
         let settings = repository.settings();
         let is_converted = settings.has("core.autocrlf", "true") || settings.has("core.eol", "crlf");
         let objects = crate::file::canonical(&repository.common.join("objects")).map_err(unwritten)?;
-        let plan = Plan { worktree, own, objects, commit, is_converted };
+        let plan = Plan { worktree, commit, own, objects, is_converted };
         let mut tree = LaidTree::new(plan, shadow).map_err(failed)?;
         tree.prepare(&below(&root, &cwd), Look::Kind);
         // A directory that the revision does not have is an empty one.

@@ -231,11 +231,7 @@ impl Shadow {
     }
 
     /// Says why git was not let finish.
-    #[expect(
-        clippy::needless_pass_by_value,
-        clippy::unused_self,
-        reason = "given to `map_err`, beside `complaint`"
-    )]
+    #[expect(clippy::unused_self, reason = "stands beside `complaint`, which needs it")]
     pub(super) fn stopped(&self, why: Stopped) -> Absence {
         match why {
             Stopped::TimedOut => Absence::TimedOut,

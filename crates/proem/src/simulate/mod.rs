@@ -285,7 +285,7 @@ pub fn simulate(
         version: crate::wire::VERSION,
         cache: rules.name.clone(),
         as_of: models.as_of.clone(),
-        counted: counted(sent, rules, tokenizer),
+        counted: counted(sent, rules, tokenizer, before.as_ref()),
         model,
         turns,
         total,
@@ -302,10 +302,11 @@ fn time(request: &Sent, index: usize, before: f64) -> Result<f64, String> {
     }
 }
 
-fn counted(sent: &[Sent], rules: &CacheRules, tokenizer: Tokenizer) -> String {
+fn counted(sent: &[Sent], rules: &CacheRules, tokenizer: Tokenizer, last: Option<&Pieces>) -> String {
     let is_given =
         rules.kind != CacheKind::Breakpoints && sent.first().is_some_and(|first| first.tokens.is_some());
-    if is_given { "given with the requests".into() } else { tokenizer.describe_requests() }
+    let texts = last.into_iter().flat_map(|pieces| &pieces.list).map(|piece| piece.text.as_str());
+    if is_given { "given with the requests".into() } else { tokenizer.describe_requests(texts) }
 }
 
 fn bad_turn(index: usize, why: &str) -> Error {
