@@ -16,12 +16,11 @@ use crate::terminal::{output_columns, print, print_json, print_raw, visible_line
 
 pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
-    let desk = match &flags.server.url {
-        Some(url) => Desk::Remote(Remote::new(url)?),
-        None => {
-            let engine = Engine::new().on_hook_failure(tell_hook);
-            Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), engine)))
-        }
+    let desk = if let Some(url) = &flags.server.url {
+        Desk::Remote(Remote::new(url)?)
+    } else {
+        let engine = Engine::new().on_hook_failure(tell_hook);
+        Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), engine)))
     };
     let answer = desk.ask(command)?;
     if flags.output.format() == Format::Json {
