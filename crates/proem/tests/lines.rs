@@ -137,7 +137,7 @@ proptest! {
 fn a_document_that_is_cut_keeps_its_lines() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("work/.git")).unwrap();
-    let text: String = (0..9_000).map(|number| format!("line {number}\n")).collect();
+    let text = (0..9_000).map(|number| format!("line {number}\n")).collect::<Vec<_>>().concat();
     write(folder.path(), "work/AGENTS.md", &format!("\n\n{text}"));
     for profile in ["boundary", "engraving", "codex"] {
         let met = compared(&built(folder.path(), profile));

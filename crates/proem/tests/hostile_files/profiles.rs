@@ -84,7 +84,7 @@ fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
 /// A pattern that searches all of the text for each of its matches takes time that is quadratic in the text.
 #[test]
 fn a_pattern_of_the_workspace_ends_with_its_build() {
-    let build = |reference: &str| {
+    let tried = |reference: &str| {
         let site = Site::bare();
         let profile = format!(
             "name = \"evil\"\n[[section]]\nid = \"rules\"\nformat = \"$builtin/agents/gemini-cli\"\n\
@@ -100,10 +100,10 @@ fn a_pattern_of_the_workspace_ends_with_its_build() {
         let built = with_cancel(&cancel, || proem::build(&request, Caller::User));
         (built, cpu() - before)
     };
-    let (built, seconds) = build(r"[^\n]*[^A-Z\n](q)|[A-Z]");
+    let (built, seconds) = tried(r"[^\n]*[^A-Z\n](q)|[A-Z]");
     assert!(matches!(built, Err(Error::Stopped { .. })), "{built:?}");
     assert!(seconds < 3, "it took {seconds} s of CPU time");
-    let (built, _) = build("(?:^|[ ])@([a-z]+)");
+    let (built, _) = tried("(?:^|[ ])@([a-z]+)");
     assert!(built.is_ok(), "control: {built:?}");
 }
 
