@@ -57,8 +57,8 @@ pub struct BuildShape<'b> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'b str>,
     /// The tools of the request as a provider gets them, in the order of the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Value>>,
     /// The sections, in order.
     pub sections: Vec<SectionShape<'b>>,
     /// Where every byte comes from: without gap or overlap, carrier by carrier.
@@ -364,7 +364,7 @@ impl<'b> BuildShape<'b> {
             fingerprint: fingerprint(&build.fingerprint),
             signature: &build.signature,
             model: None,
-            tools: Vec::new(),
+            tools: None,
             sections: section_shapes(whole),
             spans: Spans { body: whole },
             notes: frozen.notes().iter().map(NoteShape::of).collect(),
@@ -380,7 +380,7 @@ impl<'b> BuildShape<'b> {
     pub fn with_request(mut self, request: &'b Request) -> Self {
         self.model = request.model.as_deref();
         let tools = distinct_tools(request.tools.as_deref().unwrap_or_default());
-        self.tools = tools.into_iter().map(definition).collect();
+        self.tools = (!tools.is_empty()).then(|| tools.into_iter().map(definition).collect());
         self
     }
 

@@ -85,9 +85,9 @@ pub struct LostShape<'c> {
     /// The least and the most that they can be, where they are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<TokenBounds>,
-    /// Whether the tools are not among them: a saved build of an older version has only their digest.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub lacks_tools: bool,
+    /// `true` when the tools are not among them: a saved build of an older version has only their digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks_tools: Option<bool>,
     /// What they cost more because of that, in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
@@ -121,7 +121,7 @@ impl<'c> ComparisonShape<'c> {
             lost: LostShape {
                 tokens: lost.tokens,
                 bounds: comparison.lost_bounds.filter(|_| lost.tokens > 0),
-                lacks_tools: comparison.lacks_tools,
+                lacks_tools: comparison.lacks_tools.then_some(true),
                 usd: lost.usd,
                 model,
                 prices_as_of,
