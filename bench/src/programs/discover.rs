@@ -31,7 +31,7 @@ fn skills(options: &Options, count: usize) {
     let root = options.path(format!("skills-{count}"));
     let request = request("layers", &root.join("tree"), &root);
     let again = || proem::skills(&request, Caller::User).expect("skills are found").0.len();
-    let ours = || proem::warm::without(again);
+    let ours = || proem::file_stamp::without(again);
     assert_eq!(ours(), count, "every skill is found");
     let folder = root.join("tree/.agents/skills");
     let race = Race::new("P6", format!("scan {count} skills"))
@@ -148,7 +148,7 @@ fn build(options: &Options, count: usize) {
     let root = options.path(format!("build-{count}"));
     let deep = deep(&root);
     let request = request("layers", &deep, &root);
-    let ours = || proem::warm::without(|| proem::build(&request, Caller::User).expect("it builds"));
+    let ours = || proem::file_stamp::without(|| proem::build(&request, Caller::User).expect("it builds"));
     let text = ours().system().unwrap_or_default().to_owned();
     assert_eq!(text.matches("<location>").count(), count, "all skills are in the prompt");
     let folder = root.join("tree/.agents/skills");

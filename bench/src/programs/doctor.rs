@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use proem::check::check;
-use proem::doctor::why::{Question, places};
-use proem::doctor::{Kind, Snapshot, compare};
+use proem::compare::why::{Question, places};
+use proem::compare::{Kind, Snapshot, compare};
 use proem::tokens::Tokenizer;
-use proem::wire::BuildShape;
+use proem::build_shape::BuildShape;
 use proem::{Build, Caller, Request, build};
 use proem_bench::fixture::{request, write};
 use proem_bench::{Options, Race};

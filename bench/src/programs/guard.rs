@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use proem::check::check;
 use proem::deliver::{Options, Provider, deliver};
-use proem::doctor::{Snapshot, compare};
+use proem::compare::{Snapshot, compare};
 use proem::models::Models;
 use proem::tokens::Tokenizer;
-use proem::wire::BuildShape;
+use proem::build_shape::BuildShape;
 use proem::{Build, Caller, Engine, Request, build};
 use proem_bench::fixture::stores::{Prompts, StoreFile, id};
 use proem_bench::fixture::templates::{BRACKET, JINJA, jinja_request, template, value};
@@ -61,7 +61,7 @@ pub(crate) fn run() {
     let mut work = set_up(folder.path());
     work();
     // Whether a file has settled depends on the time, and what is counted must not.
-    proem::warm::without(|| (0..times).for_each(|_| work()));
+    proem::file_stamp::without(|| (0..times).for_each(|_| work()));
 }
 
 fn boxed<T>(mut work: impl FnMut() -> T + 'static) -> Box<dyn FnMut()> {

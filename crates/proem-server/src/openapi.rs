@@ -1,8 +1,8 @@
 //! The description of the API, made from the shapes that the routes use.
 
 use proem::Request;
+use proem::build_shape::VERSION;
 use proem::deliver::ProviderName;
-use proem::wire::VERSION;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};

@@ -15,7 +15,7 @@ pub(crate) use reused::reused;
 
 use std::collections::BTreeMap;
 
-use proem::wire::NoteShape;
+use proem::build_shape::NoteShape;
 use proem::{PendingKind, RawMessage};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
@@ -280,7 +280,7 @@ pub(crate) struct ChangeAnswer {
     pub(crate) plan: Option<PlanShape>,
     /// Whose byte it is, why, and what it costs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<proem::doctor::ComparisonShape<'static>>")]
+    #[schemars(with = "Option<proem::compare::ComparisonShape<'static>>")]
     pub(crate) comparison: Option<Value>,
 }
 
@@ -357,7 +357,7 @@ pub(crate) struct DiffAnswer {
     /// The carriers that differ.
     pub(crate) carriers: Vec<CarrierDiff>,
     /// Whose byte it is, why, and what it costs.
-    #[schemars(with = "proem::doctor::ComparisonShape<'static>")]
+    #[schemars(with = "proem::compare::ComparisonShape<'static>")]
     pub(crate) comparison: Value,
 }
 

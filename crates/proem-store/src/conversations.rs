@@ -9,7 +9,7 @@ mod recent;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use proem::stored::StoredPrompt;
+use proem::stored_prompt::StoredPrompt;
 use proem::{Build, Caller, Engine, Error, Fingerprint, Policy, Request};
 use proem_core::frozen::{Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};

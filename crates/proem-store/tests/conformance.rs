@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use proem::stored::StoredPrompt;
+use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
 use proem_store::{

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use proem::stored::StoredPrompt;
+use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
 use proem_store::{Cursor, Epoch, EpochHead, PostgresStore, Pruned, SqliteStore, Store, check, prune};
 use proem_testkit::PostgresServer;

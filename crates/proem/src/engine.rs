@@ -3,68 +3,35 @@
 use std::sync::Arc;
 
 use proem_core::bracket::outline::Outline;
-use proem_core::carrier::Carrier;
-use proem_core::frozen::{Body, Frozen, Suffix, freeze};
+use proem_core::frozen::freeze;
 use proem_core::note::Note;
 
-use crate::base::{self, Sources};
-use crate::caller::Caller;
-use crate::catalog::{Catalog, RequestPack};
-use crate::config::Config;
-use crate::deadline::{self, Stopped};
+use crate::build::Build;
+use crate::build::fingerprint::Fingerprint;
+use crate::build::signature::Signature;
+use crate::discover::catalog::{Catalog, RequestPack};
+use crate::discover::libraries::Libraries;
 use crate::discover::{Discovered, Places};
 use crate::error::Error;
-use crate::file::with_fixed_roots;
-use crate::fingerprint::Fingerprint;
+use crate::error::Stopped;
 use crate::hooks::{self, DiscoverReason, Hook, HookFailure, Resources, ResourcesDiscover};
-use crate::host::Host;
-use crate::libraries::Libraries;
-use crate::profiles::Found;
+use crate::observe::deadline;
+use crate::observe::file::with_fixed_roots;
+use crate::observe::host::Host;
+use crate::observe::workspace::Workspace;
 use crate::request::Request;
-use crate::resolve::{Author, Resolver};
+use crate::request::caller::Author;
+use crate::request::caller::Caller;
+use crate::sections::Parts;
+use crate::sections::base_text::{self, Sources};
+use crate::sections::resolver::Resolver;
+use crate::sections::text_policy::Treatment;
+use crate::sections::tools::Tools;
+use crate::sections::unused_fields;
 use crate::sections::{self, Builder};
-use crate::setup::Setup;
-use crate::signature::Signature;
-use crate::tools::Tools;
-use crate::treatment::Treatment;
-use crate::unused;
-use crate::workspace::Workspace;
-
-/// A finished prompt: what is frozen, and what belongs to this turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Build {
-    /// What stays for the life of the epoch.
-    pub frozen: Frozen,
-    /// What belongs to this turn alone.
-    pub suffix: Suffix,
-    /// Both together: what the model reads.
-    pub whole: Body,
-    /// What a provider's cache is keyed by.
-    pub fingerprint: Fingerprint,
-    /// Whether a running session may be used for this prompt.
-    pub signature: Signature,
-}
-
-impl Build {
-    /// The system prompt; `None` when there is nothing to send.
-    #[must_use]
-    pub fn system(&self) -> Option<&str> {
-        self.text(Carrier::System)
-    }
-
-    /// The same prompt with another text behind the boundary, as it will be in the next turn.
-    pub(crate) fn with_other_suffix(&self) -> Self {
-        let suffix = self.suffix.changed();
-        let whole = suffix.behind(&self.frozen);
-        Self { suffix, whole, ..self.clone() }
-    }
-
-    /// The text of a carrier; `None` when nothing rides on it.
-    #[must_use]
-    pub fn text(&self, carrier: Carrier) -> Option<&str> {
-        self.whole.text(carrier)
-    }
-}
+use crate::settings::config::Config;
+use crate::settings::profiles::Found;
+use crate::settings::world::Setup;
 
 /// What was found on the way to a prompt. A rebuild that is no reload starts from it, so that no file is
 /// read again.
@@ -102,14 +69,6 @@ pub(crate) fn build_with(
     build_parts(request, caller, hooks, memory, Parts::All)
 }
 
-/// Which sections are built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parts {
-    All,
-    /// Those of one turn alone.
-    Turn,
-}
-
 /// Builds all of a prompt, or what a later turn needs of it.
 pub(crate) fn build_parts(
     request: &Request,
@@ -137,14 +96,14 @@ fn build_here(
     let Found { profile, is_of_workspace, notes } = found;
     let workspace = workspace.seen_by(&profile);
 
-    base::refuse_two(request)?;
+    base_text::refuse_two(request)?;
     let tools = Tools::of(request, &profile)?;
     let (resources, failures) = resources(memory, hooks, &config, &host, &workspace);
     let failures = failures.iter().filter(|_| parts == Parts::All);
     let reader = if memory.withholds_hook_output { Caller::REMOTE } else { caller };
     let hook_notes: Vec<Note> = failures.map(|failure| failure.note(reader)).collect();
     let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
-    let catalog = if profile.sections.iter().any(unused::is_catalogued) {
+    let catalog = if profile.sections.iter().any(unused_fields::is_catalogued) {
         let author = if caller.is_remote() { Author::Other } else { Author::User };
         let policy = Resolver::new(request, &host, &workspace, &config).read_policy(author);
         let own = request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone()));
@@ -176,8 +135,8 @@ fn build_here(
     };
     let mut draft = builder.draft()?;
     draft.notes.splice(0..0, config.notes.iter().cloned());
-    draft.notes.extend(unused::fields(request, &profile));
-    draft.notes.extend(unused::template(&config, &profile));
+    draft.notes.extend(unused_fields::fields(request, &profile));
+    draft.notes.extend(unused_fields::template(&config, &profile));
     let (frozen, suffix) = freeze(draft);
     let whole = suffix.behind(&frozen);
     let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());

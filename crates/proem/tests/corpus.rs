@@ -1,8 +1,8 @@
 //! The corpus through the library: bytes, notes, spans, and the documented JSON shape.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-use proem::stored::StoredPrompt;
-use proem::wire::BuildShape;
+use proem::build_shape::BuildShape;
+use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Kind, Request};
 use proem_testkit::{Outcome, for_each_case, project_root};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proem::doctor::{Kind, Snapshot, compare};
+use proem::compare::{Kind, Snapshot, compare};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Request, build};
 use proem_core::source::Source;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
-use proem::wire::BuildShape;
+use proem::build_shape::BuildShape;
 use proem::{Caller, Request};
 use proptest::prelude::*;
 use serde_json::json;

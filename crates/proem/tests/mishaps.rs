@@ -1,7 +1,7 @@
 //! Every mishap of the corpus gets the verdict that whoever had it would want.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-use proem::doctor::{ComparisonShape, Snapshot, compare, lost};
+use proem::compare::{ComparisonShape, Snapshot, compare, lost};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Request, build};
 use proem_testkit::{Mishap, Side, mishaps};

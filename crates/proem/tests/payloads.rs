@@ -1,9 +1,9 @@
 //! What goes to providers, byte for byte: every case of `corpus/payloads` for every provider.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
+use proem::build_shape::NoteShape;
 use proem::deliver::{Delivered, Lifetime, Options, Provider, deliver};
 use proem::models::Models;
-use proem::wire::NoteShape;
 use proem::{Build, Caller, Error, RawMessage, Request};
 use proem_testkit::{Case, Laid, for_each_case_of, payload_model};
 use serde_json::{Value, json};

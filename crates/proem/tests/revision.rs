@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proem::doctor::Snapshot;
+use proem::compare::Snapshot;
 use proem::{Caller, Request, Revision, RevisionError};
 use proem_core::builtin::PROFILES;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::Request;
+use proem::build_shape::{BuildShape, TurnShape};
 use proem::simulate::Simulation;
-use proem::wire::{BuildShape, TurnShape};
 use proem_testkit::project_root;
 use schemars::Schema;
 

@@ -3,10 +3,10 @@
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
+use proem::build_shape::BuildShape;
 use proem::deliver::{Delivered, Lifetime, Options, deliver};
 use proem::models::Models;
 use proem::stats::{Stats, stats};
-use proem::wire::BuildShape;
 use proem::{Build, Caller, RawMessage, Request};
 use proem_core::carrier::Carrier;
 use proem_core::limit::MESSAGES_BYTES_MAX;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
+use proem::build_shape::{NoteShape, SourceShape};
 use proem::check::{self, Allowed, Axis, Fixed, Moved, Report, Subject, is_mendable};
-use proem::wire::{NoteShape, SourceShape};
 use proem::{Caller, Request, Workspace};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;

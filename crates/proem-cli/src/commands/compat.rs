@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use proem::Caller;
+use proem::compare::{ChangedLine, Side, changed_lines};
 use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
-use proem::doctor::{ChangedLine, Side, changed_lines};
 use proem_core::considered::Outcome;
 use serde_json::json;
 

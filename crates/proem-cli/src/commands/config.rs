@@ -1,10 +1,10 @@
 //! `proem config`: the effective configuration and where each value comes from.
 
 use anstyle::Style;
+use proem::build_shape::NoteShape;
 use proem::config::{Config, Origin};
 use proem::hooks::CommandHook;
 use proem::profiles::Profiles;
-use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
 use proem_core::limit;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use proem::doctor::{
+use proem::compare::{
     ChangedLine, Comparison, ComparisonShape, Difference, Layout, Lost, Owner, Side, Snapshot, changed_lines,
     compare_in, lost,
 };

@@ -1,6 +1,6 @@
 //! `proem drift`: a conversation's frozen prompt against what would be built now.
 
-use proem::doctor::Snapshot;
+use proem::compare::Snapshot;
 use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
+use proem::build_shape::BuildShape;
 use proem::deliver::Options;
 use proem::models::{Model, Models};
 use proem::stats::{Cached, Stats, stats};
 use proem::tokens::Tokenizer;
-use proem::wire::BuildShape;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
 use proem_core::considered::{Considered, Outcome};

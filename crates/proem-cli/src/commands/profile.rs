@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
+use proem::build_shape::NoteShape;
 use proem::catalog::Catalog;
 use proem::profiles::{Listed, Profiles};
-use proem::wire::NoteShape;
 use proem::{Host, HostPins, Workspace};
 use proem_core::profile::{Content, Part, Profile as Recipe, SectionRecipe, TemplateRecipe};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `proem skills list|check`.
 
 use anstyle::{AnsiColor, Style};
-use proem::wire::NoteShape;
+use proem::build_shape::NoteShape;
 use proem::{Caller, SkillReport};
 use proem_core::considered::Outcome;
 use proem_core::note::Note;

@@ -1,8 +1,8 @@
 //! `proem turn`: everything that the model sees in one turn.
 
 use anstyle::Style;
+use proem::build_shape::TurnShape;
 use proem::hooks::Message;
-use proem::wire::TurnShape;
 use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
 use serde_json::Value;
 

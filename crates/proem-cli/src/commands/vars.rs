@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use proem::VariableReport;
-use proem::wire::NoteShape;
+use proem::build_shape::NoteShape;
 use serde::Serialize;
 
 use super::request::request;

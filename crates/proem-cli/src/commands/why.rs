@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
-use proem::doctor::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
-use proem::wire::SourceShape;
+use proem::build_shape::SourceShape;
+use proem::compare::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
 use proem::{Build, Caller, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::considered::Outcome;

@@ -8,7 +8,7 @@ use proem::deliver::ProviderName;
 use proem::models::{Model, Models};
 use proem::profiles::{Listed, Profiles};
 use proem::tokens::Tokenizer;
-use proem::{Request, listing};
+use proem::{Request, directory_listing};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::profile::{Content, Syntax};
 use serde::Deserialize;
@@ -95,7 +95,7 @@ pub(super) async fn files(
             let roots: &[PathBuf] = &app.options.workspaces;
             let listing = Some(Path::new(&dir))
                 .filter(|dir| dir.is_absolute())
-                .and_then(|dir| listing::list(dir, roots, FILES_MAX));
+                .and_then(|dir| directory_listing::list(dir, roots, FILES_MAX));
             // Whether a directory outside exists is nobody's business.
             let listing = listing.ok_or_else(|| match Path::new(&dir) {
                 path if path.is_absolute() && app.lies_inside(path) => ApiError::no_directory(&dir),

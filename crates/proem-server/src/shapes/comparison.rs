@@ -1,6 +1,6 @@
 //! Two prompts against each other: whose byte it is, why, and what it costs.
 
-use proem::doctor::{ComparisonShape, Snapshot, compare, lost};
+use proem::compare::{ComparisonShape, Snapshot, compare, lost};
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Request};

@@ -1,7 +1,7 @@
 //! What an editor asks besides prompts: where it is, what there is to choose, and what variables hold.
 
 use proem::VariableReport;
-use proem::listing::{Entry, Listing};
+use proem::directory_listing::{Entry, Listing};
 use proem_core::text::clip;
 use schemars::JsonSchema;
 use serde::Serialize;

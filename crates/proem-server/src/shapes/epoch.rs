@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proem::wire::{NoteShape, SectionShape, SpanShape, section_shapes, span_shapes};
+use proem::build_shape::{NoteShape, SectionShape, SpanShape, section_shapes, span_shapes};
 use proem_core::note::Note;
 use proem_store::Kept;
 use schemars::JsonSchema;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use proem::build_shape::{NoteShape, SectionShape, SpanShape, section_shapes, span_shapes};
 use proem::preview::{Break, Preview, Ranges};
 use proem::stats::Stats;
-use proem::wire::{NoteShape, SectionShape, SpanShape, section_shapes, span_shapes};
 use proem_core::bracket::outline::{OutlineTag, TagKind};
 use proem_core::carrier::Carrier;
 use proem_core::note::{Code, Note};

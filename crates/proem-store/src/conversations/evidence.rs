@@ -1,6 +1,6 @@
 //! What providers say about calls of a conversation, beside its epochs.
 
-use proem::doctor::{Snapshot, compare};
+use proem::compare::{Snapshot, compare};
 use proem::evidence::{Call, Defaults, EpochFact, Judged, judge};
 use proem::models::Models;
 use proem::tokens::Tokenizer;

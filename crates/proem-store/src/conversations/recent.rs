@@ -153,7 +153,7 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use proem::stored::StoredPrompt;
+    use proem::stored_prompt::StoredPrompt;
     use proem::{Caller, Request};
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proem::stored::StoredPrompt;
+use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use proem::stored::StoredPrompt;
+use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
 use proem_store::{Epoch, EpochHead, MemoryStore, PostgresStore, SqliteStore, Store};

@@ -2,8 +2,8 @@
 //! what is frozen, and at the newest message.
 
 use super::conversation::Conversation;
-use super::json::{Fields, Json, object};
 use super::{Lifetime, Parcel, is_blank, tools};
+use crate::request::raw_json::{Fields, Json, object};
 
 /// How long an entry lives, if not as long as by default.
 fn lifetime(parcel: &Parcel<'_>) -> Option<(String, Json)> {

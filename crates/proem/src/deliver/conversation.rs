@@ -1,11 +1,11 @@
 //! The conversation as a provider gets it: what was sent before as it was, the newest message with what
 //! rides beside it.
 
-use super::json::{Fields, Json, field, without_key};
-use super::message::RawMessage;
 use super::shape::{Block, Shape, Takes};
 use super::{Provider, Texts};
 use crate::error::Error;
+use crate::request::message::RawMessage;
+use crate::request::raw_json::{Fields, Json, field, without_key};
 
 /// The messages of a call, in the provider's shape.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ struct Reader {
 
 impl Reader {
     fn refuse(&self, index: usize, why: &str) -> Error {
-        Error::Message { index, provider: self.provider, why: why.to_owned() }
+        Error::Message { index, provider: self.provider.word(), why: why.to_owned() }
     }
 
     fn item(&self, index: usize, message: &RawMessage) -> Result<Item, Error> {
@@ -289,8 +289,10 @@ impl Reader {
         {
             return Err(self.refuse(index, "it has a block without text"));
         }
-        let json =
-            super::json::object([("role", role.into()), (self.shape.content, Json::List(vec![block]))]);
+        let json = crate::request::raw_json::object([
+            ("role", role.into()),
+            (self.shape.content, Json::List(vec![block])),
+        ]);
         Ok(Item { role: Some(role.to_owned()), json, blocks: 1, is_answer: false })
     }
 

@@ -1,8 +1,8 @@
 //! Google's Gemini: caching is implicit, or by the name of a content that holds system prompt and tools.
 
 use super::conversation::Conversation;
-use super::json::{Fields, Json, object};
 use super::{Parcel, is_blank, tools};
+use crate::request::raw_json::{Fields, Json, object};
 
 /// The parts for `generateContent`.
 pub(super) fn gemini(parcel: &Parcel<'_>, conversation: Conversation) -> Json {

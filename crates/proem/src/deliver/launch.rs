@@ -6,7 +6,7 @@ use proem_core::text::is_javascript_space;
 
 use super::Parcel;
 use super::conversation::Conversation;
-use super::json::{Fields, Json, object};
+use crate::request::raw_json::{Fields, Json, object};
 
 /// Longest argument of a program on Linux, its end included.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;

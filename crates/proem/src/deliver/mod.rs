@@ -7,9 +7,7 @@
 mod claude;
 mod conversation;
 mod gemini;
-pub(crate) mod json;
 mod launch;
-mod message;
 mod openai;
 mod provider;
 mod shape;
@@ -17,18 +15,19 @@ mod tools;
 
 use proem_core::carrier::Carrier;
 use proem_core::note::{Code, Note, Severity};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::engine::Build;
+use crate::build::Build;
+use crate::build::fingerprint::Fingerprint;
 use crate::error::Error;
-use crate::fingerprint::Fingerprint;
-use crate::models::{Model, Models};
 use crate::request::{Request, Tool};
+use crate::settings::models::{Model, Models};
 
+pub use crate::request::message::RawMessage;
+use crate::request::message::unreadable;
+use crate::request::raw_json::{Json, object};
 use conversation::Conversation;
-pub(crate) use json::Items;
-use json::Json;
-pub use message::RawMessage;
 pub use provider::{Provider, ProviderName, UnknownProvider};
 use shape::Shape;
 
@@ -188,7 +187,7 @@ pub fn deliver(
     let history = conversation.history();
     let unsent = |error: serde_json::Error| Error::Message {
         index: messages.len().saturating_sub(1),
-        provider,
+        provider: provider.word(),
         why: error.to_string(),
     };
     let payload = match provider {
@@ -213,10 +212,19 @@ fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
     let images = request.images.as_deref().unwrap_or_default();
     match &request.prompt {
         Some(text) if images.is_empty() => messages.push(RawMessage::of_user(text)),
-        Some(text) => messages.push(RawMessage::with_blocks(shape, text, images)?),
+        Some(text) => messages.push(with_blocks(shape, text, images)?),
         None => {}
     }
     Ok(messages)
+}
+
+/// Makes a message of the user's with blocks after its text, in a provider's shape.
+fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<RawMessage, Error> {
+    let own = std::iter::once(shape.text_block(text));
+    let blocks = own.chain(blocks.iter().map(Json::canonical)).collect();
+    let message = object([("role", "user".into()), (shape.content, Json::List(blocks))]);
+    let raw = serde_json::value::to_raw_value(&message).map_err(|error| unreadable(&error.to_string()))?;
+    RawMessage::checked(raw).map_err(|why| unreadable(&why))
 }
 
 /// What servers tell conversations with one prefix apart by; at most 64 characters are taken.

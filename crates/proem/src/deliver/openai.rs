@@ -1,8 +1,8 @@
 //! OpenAI's responses and chat completions, and servers that speak the latter.
 
 use super::conversation::Conversation;
-use super::json::{Fields, Json, object};
 use super::{Parcel, Provider, is_blank, tools};
+use crate::request::raw_json::{Fields, Json, object};
 
 /// Tells whether the API takes markers for this model; older ones refuse the request.
 fn takes_breakpoints(parcel: &Parcel<'_>) -> bool {

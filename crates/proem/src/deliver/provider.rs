@@ -245,7 +245,7 @@ impl fmt::Display for Provider {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::Models;
+    use crate::settings::models::Models;
 
     #[test]
     fn each_form_has_its_row_and_each_row_its_cache() {

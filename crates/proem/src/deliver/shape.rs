@@ -1,7 +1,7 @@
 //! How messages look at each provider, as data: the rest of the delivery asks this table.
 
 use super::Provider;
-use super::json::{Fields, Json, field, object};
+use crate::request::raw_json::{Fields, Json, field, object};
 
 /// The shape of a provider's messages.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use proem_core::source::Source;
 use serde_json::{Value, json};
 
 use super::Provider;
-use super::json::Json;
+use crate::request::raw_json::Json;
 use crate::request::{Tool, distinct_tools};
 
 /// The tools by name; of two with one name the first counts.

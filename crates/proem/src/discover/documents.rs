@@ -12,7 +12,9 @@ use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, Found, Identity, ReadPolicy, canonical, exists, read, read_dir, read_head, shown};
+use crate::observe::file::{
+    Cap, Found, Identity, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
+};
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
 

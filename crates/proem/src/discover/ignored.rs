@@ -19,7 +19,7 @@ use proem_core::limit::{
 use proem_core::note::{Code, Note, Severity};
 
 use super::file;
-use crate::file::{Cap, ReadPolicy, read_bytes, shown};
+use crate::observe::file::{Cap, ReadPolicy, read_bytes, shown};
 
 /// The names in directories of skills, in the order in which later ones overrule earlier ones.
 pub(super) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];

@@ -1,13 +1,16 @@
 //! Finds the files that a prompt is made of: which ones there are, in which order, and what became of
 //! those that are not used.
 
+pub(crate) mod agent_rules;
+pub mod catalog;
 pub(crate) mod documents;
 mod ignored;
-pub(crate) mod instead;
-mod places;
+pub(crate) mod libraries;
+pub(crate) mod override_files;
 pub(crate) mod repository;
+pub(crate) mod residents;
 pub(crate) mod roster;
-pub(crate) mod rules;
+mod search_roots;
 pub(crate) mod skill_directory;
 pub(crate) mod skills;
 
@@ -19,7 +22,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-pub(crate) use places::Places;
+pub(crate) use search_roots::Places;
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,10 +94,10 @@ impl Trail {
 /// What was found, by section, so that it need not be looked for again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Discovered {
-    pub(crate) instead: BTreeMap<String, (Vec<instead::FileText>, Trail)>,
+    pub(crate) instead: BTreeMap<String, (Vec<override_files::FileText>, Trail)>,
     pub(crate) documents: BTreeMap<String, (Vec<documents::Document>, Trail)>,
     pub(crate) skills: BTreeMap<String, skills::Found>,
-    pub(crate) rules: BTreeMap<String, rules::FoundRules>,
+    pub(crate) rules: BTreeMap<String, agent_rules::FoundRules>,
     pub(crate) skill_directories: BTreeMap<String, (Vec<skill_directory::Line>, Trail)>,
 }
 

@@ -16,8 +16,8 @@ use proem_core::note::{Code, Note, Severity};
 use super::ignored::{Reader, Rules};
 use super::roster::{Role, Roster};
 use super::{Places, Trail, file};
-use crate::file::{Identity, ReadPolicy, canonical, shown};
-use crate::order;
+use crate::observe::file::{Identity, ReadPolicy, canonical, shown};
+use crate::observe::listing_order;
 
 /// Folders that hold what other programs keep.
 const PASSED_OVER: [&str; 5] = [".git", ".hg", ".jj", ".svn", "node_modules"];
@@ -172,7 +172,7 @@ impl Walk<'_> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => {
-                let why = Absence::Unreadable(crate::file::reason(&error));
+                let why = Absence::Unreadable(crate::error::reason(&error));
                 self.found.notes.extend(unread(folder, &why));
                 return None;
             }
@@ -189,7 +189,7 @@ impl Walk<'_> {
                 found.push((name, kind));
             }
         }
-        order::arrange(&mut found);
+        listing_order::arrange(&mut found);
         found.sort_by(|a, b| a.0.cmp(&b.0));
         Some(found)
     }

@@ -15,8 +15,8 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillDirectoryRecipe;
 
 use super::{Owner, Places, Trail, file};
-use crate::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
-use crate::order;
+use crate::observe::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
+use crate::observe::listing_order;
 
 const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
 const DESCRIPTION_CHARACTERS_MAX: usize = 80;
@@ -76,7 +76,7 @@ impl Search<'_> {
             Ok(found) if found.is_dir() => {}
             _ => return self.trail.unread(&shown(path), &Absence::NoSuchFile),
         }
-        match crate::file::canonical(path) {
+        match crate::observe::file::canonical(path) {
             Ok(real) if self.policy.allows(&real) => self.folder(path, 0),
             _ => self.trail.unread(&shown(path), &Absence::OutsideRoots),
         }
@@ -142,7 +142,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
     let mut folders: Vec<PathBuf> = entries.flatten().filter(is_wanted).map(|entry| entry.path()).collect();
-    order::arrange(&mut folders);
+    listing_order::arrange(&mut folders);
     folders.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     folders
 }

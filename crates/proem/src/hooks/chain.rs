@@ -12,8 +12,8 @@ use super::{
     AgentStart, BeforeAgentStart, ContextEvent, HookEvent, HookFailure, Injected, Message, ResourcesDiscover,
     Why,
 };
-use crate::caller::Caller;
-use crate::file::without_dots;
+use crate::observe::file::without_dots;
+use crate::request::caller::Caller;
 
 /// What handlers add to what is looked for, as paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,7 +159,7 @@ fn injected(message: Injected) -> Message {
         Injected::Text(text) => Value::from(text),
         Injected::Content(content) => content,
     };
-    super::super::turn::message("user", content)
+    crate::request::message::message("user", content)
 }
 
 fn changed_prefix(handler: &Handler, change: &Change) -> Note {

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Why;
-use crate::file::reason;
-use crate::object::Object;
-use crate::process::{self, Allowance, Finished, Stopped};
+use crate::error::reason;
+use crate::observe::process::{self, Allowance, Finished, Stopped};
+use crate::request::strict_json::Object;
 
 /// When a handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +154,7 @@ impl CommandHook {
     fn command(&self) -> Result<Command, Why> {
         let program = self.program()?;
         // It may look at any file, so a revision that is laid out on demand is laid out whole.
-        crate::file::lay_out_everything();
+        crate::observe::file::lay_out_everything();
         let mut command = Command::new(program);
         // Not in the working directory: a relative argument must not name a file of the repository.
         command.args(self.command.iter().skip(1)).current_dir(&self.folder).env_clear();
@@ -220,7 +220,7 @@ fn failed(finished: &Finished) -> Why {
 mod tests {
     use super::super::{HookFailure, ResourcePaths};
     use super::*;
-    use crate::caller::Caller;
+    use crate::request::caller::Caller;
 
     /// What the user and a remote client are told about a command that fails.
     fn told(command: &[&str]) -> [String; 2] {

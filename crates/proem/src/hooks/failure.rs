@@ -8,7 +8,7 @@ use proem_core::secret::Scanner;
 use proem_core::source::Source;
 
 use super::{HookError, HookEvent};
-use crate::caller::Caller;
+use crate::request::caller::Caller;
 
 /// Why one call of a hook failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::deadline;
+use crate::observe::deadline;
 
 use super::command::{CommandHook, HookEvent};
 use super::{

@@ -23,7 +23,7 @@ pub(crate) use failure::Why;
 pub(crate) use handler::{Handler, handlers};
 
 /// A message of a conversation, in the shape that the caller uses: an object with a `role`.
-pub type Message = serde_json::Map<String, Value>;
+pub use crate::request::message::Message;
 
 /// Code that takes part in making a prompt. Every method has a default that does nothing.
 pub trait Hook: Send + Sync {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-use super::reference::Reference;
-use super::syntax::Outline;
+use crate::jinja::reference::Reference;
+use crate::jinja::syntax::Outline;
 
 /// One template text.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use proem_core::line_map::LineMap;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-use super::mark;
+use crate::jinja::trace::last_lookup;
 
 /// One thing: its fields in a fixed order.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Object for ItemValue {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let (name, item) = (key.as_str()?, self.items.get(self.item)?);
         let field = item.fields.iter().position(|field| *field.name == *name)?;
-        mark::touch(Touch { list: self.list, item: self.item, field });
+        last_lookup::touch(Touch { list: self.list, item: self.item, field });
         Some(Value::from(Arc::clone(&item.fields.get(field)?.text)))
     }
 

@@ -6,27 +6,16 @@
 //! implement `std::io::Write` to see what minijinja writes.
 
 mod asset;
-mod costly;
+mod compile_cache;
+mod compiled;
+mod cost;
 mod edit;
-mod error;
-mod expression;
-mod filters;
-mod flat;
-mod guard;
-#[cfg(test)]
-mod hostile;
+mod explain;
 mod items;
-mod known;
-mod located;
-mod mark;
 pub(crate) mod reference;
-mod session;
-mod spans;
 mod syntax;
-mod tokens;
 mod trace;
 mod values;
-mod weight;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,13 +27,13 @@ use minijinja::{AutoEscape, Environment, ErrorKind, Output, State, UndefinedBeha
 use proem_core::limit::JINJA_DEPTH_MAX;
 
 pub(crate) use asset::{Asset, Assets};
-pub use error::TemplateError;
+pub(crate) use compiled::Session;
 pub(crate) use items::{Field, Item};
-pub(crate) use session::Session;
 pub(crate) use syntax::Outline;
 pub(crate) use values::{Binding, Context};
 
-use guard::Budget;
+use crate::error::TemplateError;
+use cost::guard::Budget;
 use reference::Reference;
 use trace::{BEGIN, MARK};
 
@@ -92,17 +81,16 @@ pub(crate) fn outline(
     asset: &Asset,
     options: &Options,
 ) -> Result<Arc<Outline>, Box<TemplateError>> {
-    known::outline(&asset.text, options, || syntax::outline(&asset.text, name, &options.syntax())).map_err(
-        |error| {
+    compile_cache::outline(&asset.text, options, || syntax::outline(&asset.text, name, &options.syntax()))
+        .map_err(|error| {
             let mut assets = Assets::default();
             assets.insert(name.to_owned(), Ok(asset.clone()));
-            let explained = error::explain(&error, &assets, &|_, offset| offset, &[]);
+            let explained = explain::explain(&error, &assets, &|_, offset| offset, &[]);
             // What is refused before minijinja sees it carries no name.
             let template =
                 if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
             Box::new(TemplateError { template, ..explained })
-        },
-    )
+        })
 }
 
 /// The asset that an include names, as a qualified reference.
@@ -118,20 +106,20 @@ pub(crate) fn resolve(
 /// value counts against the budget, also one that is captured and never printed.
 fn announce(environment: &mut Environment<'_>, budget: &Budget) {
     environment.add_filter(BEGIN, |site: usize| {
-        mark::start();
+        trace::last_lookup::start();
         site
     });
     environment.add_filter(MARK, |site: usize, value: Value| {
-        mark::call(site);
+        trace::last_lookup::call(site);
         value
     });
     let budget = budget.clone();
     environment.set_formatter(move |output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
-        budget.spend(weight::size(value))?;
+        budget.spend(cost::value_size::size(value))?;
         values::check_text(value)?;
-        mark::begin();
+        trace::last_lookup::begin();
         let written = write(output, state, value);
-        mark::end();
+        trace::last_lookup::end();
         written
     });
 }
@@ -167,8 +155,8 @@ thread_local! {
 
 fn base() -> (Environment<'static>, Budget) {
     let (mut environment, budget) = (Environment::new(), Budget::default());
-    guard::install(&mut environment, &budget);
-    filters::install(&mut environment, &budget);
+    cost::guard::install(&mut environment, &budget);
+    cost::filters::install(&mut environment, &budget);
     announce(&mut environment, &budget);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -215,7 +203,7 @@ fn load(name: &str, assets: &Assets) -> Result<Option<String>, minijinja::Error>
         return Err(minijinja::Error::new(ErrorKind::BadInclude, why.to_owned()));
     }
     // A template may name any number of assets that are not there.
-    weight::charge(LOAD_WORK)?;
+    cost::value_size::charge(LOAD_WORK)?;
     match assets.find(name) {
         Some(Ok(asset)) => Ok(Some(asset.text.clone())),
         Some(Err(why)) => Err(minijinja::Error::new(ErrorKind::TemplateNotFound, why.to_owned())),

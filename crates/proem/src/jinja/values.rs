@@ -15,8 +15,8 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::variable;
 
-use super::items::{self, Field, Item, ItemValue, Touch};
-use super::weight;
+use crate::jinja::cost::value_size;
+use crate::jinja::items::{self, Field, Item, ItemValue, Touch};
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
@@ -201,9 +201,9 @@ impl Object for Root {
     fn get_value_by_str(self: &Arc<Self>, name: &str) -> Option<Value> {
         let context = &self.context;
         match context.bindings.get(name) {
-            Some(Binding::Items { items, .. }) => {
-                Some(or_error(weight::charge(items.len()).map(|()| items::list(items, self.number(name)))))
-            }
+            Some(Binding::Items { items, .. }) => Some(or_error(
+                value_size::charge(items.len()).map(|()| items::list(items, self.number(name))),
+            )),
             Some(Binding::Fields { item }) => Some(items::one(item, self.number(name), 0)),
             Some(Binding::Text { text, .. }) => Some(or_error(copied(text))),
             Some(Binding::List { items, .. }) => {
@@ -245,7 +245,7 @@ fn copied(text: &str) -> Result<Value, Error> {
 
 /// Pays for a copy of so many bytes.
 fn paid(bytes: usize) -> Result<(), Error> {
-    weight::charge(1 + bytes / COPIED_BYTES)
+    value_size::charge(1 + bytes / COPIED_BYTES)
 }
 
 /// An error as a value: it is raised when the template uses it.

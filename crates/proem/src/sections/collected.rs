@@ -9,13 +9,13 @@ use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 
 use super::Builder;
-use crate::catalog::Entry;
-use crate::collect::{self, Collected};
-use crate::discover::{documents, rules, skill_directory, skills};
+use crate::discover::catalog::Entry;
+use crate::discover::{agent_rules, documents, skill_directory, skills};
 use crate::error::Error;
 use crate::jinja::{Asset, Context};
-use crate::render::{self, Job};
-use crate::resolve::Author;
+use crate::request::caller::Author;
+use crate::sections::bindings::{self, Collected};
+use crate::sections::jinja_job::{self, Job};
 
 impl Builder<'_> {
     /// Collects what a section is about, and puts it into the words of its format.
@@ -29,7 +29,7 @@ impl Builder<'_> {
             Collection::Skills(skills) => self.skills(skills, &recipe.id),
             Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
             Collection::Rules(rules) => self.instruction_rules(rules, &recipe.id)?,
-            _ => collect::collect(what, self.sources.request, self.workspace, &self.policies())?,
+            _ => bindings::collect(what, self.sources.request, self.workspace, &self.policies())?,
         };
         self.notes.extend(notes);
         self.considered.extend(considered);
@@ -41,7 +41,7 @@ impl Builder<'_> {
         let Some((variable, binding)) = binding else { return Ok((None, source)) };
         let mut bindings = BTreeMap::from([(variable.to_owned(), binding)]);
         bindings.extend(more.into_iter().map(|(name, binding)| (name.to_owned(), binding)));
-        let texts = collect::texts(self.sources.profile);
+        let texts = bindings::texts(self.sources.profile);
         bindings.extend(texts.map(|texts| ("texts".to_owned(), texts)));
         let context = Context { bindings, aliases: self.options.aliases.clone(), ..Context::default() };
         let rendered = self.run(name, asset, author, context)?;
@@ -65,14 +65,14 @@ impl Builder<'_> {
         {
             return Err(Error::Instructions { path: path.clone(), why: why.clone() });
         }
-        Ok(collect::documents(documents, source, trail.clone()))
+        Ok(bindings::documents(documents, source, trail.clone()))
     }
 
     fn instruction_rules(&mut self, recipe: &RulesRecipe, section: &str) -> Result<Collected, Error> {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let source = self.rules(section);
         if !self.discovered.rules.contains_key(section) {
-            let found = rules::find(recipe, &self.places, &policy, has_project);
+            let found = agent_rules::find(recipe, &self.places, &policy, has_project);
             let found = found.map_err(|why| {
                 let message =
                     format!("section `{section}` of the profile `{}`: {why}", self.sources.profile.name);
@@ -81,9 +81,10 @@ impl Builder<'_> {
             self.discovered.rules.insert(section.to_owned(), found);
         }
         let found = self.discovered.rules.get(section).cloned().unwrap_or_default();
-        let cwd = crate::file::canonical(self.places.cwd()).unwrap_or_else(|_| self.places.cwd().to_owned());
+        let cwd = crate::observe::file::canonical(self.places.cwd())
+            .unwrap_or_else(|_| self.places.cwd().to_owned());
         let names = (self.sources.profile.name.as_str(), section);
-        Ok(collect::rules(&found, source, names, &cwd.to_string_lossy()))
+        Ok(bindings::rules(&found, source, names, &cwd.to_string_lossy()))
     }
 
     fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> Collected {
@@ -91,7 +92,7 @@ impl Builder<'_> {
         let (source, more) = (self.rules(section), self.skill_paths);
         let known = self.discovered.skills.entry(section.to_owned());
         let find = || skills::find(recipe, more, &self.places, &policy, has_project);
-        collect::skills(known.or_insert_with(find), source)
+        bindings::skills(known.or_insert_with(find), source)
     }
 
     fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> Collected {
@@ -100,7 +101,7 @@ impl Builder<'_> {
         let known = self.discovered.skill_directories.entry(section.to_owned());
         let (skills, trail) =
             known.or_insert_with(|| skill_directory::find(recipe, &self.places, &policy, has_project));
-        collect::skill_directory(skills, source, trail.clone())
+        bindings::skill_directory(skills, source, trail.clone())
     }
 
     /// The rules by which files are collected: what a list of them comes from as a whole.
@@ -131,7 +132,7 @@ impl Builder<'_> {
             let (author, libraries) = (entry.author, self.sources.libraries);
             let (name, asset, context) = (entry.name(key), wording(key, entry), Context::default());
             let (options, treatment) = (&self.options, None);
-            render::check(&Job { name, asset, author, context, options, libraries, treatment })?;
+            jinja_job::check(&Job { name, asset, author, context, options, libraries, treatment })?;
         }
         Ok(())
     }

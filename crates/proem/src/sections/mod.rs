@@ -1,8 +1,17 @@
 //! Renders the sections of a profile, one by one.
 
+pub(crate) mod base_text;
+pub(crate) mod bindings;
+mod brace_slots;
 mod collected;
-mod slots;
-mod texts;
+pub(crate) mod jinja_job;
+pub(crate) mod resolver;
+pub(crate) mod scope;
+mod template_text;
+pub(crate) mod text_findings;
+pub(crate) mod text_policy;
+pub(crate) mod tools;
+pub(crate) mod unused_fields;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,24 +27,32 @@ use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-use crate::base::{Sources, Text};
-use crate::caller::Caller;
-use crate::catalog::Catalog;
-use crate::collect::{self, Policies};
+use crate::discover::catalog::Catalog;
 use crate::discover::{Discovered, Places, Trail};
-use crate::engine::Parts;
 use crate::error::Error;
-use crate::host::Host;
 use crate::jinja::{Asset, Context, Options};
-use crate::render::{self, Job};
-use crate::resolve::{Author, Resolver};
-use crate::tools::Tools;
-use crate::treatment::{Treatment, is_of_file};
-use crate::workspace::Workspace;
+use crate::observe::host::Host;
+use crate::observe::workspace::Workspace;
+use crate::request::caller::Author;
+use crate::request::caller::Caller;
+use crate::sections::base_text::{Sources, Text};
+use crate::sections::resolver::Resolver;
+use crate::sections::text_policy::{Treatment, is_of_file};
+use crate::sections::tools::Tools;
+use bindings::Policies;
+use jinja_job::Job;
 
 pub(crate) fn jinja_options(profile: &Profile) -> Options {
     let JinjaRecipe { trim_blocks, lstrip_blocks, aliases, .. } = profile.jinja.clone();
     Options { trim_blocks, lstrip_blocks, aliases }
+}
+
+/// The sections to build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    All,
+    /// Those of one turn alone.
+    Turn,
 }
 
 /// Renders the sections of one profile.
@@ -164,7 +181,7 @@ impl Builder<'_> {
         let Text { content, origin, author, stability, reference, .. } = text;
         let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
         let asset = Asset { reference, text: content, origin, stability };
-        let context = collect::context(self.sources.request, self.sources.profile, &self.tools);
+        let context = bindings::context(self.sources.request, self.sources.profile, &self.tools);
         self.run(name, asset, author, context)
     }
 
@@ -178,7 +195,7 @@ impl Builder<'_> {
         let (author, libraries) = (self.author(author), self.sources.libraries);
         let (options, treatment) = (&self.options, Some(self.treatment));
         let job = Job { name, asset, author, context, options, libraries, treatment };
-        let (rendered, notes) = render::render(&job, &mut self.resolver)?;
+        let (rendered, notes) = jinja_job::render(&job, &mut self.resolver)?;
         self.notes.extend(notes);
         Ok(rendered)
     }

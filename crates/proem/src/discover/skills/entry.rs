@@ -10,7 +10,7 @@ use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
 use super::{Owner, Spot};
-use crate::file::shown;
+use crate::observe::file::shown;
 
 const NAME_CHARACTERS_MAX: usize = 64;
 const DESCRIPTION_CHARACTERS_MAX: usize = 1024;

@@ -8,8 +8,8 @@ use proem_core::limit::FRONT_MATTER_BYTES_MAX;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::file::{self, Handle, ReadPolicy};
-use crate::warm::Stamp;
+use crate::observe::file::{self, Handle, ReadPolicy};
+use crate::observe::file_stamp::Stamp;
 
 /// Front matter of the largest size, its two rules and the line breaks.
 pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Owner, Problem, Skill};
-use crate::warm::{self, Moment, Stamp};
+use crate::observe::file_stamp::{self, Moment, Stamp};
 
 /// About how much memory all of it may take; over that, everything is forgotten.
 const BYTES_MAX: usize = 16 << 20;
@@ -51,13 +51,13 @@ static MEMORY: Mutex<Option<Memory>> = Mutex::new(None);
 
 /// Begins a scan. Only a directory that was scanned before is worth remembering.
 pub(super) fn begin(directory: &Path, owner: Owner) -> Scan {
-    if !warm::is_on() {
+    if !file_stamp::is_on() {
         return Scan::Cold;
     }
     let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
     let directories = &memory.get_or_insert_default().directories;
     let key = (directory.to_owned(), owner);
-    if let (Some(known), Some(settled_before)) = (directories.get(&key), warm::settled_before()) {
+    if let (Some(known), Some(settled_before)) = (directories.get(&key), file_stamp::settled_before()) {
         return Scan::Warm { known: Arc::clone(known), found: HashMap::new(), entries: 0, settled_before };
     }
     if directories.len() == DIRECTORIES_MAX {

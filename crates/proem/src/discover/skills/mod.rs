@@ -22,7 +22,7 @@ use proem_core::profile::SkillsRecipe;
 
 use super::ignored::Unread;
 use super::{Owner, Places, Trail, file};
-use crate::file::{Identity, ReadPolicy, is_dir, metadata};
+use crate::observe::file::{Identity, ReadPolicy, is_dir, metadata};
 
 pub(crate) use entry::{Problem, Skill};
 
@@ -140,7 +140,7 @@ pub(crate) fn find(
 pub(crate) fn problems(path: &Path, bytes: &[u8]) -> Vec<Note> {
     let is_alone = path.file_name().is_none_or(|name| name != "SKILL.md");
     let spot = Spot { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
-    let location: Arc<str> = crate::file::shown(path).into();
+    let location: Arc<str> = crate::observe::file::shown(path).into();
     let head = bytes.get(..bytes.len().min(head::HEAD_BYTES_MAX)).unwrap_or_default();
     let (_, problems) = entry::read(&spot, &location, head);
     problems.iter().map(|problem| problem.note(&location)).collect()
@@ -263,14 +263,14 @@ impl Search<'_> {
     /// A place that this caller may not look at at all.
     fn out_of_reach(&mut self, path: &Path, why: &Absence) {
         let mut trail = Trail::default();
-        trail.out_of_reach(&crate::file::shown(path), why);
+        trail.out_of_reach(&crate::observe::file::shown(path), why);
         self.found.notes.extend(trail.notes);
         self.found.considered.extend(trail.considered);
     }
 
     fn unread(&mut self, path: &Path, why: &Absence) {
         let mut trail = Trail::default();
-        trail.unread(&crate::file::shown(path), why);
+        trail.unread(&crate::observe::file::shown(path), why);
         self.found.notes.append(&mut trail.notes);
         self.found.considered.append(&mut trail.considered);
     }
@@ -280,19 +280,19 @@ impl Search<'_> {
         if let Some(why) = why {
             self.unread(path, why);
         } else {
-            let (path, outcome) = (crate::file::shown(path), Outcome::OverBudget);
+            let (path, outcome) = (crate::observe::file::shown(path), Outcome::OverBudget);
             let why = Some("of the ignore files of a build".to_owned());
             self.found.considered.push(Considered { path, outcome, why });
         }
     }
 
     fn ignored(&mut self, path: &Path, by: &str) {
-        let (path, why) = (crate::file::shown(path), Some(format!("by {by}")));
+        let (path, why) = (crate::observe::file::shown(path), Some(format!("by {by}")));
         self.found.considered.push(Considered { path, outcome: Outcome::Ignored, why });
     }
 
     fn over_limit(&mut self, path: &Path, what: &str) {
-        let path = crate::file::shown(path);
+        let path = crate::observe::file::shown(path);
         let note =
             Note::new(Code::OverLimit, Severity::Warning, format!("{path} is not looked into: {what}"));
         self.found.notes.push(note.with_source(file(&path)));

@@ -19,11 +19,12 @@ use rustix::io::Errno;
 use super::head::{self, HEAD_BYTES_MAX, Opened};
 use super::memory::{self, Known, Scan};
 use super::{Root, Search, Spot, entry};
-use crate::deadline;
 use crate::discover::ignored::{self, Reader, Rules};
-use crate::file::{self, Identity, Look, reason};
-use crate::order;
-use crate::warm::{self, Stamp};
+use crate::error::reason;
+use crate::observe::deadline;
+use crate::observe::file::{self, Identity, Look};
+use crate::observe::file_stamp::{self, Stamp};
+use crate::observe::listing_order;
 
 const FILE_NAME: &[u8] = b"SKILL.md";
 
@@ -122,7 +123,8 @@ impl Walk<'_, '_> {
         }
         let pushed = self.push_rules(path, |name| ignore_files.contains(&name));
         self.chain.push(identity);
-        let own = if warm::is_local(folder) { memory::begin(path, self.root.owner) } else { Scan::Cold };
+        let own =
+            if file_stamp::is_local(folder) { memory::begin(path, self.root.owner) } else { Scan::Cold };
         let above = std::mem::replace(&mut self.scan, own);
         for entry in &entries {
             self.entry(folder, path, entry);
@@ -363,7 +365,7 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
             break;
         }
     }
-    order::arrange(&mut entries);
+    listing_order::arrange(&mut entries);
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((entries, ignore_files))
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::memory;
+use crate::observe::file_stamp;
 use crate::request::Request;
-use crate::{Caller, build, warm};
+use crate::{Caller, build};
 
 /// Longer than a tick of the clock that stamps files, and short enough that a test needs no pause.
 const MARGIN: Duration = Duration::from_millis(50);
@@ -100,7 +101,7 @@ fn said(request: &Request) -> String {
 
 #[test]
 fn a_warm_build_is_a_cold_build_whatever_changed() {
-    warm::with_margin(MARGIN, || {
+    file_stamp::with_margin(MARGIN, || {
         let known_before = memory::uses();
         for seed in 0..3 {
             let mut tree = Tree::new(seed).expect("the tree can be made");
@@ -108,7 +109,7 @@ fn a_warm_build_is_a_cold_build_whatever_changed() {
             for step in 0..80 {
                 let _ = tree.change();
                 let warm = said(&request);
-                let cold = warm::without(|| said(&request));
+                let cold = file_stamp::without(|| said(&request));
                 assert!(warm == cold, "seed {seed}, step {step}: {}", tree.folder.path().display());
             }
         }
@@ -123,7 +124,7 @@ fn what_was_written_just_now_is_read_again() {
     for _ in 0..20 {
         let before = memory::uses();
         tree.write(&tree.skill(0)).expect("the skill can be written");
-        assert!(said(&request) == warm::without(|| said(&request)));
+        assert!(said(&request) == file_stamp::without(|| said(&request)));
         assert_eq!(memory::uses(), before, "its times may not tell yet");
     }
 }

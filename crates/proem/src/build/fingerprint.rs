@@ -1,0 +1,95 @@
+//! Fingerprints: what a provider's cache is keyed by, in one value.
+
+use proem_core::digest::Digest;
+use serde_json::{Value, json};
+
+use crate::request::canonical_json::canonical_json;
+use crate::request::{Tool, distinct_tools};
+
+/// The digests of a prompt's cached part and of its tools, and of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Of the prefix.
+    pub system: Digest,
+    /// Of the tools in canonical form, sorted by name; of nothing when there are none.
+    pub tools: Digest,
+    /// Of both.
+    pub whole: Digest,
+}
+
+impl Fingerprint {
+    /// The fingerprint of a prefix and its tools. The order of the tools, of their keys, and how numbers and
+    /// strings are spelt do not matter.
+    #[must_use]
+    pub fn of(prefix: &str, tools: &[Tool]) -> Self {
+        Self::new(Digest::of(prefix.as_bytes()), tools)
+    }
+
+    /// The fingerprint of a prefix whose digest is known, and its tools.
+    #[must_use]
+    pub fn new(system: Digest, tools: &[Tool]) -> Self {
+        let tools = Digest::of(canonical_tools(tools).as_bytes());
+        let whole = Digest::of(format!("{}:{}", system.hex(), tools.hex()).as_bytes());
+        Self { system, tools, whole }
+    }
+}
+
+/// The tools in canonical form, sorted by name; nothing when there are none.
+pub(crate) fn canonical_tools(tools: &[Tool]) -> String {
+    if tools.is_empty() {
+        return String::new();
+    }
+    let mut sorted = distinct_tools(tools);
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    canonical_json(&Value::Array(sorted.into_iter().map(definition).collect()))
+}
+
+/// A tool as the provider sees it: what is only for the prompt is in the prefix already.
+pub(crate) fn definition(tool: &Tool) -> Value {
+    let mut fields = serde_json::Map::new();
+    fields.insert("name".into(), json!(tool.name));
+    fields.extend(tool.description.as_ref().map(|text| ("description".into(), json!(text))));
+    fields.extend(tool.input_schema.as_ref().map(|schema| ("input_schema".into(), schema.clone())));
+    Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(json: &str) -> Tool {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn spelling_and_order_do_not_matter() {
+        let a = tool(r#"{"name": "a", "input_schema": {"type": "object", "max": 1.0}}"#);
+        let b = tool(r#"{"name": "b", "description": "\u00e9"}"#);
+        let again = [
+            tool(r#"{"description": "é", "name": "b"}"#),
+            tool(r#"{"input_schema": {"max": 1e0, "type": "object"}, "name": "a"}"#),
+        ];
+        let one = Fingerprint::of("prefix", &[a.clone(), b.clone()]);
+        assert_eq!(one, Fingerprint::of("prefix", &again));
+        assert_ne!(one.whole, Fingerprint::of("prefix", &[a]).whole);
+        assert_ne!(one.whole, Fingerprint::of("prefiX", &again).whole);
+    }
+
+    /// What a snippet says is in the prefix; the provider never gets it by itself.
+    #[test]
+    fn only_what_the_provider_gets_counts() {
+        let plain = Fingerprint::of("p", &[tool(r#"{"name": "a"}"#)]);
+        assert_eq!(
+            plain,
+            Fingerprint::of("p", &[tool(r#"{"name": "a", "snippet": "s", "guidelines": ["g"]}"#)])
+        );
+    }
+
+    #[test]
+    fn without_tools_the_digest_is_of_nothing() {
+        let fingerprint = Fingerprint::of("p", &[]);
+        assert_eq!(fingerprint.tools, Digest::of(b""));
+        let whole = format!("{}:{}", Digest::of(b"p").hex(), Digest::of(b"").hex());
+        assert_eq!(fingerprint.whole, Digest::of(whole.as_bytes()));
+    }
+}

@@ -1,0 +1,471 @@
+//! A prompt in use: frozen, and built anew only for a reason.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proem_core::frozen::Suffix;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::Reason;
+
+use crate::build::Build;
+use crate::conversation::pending::Pending;
+use crate::conversation::turn::{self, Prompt, Scene, Turn};
+use crate::engine::{self, Memory};
+use crate::error::Error;
+use crate::hooks::{self, DiscoverReason, Handler, Hook, HookFailure, ResourcePaths, Resources};
+use crate::observe::host::Host;
+use crate::observe::workspace::Workspace;
+use crate::request::caller::Caller;
+use crate::request::{Request, Tool, distinct_tools};
+use crate::sections::Parts;
+use crate::settings::world::Setup;
+
+/// Is told of hooks that failed.
+type OnFailure = Arc<dyn Fn(&HookFailure) + Send + Sync>;
+
+/// What builds prompts, with the hooks that take part in it.
+#[derive(Clone, Default)]
+pub struct Engine {
+    hooks: Vec<Arc<dyn Hook>>,
+    on_failure: Option<OnFailure>,
+    withholds_hook_output: bool,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.hooks.iter().map(|hook| hook.name()).collect();
+        formatter.debug_struct("Engine").field("hooks", &names).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine without hooks of its own; those of the user's configuration always take part.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers a hook behind those that are registered.
+    #[must_use]
+    pub fn with_hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Calls `tell` for each hook that fails while a prompt is built. The notes of a prompt that a remote client asked for
+    /// do not say what the hook wrote; a server logs it.
+    #[must_use]
+    pub fn on_hook_failure(mut self, tell: impl Fn(&HookFailure) + Send + Sync + 'static) -> Self {
+        self.on_failure = Some(Arc::new(tell));
+        self
+    }
+
+    /// Leaves what a failed hook wrote out of the notes of every prompt, also of those that the user asks for.
+    ///
+    /// For prompts that a store keeps: other clients of the store read their notes. The details still reach
+    /// [`on_hook_failure`](Self::on_hook_failure).
+    #[must_use]
+    pub fn without_hook_output(mut self) -> Self {
+        self.withholds_hook_output = true;
+        self
+    }
+
+    /// Builds a prompt.
+    pub fn build(&self, request: &Request, caller: Caller) -> Result<Build, Error> {
+        self.build_with(request, caller, &mut Memory::default())
+    }
+
+    /// Builds a prompt from what `memory` holds, and reports the hooks that failed now.
+    pub(crate) fn build_with(
+        &self,
+        request: &Request,
+        caller: Caller,
+        memory: &mut Memory,
+    ) -> Result<Build, Error> {
+        let is_asked_now = memory.resources.is_none();
+        memory.withholds_hook_output = self.withholds_hook_output;
+        let built = engine::build_with(request, caller, &self.hooks, memory);
+        if let Some(tell) = self.on_failure.as_ref().filter(|_| is_asked_now) {
+            memory.hook_failures.iter().for_each(|failure| tell(failure));
+        }
+        built
+    }
+
+    /// Observes what belongs to one turn alone, and nothing else: no file that is frozen is read again.
+    pub fn observe(&self, request: &Request, caller: Caller) -> Result<Observed, Error> {
+        // What hooks bring is for what is frozen: they were asked then.
+        let mut memory = Memory { resources: Some(Resources::default()), ..Memory::default() };
+        let build = engine::build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
+        let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
+        Ok(Observed { notes: notes.cloned().collect(), suffix: build.suffix })
+    }
+
+    /// Builds a prompt and keeps it for the turns of one conversation.
+    ///
+    /// ```
+    /// use proem::{Caller, Engine, Prompt, Rebuild, Request};
+    ///
+    /// let request = Request::from_json(
+    ///     r#"{"profile": "layers", "project": false, "tools": [{"name": "read"}, {"name": "bash"}]}"#,
+    /// )?;
+    /// let mut session = Engine::new().start(request, Caller::User)?;
+    /// // The same tools in another order are no change.
+    /// assert_eq!(session.set_active_tools(&["bash", "read"])?, Rebuild::Unchanged);
+    /// assert!(matches!(session.set_active_tools(&["read"])?, Rebuild::Opened { epoch: 2, .. }));
+    ///
+    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() });
+    /// assert!(turn.system_prompt.contains("- read: Read file contents"));
+    /// assert_eq!(turn.messages.len(), 1);
+    /// # Ok::<(), proem::Error>(())
+    /// ```
+    pub fn start(&self, request: Request, caller: Caller) -> Result<Session, Error> {
+        Session::start(self.clone(), request, caller)
+    }
+}
+
+/// What belongs to one turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// What stands behind the frozen prompt.
+    pub suffix: Suffix,
+    /// What a reader should know about it.
+    pub notes: Vec<Note>,
+}
+
+/// Why a prompt is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The session began.
+    Startup,
+    /// Other tools are active.
+    ActiveTools,
+    /// Tools came, went, or are described otherwise.
+    ToolRegistry,
+    /// Somebody asked for it: everything is read again.
+    Reload,
+    /// An extension brought resources.
+    Resources,
+    /// Somebody asked for the skills as they are now.
+    SkillsReload,
+    /// The conversation goes on with another profile.
+    ProfileSwitch,
+}
+
+impl Trigger {
+    /// The reason that a profile's policy must name; a session may always begin.
+    #[must_use]
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Startup => None,
+            Self::ActiveTools | Self::ToolRegistry => Some(Reason::Tools),
+            Self::Reload => Some(Reason::Reload),
+            Self::Resources | Self::SkillsReload => Some(Reason::Resources),
+            Self::ProfileSwitch => Some(Reason::Profile),
+        }
+    }
+}
+
+/// What became of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rebuild {
+    /// Nothing that matters changed: the frozen prompt stays in force.
+    Unchanged,
+    /// The profile does not rebuild for this reason: the frozen prompt stays in force.
+    NotAllowed(Reason),
+    /// Nor for this one, but the change waits: the next prompt that is built has it.
+    Pending(Reason),
+    /// There is a new prompt.
+    Opened {
+        /// The number of its epoch, from 1.
+        epoch: u64,
+        /// Why.
+        trigger: Trigger,
+    },
+}
+
+/// A frozen prompt and what is needed to build the next one.
+#[derive(Clone)]
+pub struct Session {
+    engine: Engine,
+    handlers: Vec<Handler>,
+    request: Request,
+    caller: Caller,
+    memory: Memory,
+    rebuild: Vec<Reason>,
+    /// All tools there are; the request holds the active ones.
+    registry: Vec<Tool>,
+    workspace: Workspace,
+    build: Build,
+    epoch: u64,
+    trigger: Trigger,
+    /// Tools that wait for the next epoch: the active ones, and all there will be.
+    pending_tools: Option<Vec<Tool>>,
+    pending_registry: Option<Vec<Tool>>,
+    /// Whether no turn was made in this epoch yet.
+    is_new: Once,
+}
+
+/// Something that is true for the first one who asks.
+struct Once(AtomicBool);
+
+impl Once {
+    const fn new() -> Self {
+        Self(AtomicBool::new(true))
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Clone for Once {
+    fn clone(&self) -> Self {
+        Self(AtomicBool::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl Session {
+    fn start(engine: Engine, request: Request, caller: Caller) -> Result<Self, Error> {
+        let Setup { workspace, config, found, .. } = Setup::of(&request, caller)?;
+        let profile = found.profile;
+        let registry = request.tools.clone().unwrap_or_else(|| {
+            let description = |name: &String| profile.tools.descriptions.get(name).cloned();
+            let named = |name: &String| Tool {
+                name: name.clone(),
+                description: description(name),
+                ..Tool::default()
+            };
+            profile.tools.default.iter().map(named).collect()
+        });
+        let handlers = hooks::handlers(&engine.hooks, &config.hooks.value);
+        let mut memory = Memory::default();
+        let build = engine.build_with(&request, caller, &mut memory)?;
+        let (rebuild, epoch, trigger) = (profile.rebuild.clone(), 1, Trigger::Startup);
+        Ok(Self {
+            engine,
+            handlers,
+            request,
+            caller,
+            memory,
+            rebuild,
+            registry,
+            workspace,
+            build,
+            epoch,
+            trigger,
+            pending_tools: None,
+            pending_registry: None,
+            is_new: Once::new(),
+        })
+    }
+
+    /// The prompt in force.
+    #[must_use]
+    pub const fn build(&self) -> &Build {
+        &self.build
+    }
+
+    /// The number of the epoch in force, from 1.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Why the prompt in force was built.
+    #[must_use]
+    pub const fn trigger(&self) -> Trigger {
+        self.trigger
+    }
+
+    /// Why the prompt in force was built, as a word that names the profile where it was changed.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.trigger {
+            Trigger::Startup => "startup".into(),
+            Trigger::ActiveTools | Trigger::ToolRegistry => "tools".into(),
+            Trigger::Reload => "reload".into(),
+            Trigger::Resources => "resources".into(),
+            Trigger::SkillsReload => "skills_reload".into(),
+            Trigger::ProfileSwitch => format!("profile_switch:{}", self.build.frozen.profile()),
+        }
+    }
+
+    /// Everything that the model sees in one turn. A hook's changes hold for this turn alone, and so do the
+    /// facts on the `turn` carrier: they are observed again, while what is frozen stays as it is. Where that
+    /// fails, the last ones are used, with a note.
+    #[must_use]
+    pub fn turn(&self, prompt: &Prompt) -> Turn {
+        let mut notes: Vec<Note> = Vec::new();
+        let now = match self.observe() {
+            Ok(now) => now.map(|now| {
+                notes
+                    .extend(now.frozen.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
+                now.suffix.behind(&self.build.frozen)
+            }),
+            Err(error) => {
+                notes.push(not_observed(&error));
+                None
+            }
+        };
+        let scene = Scene {
+            whole: now.as_ref().unwrap_or(&self.build.whole),
+            tools: self.active(),
+            model: self.request.model.as_deref(),
+            cwd: self.workspace.cwd(),
+            handlers: &self.handlers,
+            caller: self.caller,
+        };
+        let mut turn = turn::turn(&scene, prompt);
+        turn.notes.append(&mut notes);
+        // The prefix is another one than in the turn before: the one miss that follows is no mistake.
+        turn.expected_miss = (self.is_new.take() && self.epoch > 1).then(|| self.reason());
+        turn
+    }
+
+    /// The prompt in force with the facts of this moment behind it, for a delivery: what is frozen stays as it
+    /// is. Where the facts cannot be observed, those of the last time are used.
+    #[must_use]
+    pub fn observed(&self) -> Build {
+        let mut build = self.build.clone();
+        if let Ok(Some(now)) = self.observe() {
+            build.whole = now.suffix.behind(&build.frozen);
+            build.suffix = now.suffix;
+        }
+        build
+    }
+
+    /// Builds what belongs to one turn, if the profile has such a thing.
+    fn observe(&self) -> Result<Option<Build>, Error> {
+        if self.build.suffix.is_empty() {
+            return Ok(None);
+        }
+        let (mut memory, hooks) = (self.memory.clone(), &self.engine.hooks);
+        engine::build_parts(&self.request, self.caller, hooks, &mut memory, Parts::Turn).map(Some)
+    }
+
+    /// Says which tools are active, by name and in this order. Unknown names are ignored; the same set in
+    /// another order is no change.
+    pub fn set_active_tools(&mut self, names: &[&str]) -> Result<Rebuild, Error> {
+        let mut tools: Vec<Tool> = Vec::new();
+        for name in names {
+            let known = self.registry.iter().find(|tool| tool.name == *name);
+            tools.extend(known.filter(|tool| !tools.contains(tool)).cloned());
+        }
+        self.take_tools(tools, Trigger::ActiveTools)
+    }
+
+    /// Replaces all tools there are. Active ones stay active while they exist, and new ones become active.
+    pub fn set_tool_registry(&mut self, registry: Vec<Tool>) -> Result<Rebuild, Error> {
+        let active = self.active();
+        let known: Vec<String> = self.registry.iter().map(|tool| tool.name.clone()).collect();
+        let find = |name: &String| registry.iter().find(|tool| tool.name == *name).cloned();
+        let mut tools: Vec<Tool> = active.iter().filter_map(|tool| find(&tool.name)).collect();
+        tools.extend(registry.iter().filter(|tool| !known.contains(&tool.name)).cloned());
+        let before = std::mem::replace(&mut self.registry, registry.clone());
+        let rebuilt = self.take_tools(tools, Trigger::ToolRegistry);
+        if !matches!(rebuilt, Ok(Rebuild::Opened { .. } | Rebuild::Unchanged)) {
+            self.registry = before;
+        }
+        if matches!(rebuilt, Ok(Rebuild::Pending(_))) {
+            self.pending_registry = Some(registry);
+        }
+        rebuilt
+    }
+
+    /// Reads everything again.
+    pub fn reload(&mut self) -> Result<Rebuild, Error> {
+        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        self.open(self.with_pending(), memory, Trigger::Reload)
+    }
+
+    /// Goes on with the files, skills and tools as they are now.
+    pub fn reload_skills(&mut self) -> Result<Rebuild, Error> {
+        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        self.open(self.with_pending(), memory, Trigger::SkillsReload)
+    }
+
+    /// Goes on with another profile.
+    pub fn switch_profile(&mut self, name: &str) -> Result<Rebuild, Error> {
+        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        let request = Request { profile: Some(name.to_owned()), ..self.with_pending() };
+        self.open(request, memory, Trigger::ProfileSwitch)
+    }
+
+    /// What would be another prompt if one were built now. Nothing is changed.
+    pub fn pending(&self) -> Result<Pending, Error> {
+        let request = self.with_pending();
+        let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut Memory::default())?;
+        let (before, after) = (&self.build, &now);
+        Ok(Pending::between((&before.frozen, &before.fingerprint), (&after.frozen, &after.fingerprint)))
+    }
+
+    /// The request with the tools that wait.
+    fn with_pending(&self) -> Request {
+        let tools = self.pending_tools.clone().or_else(|| self.request.tools.clone());
+        Request { tools, ..self.request.clone() }
+    }
+
+    /// Adds paths that an extension brings, behind those that are there.
+    pub fn add_resources(&mut self, paths: &ResourcePaths) -> Result<Rebuild, Error> {
+        let host = Host::of(&self.request, self.caller)?;
+        let mut memory = self.memory.clone();
+        let mut resources = memory.resources.unwrap_or_default();
+        let before = resources.clone();
+        resources.add(paths, Path::new(self.workspace.cwd()), host.home().as_deref());
+        if resources == before {
+            return Ok(Rebuild::Unchanged);
+        }
+        memory.resources = Some(resources);
+        memory.discovered.skills.clear();
+        self.open(self.with_pending(), memory, Trigger::Resources)
+    }
+
+    fn active(&self) -> &[Tool] {
+        self.request.tools.as_deref().unwrap_or(&self.registry)
+    }
+
+    fn take_tools(&mut self, tools: Vec<Tool>, trigger: Trigger) -> Result<Rebuild, Error> {
+        let active = distinct_tools(self.active());
+        let is_same = tools.len() == active.len() && tools.iter().all(|tool| active.contains(&tool));
+        if is_same {
+            (self.pending_tools, self.pending_registry) = (None, None);
+            return Ok(Rebuild::Unchanged);
+        }
+        let request = Request { tools: Some(tools.clone()), ..self.request.clone() };
+        let rebuilt = self.open(request, self.memory.clone(), trigger)?;
+        if let Rebuild::NotAllowed(reason) = rebuilt {
+            self.pending_tools = Some(tools);
+            return Ok(Rebuild::Pending(reason));
+        }
+        Ok(rebuilt)
+    }
+
+    /// Opens a new epoch. If that fails, the old one stays in force.
+    fn open(&mut self, request: Request, mut memory: Memory, trigger: Trigger) -> Result<Rebuild, Error> {
+        if let Some(reason) = trigger.reason().filter(|reason| !self.rebuild.contains(reason)) {
+            return Ok(Rebuild::NotAllowed(reason));
+        }
+        let build = self.engine.build_with(&request, self.caller, &mut memory)?;
+        if matches!(trigger, Trigger::Reload | Trigger::SkillsReload | Trigger::ProfileSwitch) {
+            let Setup { config, found, .. } = Setup::of(&request, self.caller)?;
+            self.rebuild.clone_from(&found.profile.rebuild);
+            self.handlers = hooks::handlers(&self.engine.hooks, &config.hooks.value);
+        }
+        self.build = build;
+        (self.request, self.memory, self.trigger) = (request, memory, trigger);
+        if let Some(registry) = self.pending_registry.take() {
+            self.registry = registry;
+        }
+        self.epoch += 1;
+        self.pending_tools = None;
+        self.is_new = Once::new();
+        Ok(Rebuild::Opened { epoch: self.epoch, trigger })
+    }
+}
+
+fn not_observed(error: &Error) -> Note {
+    let message = format!("the facts of this turn are those of an earlier one: {error}");
+    Note::new(Code::Absent, Severity::Warning, message)
+}

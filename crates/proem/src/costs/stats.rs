@@ -1,0 +1,266 @@
+//! What a prompt costs: tokens by section and carrier, what of it is cached, and what a turn costs cold and
+//! warm.
+
+use proem_core::carrier::Carrier;
+use proem_core::frozen::Placed;
+use proem_core::note::{Code, Note, Severity};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::build::Build;
+use crate::build::fingerprint::canonical_tools;
+use crate::costs::simulate::{Figures, Payload, Sent, simulate};
+use crate::deliver::{Delivered, Options, Provider, ProviderName, RawMessage, deliver};
+use crate::error::Error;
+use crate::request::Request;
+use crate::settings::models::{Model, Models};
+use crate::settings::tokens::{TokenBounds, Tokenizer};
+
+/// The figures of a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Stats {
+    /// The model, if one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider whose rules are followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<&'static str>,
+    /// The day of rules and prices.
+    pub as_of: String,
+    /// How tokens were counted.
+    pub counted: String,
+    /// Whether the counts are exact.
+    pub exact: bool,
+    /// The sections, in order.
+    pub sections: Vec<SectionStats>,
+    /// The carriers that have text.
+    pub carriers: Vec<CarrierStats>,
+    /// The definitions of the tools.
+    pub tools: ToolStats,
+    /// Tools and frozen system prompt together: what a cache must hold to be of use.
+    pub prefix_tokens: usize,
+    /// The least and the most tokens that the prefix can have, where they are estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_bounds: Option<TokenBounds>,
+    /// The smallest prefix that the model caches, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_tokens: Option<usize>,
+    /// The first turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cold: Option<Figures>,
+    /// The turn after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm: Option<Figures>,
+}
+
+/// One section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SectionStats {
+    /// The section's name in the profile.
+    pub id: String,
+    /// The carrier.
+    pub carrier: &'static str,
+    /// How long its least stable byte stays the same.
+    pub stability: &'static str,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// Its length in tokens.
+    pub tokens: usize,
+    /// Whether the next turn reads it from the cache.
+    pub cached: Cached,
+}
+
+/// Whether text is read from the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cached {
+    /// From the second turn on.
+    Yes,
+    /// It is sent once with its turn, and is read from the cache as a part of the history behind that.
+    AsHistory,
+    /// It is made anew each turn, before the history.
+    No,
+    /// Not yet: the request is too short for the model's cache.
+    TooShort,
+}
+
+impl Cached {
+    /// The words for tables.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::AsHistory => "as history",
+            Self::No => "no",
+            Self::TooShort => "too short",
+        }
+    }
+}
+
+/// One carrier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CarrierStats {
+    /// The carrier.
+    pub carrier: &'static str,
+    /// The length of its text in bytes.
+    pub bytes: usize,
+    /// The length of its text in tokens.
+    pub tokens: usize,
+}
+
+/// The definitions of the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ToolStats {
+    /// How many.
+    pub count: usize,
+    /// Their length in bytes, in canonical form.
+    pub bytes: usize,
+    /// Their length in tokens.
+    pub tokens: usize,
+}
+
+/// Counts a prompt. Without a provider, the one that runs the model is meant.
+pub fn stats(
+    build: &Build,
+    request: &Request,
+    provider: Option<&'static ProviderName>,
+    models: &Models,
+    options: &Options,
+) -> Result<(Stats, Vec<Note>), Error> {
+    let known = request.model.as_deref().and_then(|name| models.find(name));
+    let tokenizer = known.map_or(Tokenizer::Estimate, Model::tokenizer);
+    let provider = provider.or_else(|| known.map(|model| Provider::of_vendor(&model.vendor).name()));
+    let canonical = canonical_tools(request.tools.as_deref().unwrap_or_default());
+    let tools = ToolStats {
+        count: request.tools.as_ref().map_or(0, Vec::len),
+        bytes: canonical.len(),
+        tokens: tokenizer.count(&canonical),
+    };
+    let turns = match provider {
+        Some(provider) => two_turns(provider, build, request, models, options)?,
+        None => None,
+    };
+    let developer = build.frozen.body().text(Carrier::Developer).unwrap_or_default();
+    let prefix_tokens = tools.tokens + tokenizer.count(build.frozen.prefix()) + tokenizer.count(developer);
+    let min_tokens = known.and_then(|model| model.min_tokens);
+    let mut sections: Vec<SectionStats> =
+        build.whole.sections().iter().map(|placed| section(placed, build, tokenizer)).collect();
+    if turns.as_ref().is_some_and(|(_, warm, _)| warm.read == 0)
+        && min_tokens.is_some_and(|least| prefix_tokens < least)
+    {
+        for section in sections.iter_mut().filter(|section| section.cached != Cached::No) {
+            section.cached = Cached::TooShort;
+        }
+    }
+    let stats = Stats {
+        model: request.model.clone(),
+        provider: provider.map(|name| name.word),
+        as_of: models.as_of.clone(),
+        counted: counted(tokenizer, [&canonical, build.frozen.prefix(), developer], request, known.is_some()),
+        exact: tokenizer.is_exact(),
+        sections,
+        carriers: carriers(build, tokenizer),
+        tools,
+        prefix_tokens,
+        prefix_bounds: tokenizer.bounds([canonical.as_str(), build.frozen.prefix(), developer]),
+        min_tokens,
+        cold: turns.as_ref().map(|(cold, _, _)| *cold),
+        warm: turns.as_ref().map(|(_, warm, _)| *warm),
+    };
+    let of_delivery = turns.into_iter().flat_map(|(_, _, notes)| notes);
+    let of_delivery = of_delivery.filter(|note| note.code == Code::SuffixBeforeHistory);
+    let notes = below_minimum(&stats).into_iter().chain(of_delivery).collect();
+    Ok((stats, notes))
+}
+
+/// Says how tokens were counted, how wrong an estimate can be, and why it is one.
+fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known: bool) -> String {
+    let counted = tokenizer.describe(prefix);
+    match &request.model {
+        _ if tokenizer.is_exact() => counted,
+        None => format!("{counted}: no model is named"),
+        Some(model) if is_known => format!("{counted}: {model} has no public tokenizer"),
+        Some(model) => format!("{counted}: the tokenizer of {model} is not known"),
+    }
+}
+
+fn section(placed: &Placed, build: &Build, tokenizer: Tokenizer) -> SectionStats {
+    let text = build.whole.text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
+    let frozen_bytes = build.frozen.body().text(placed.carrier).map_or(0, str::len);
+    let cached = match placed.carrier {
+        Carrier::Turn => Cached::AsHistory,
+        _ if placed.bytes.end <= frozen_bytes => Cached::Yes,
+        _ => Cached::No,
+    };
+    SectionStats {
+        id: placed.id.clone(),
+        carrier: placed.carrier.word(),
+        stability: placed.stability.word(),
+        bytes: placed.bytes.len(),
+        tokens: tokenizer.count(text.unwrap_or_default()),
+        cached,
+    }
+}
+
+fn carriers(build: &Build, tokenizer: Tokenizer) -> Vec<CarrierStats> {
+    let count = |(carrier, text): (Carrier, &str)| CarrierStats {
+        carrier: carrier.word(),
+        bytes: text.len(),
+        tokens: tokenizer.count(text),
+    };
+    build.whole.carriers().map(count).collect()
+}
+
+/// The first turn and the one after it, through the provider's cache. A conversation that has not begun
+/// begins with one word.
+fn two_turns(
+    name: &ProviderName,
+    build: &Build,
+    request: &Request,
+    models: &Models,
+    options: &Options,
+) -> Result<Option<(Figures, Figures, Vec<Note>)>, Error> {
+    if name.cache.is_none() {
+        return Ok(None);
+    }
+    let provider = name.provider;
+    // What Gemini keeps under a name is paid for, too.
+    let options = &Options { cached_content: None, ..options.clone() };
+    let mut first = request.clone();
+    if first.messages.as_ref().is_none_or(Vec::is_empty) && first.prompt.is_none() {
+        first.prompt = Some("Hello".into());
+    }
+    let cold = deliver(provider, build, &first, models, options)?;
+    let mut messages = cold.history.clone();
+    messages.push(RawMessage::plain("assistant", "Hello."));
+    let second = Request { messages: Some(messages), prompt: Some("Hello".into()), ..request.clone() };
+    // What belongs to the turn is another one by then: that is what it is there for.
+    let later = build.with_other_suffix();
+    let warm = deliver(provider, &later, &second, models, options)?;
+    let sent = [sent(&cold)?, sent(&warm)?];
+    let simulation = simulate(name.word, request.model.as_deref(), &sent, models)?;
+    Ok(match simulation.turns.as_slice() {
+        [first, next] => Some((first.figures, next.figures, cold.notes)),
+        _ => None,
+    })
+}
+
+fn sent(delivered: &Delivered) -> Result<Sent, Error> {
+    let payload = Payload::of(delivered.payload.get());
+    payload.map(Sent::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
+}
+
+/// Below the minimum nothing is cached, and no provider says so.
+fn below_minimum(stats: &Stats) -> Option<Note> {
+    let (model, min_tokens) = stats.model.as_ref().zip(stats.min_tokens)?;
+    let is_read = stats.warm.is_none_or(|warm| warm.read > 0);
+    if stats.prefix_tokens >= min_tokens || is_read {
+        return None;
+    }
+    let about = if stats.exact { "" } else { "about " };
+    let message = format!(
+        "tools and frozen prompt have {about}{} tokens, and {model} caches nothing below {min_tokens}: until the conversation is longer, every call is paid in full",
+        stats.prefix_tokens,
+    );
+    Some(Note::new(Code::BelowCacheMinimum, Severity::Warning, message))
+}

@@ -1,0 +1,413 @@
+//! Files that name others, which come with them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proem_core::considered::Outcome;
+use proem_core::fact::Absence;
+use proem_core::limit::DOCUMENTS_BYTES_MAX;
+use proem_core::note::{Code as NoteCode, Note, Severity};
+use proem_core::profile::rules::{
+    ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
+};
+use proem_core::text::Places;
+use regex::{Regex, RegexBuilder};
+
+use super::code::Regions;
+use super::walk::Folders;
+use super::{Piece, PieceSource, Taken, joined, text};
+use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
+use crate::discover::{Trail, file};
+use crate::observe::deadline;
+use crate::observe::file::{Found, ReadPolicy, read_head, shown};
+
+/// Most text that imports of one file may bring.
+const INSERTED_BYTES_MAX: usize = 1 << 20;
+/// Most references of one file that are looked at, whatever the recipe says.
+const REFERENCES_MAX: usize = 1_000;
+
+/// Most matches of a recipe's pattern in one file that are looked at, references or not.
+const MATCHES_MAX: usize = 100_000;
+/// Most memory that a compiled pattern may take, in bytes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// The rules of imports, ready for use.
+pub(super) struct Importer<'r> {
+    recipe: &'r ImportsRecipe,
+    reference: Regex,
+}
+
+/// What one file's imports depend on.
+pub(super) struct Job<'j> {
+    pub(super) policy: &'j ReadPolicy,
+    /// The directory that imported files must lie in; `None` means any.
+    pub(super) inside: Option<PathBuf>,
+    /// The files that are in the prompt.
+    pub(super) known: &'j HashSet<PathBuf>,
+    pub(super) ignores: &'j Ignores,
+    pub(super) home: Option<PathBuf>,
+    pub(super) recipe: &'j RulesRecipe,
+    pub(super) trim: RuleTrim,
+}
+
+/// What came of a reference.
+enum Followed {
+    File(Box<Import>),
+    /// These words stand for it.
+    Words(String, &'static str),
+    /// It stays as it is.
+    Nothing,
+}
+
+/// A file that is brought in.
+struct Import {
+    /// The path as it was written.
+    named: String,
+    found: Found,
+    real: PathBuf,
+}
+
+/// How far an import has come.
+struct Run<'r> {
+    job: &'r Job<'r>,
+    /// Files on the way, by real path.
+    chain: Vec<PathBuf>,
+    /// Files that were brought in.
+    brought: HashSet<PathBuf>,
+    references: usize,
+    bytes: usize,
+    entries: Vec<Taken>,
+    trail: &'r mut Trail,
+    told: &'r mut Told,
+}
+
+/// References that are not followed, and were noted: the file that has one, and the words about it.
+pub(super) type Told = HashSet<(String, String)>;
+
+impl<'r> Importer<'r> {
+    pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
+        let reference = RegexBuilder::new(&recipe.reference)
+            .size_limit(PATTERN_BYTES_MAX)
+            .build()
+            .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
+        if reference.captures_len() < 2 {
+            return Err("`imports.reference` has no group for the path".into());
+        }
+        Ok(Self { recipe, reference })
+    }
+
+    /// What must hold the files that a file imports.
+    pub(super) fn boundary(&self, place: &RulePlace, path: &Path, folders: &Folders) -> Option<PathBuf> {
+        let inside = match place.inside.unwrap_or(self.recipe.inside) {
+            Inside::Anywhere => return None,
+            Inside::Cwd => folders.cwd().to_owned(),
+            Inside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
+            Inside::Root => folders.root_of(path),
+        };
+        Some(crate::observe::file::canonical(&inside).unwrap_or(inside))
+    }
+
+    /// Follows the references of the first file; those that become files of their own are added behind it.
+    pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail, told: &mut Told) {
+        let Some(first) = taken.first_mut() else { return };
+        let Some(whole) = first.pieces.pop() else { return };
+        let chain = match self.recipe.once {
+            Once::Chain => Vec::new(),
+            Once::File | Once::Prompt => vec![first.real.clone()],
+        };
+        let mut run = Run {
+            trail,
+            told,
+            job,
+            chain,
+            brought: HashSet::from([first.real.clone()]),
+            references: 0,
+            bytes: 0,
+            entries: Vec::new(),
+        };
+        let base = if self.recipe.from_link { PathBuf::from(&first.path) } else { first.real.clone() };
+        let mut pieces = self.expanded(&whole, &base, 0, &mut run);
+        ends(&mut pieces, job.trim, self.recipe.put != ImportPut::AsFile);
+        first.pieces = pieces;
+        taken.append(&mut run.entries);
+    }
+
+    /// The pieces of a text with its references followed.
+    fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+        let is_too_large = self.recipe.text_bytes_max.is_some_and(|most| piece.text.len() > most);
+        if depth >= self.recipe.depth_max || is_too_large {
+            return vec![piece.clone()];
+        }
+        let mut code = Regions::of(&piece.text, &self.recipe.code);
+        let mut places = Places::new(&piece.text);
+        let (mut pieces, mut end) = (Vec::new(), 0);
+        for (number, found) in self.reference.captures_iter(&piece.text).enumerate() {
+            // A pattern may search all of the text for each of its matches. The build fails then.
+            if number > MATCHES_MAX || deadline::check_clocks().is_err() {
+                break;
+            }
+            let Some(group) = found.get(1) else { continue };
+            let at = group.start().saturating_sub(1);
+            if code.contain(at) || at < end {
+                continue;
+            }
+            run.references += 1;
+            if run.references > self.recipe.references_max.unwrap_or(REFERENCES_MAX).min(REFERENCES_MAX) {
+                break;
+            }
+            let named = self.plain(group.as_str());
+            match self.follow(&named, path, run) {
+                Followed::Nothing => {}
+                Followed::Words(words, key) => {
+                    let is_behind = self.recipe.put == ImportPut::Behind;
+                    pieces.push(cut(piece, end..if is_behind { group.end() } else { at }, &mut places));
+                    end = group.end();
+                    pieces.push(said(piece, words, key));
+                }
+                Followed::File(import) => {
+                    let is_instead = self.recipe.put == ImportPut::Instead;
+                    if self.recipe.put != ImportPut::AsFile {
+                        pieces.push(cut(piece, end..if is_instead { at } else { group.end() }, &mut places));
+                        end = group.end();
+                    }
+                    pieces.extend(self.bring(&import, piece, depth, run));
+                }
+            }
+        }
+        pieces.push(cut(piece, end..piece.text.len(), &mut places));
+        pieces.retain(|piece| !piece.text.is_empty());
+        if pieces.is_empty() {
+            pieces.push(cut(piece, 0..0, &mut places));
+        }
+        pieces
+    }
+
+    /// The path without what belongs to the way it is written.
+    fn plain(&self, named: &str) -> String {
+        let named = if self.recipe.fragment { named.split('#').next().unwrap_or(named) } else { named };
+        if self.recipe.escapes { named.replace("\\ ", " ") } else { named.to_owned() }
+    }
+
+    /// The pieces that a file brings in; as a file of its own it brings none.
+    fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+        let Import { named, found, real } = import;
+        let path = shown(real);
+        // Once there is no room, nothing has room: then the text need not be looked at.
+        if run.bytes > INSERTED_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+            return Vec::new();
+        }
+        let raw = found.bytes.clone();
+        let whole = String::from_utf8_lossy(&found.bytes).into_owned();
+        let is_entry = self.recipe.put == ImportPut::AsFile;
+        let (mut text, line_map) = if is_entry {
+            text::treated(&whole, run.job.recipe, run.job.trim)
+        } else {
+            text::treated(&whole, &without_front_matter(run.job.recipe), RuleTrim::None)
+        };
+        if self.recipe.trim_end {
+            text.truncate(text.trim_end().len());
+        }
+        run.bytes += text.len();
+        if run.bytes > INSERTED_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+            return Vec::new();
+        }
+        run.trail.consider(&path, Outcome::Used, None);
+        run.brought.insert(real.clone());
+        let source = PieceSource::File(path.clone(), line_map);
+        let (own_path, relative) =
+            if is_entry { (path.clone(), path.clone()) } else { (by.path.clone(), by.relative.clone()) };
+        let piece = part(by, text, source);
+        let piece = Piece { path: own_path, relative, begins: is_entry, ends: is_entry, ..piece };
+        if is_entry {
+            // It stands before those that it brings in itself.
+            let index = run.entries.len();
+            let is_empty = piece.text.is_empty();
+            run.entries.push(Taken {
+                path,
+                real: real.clone(),
+                identity: found.identity,
+                raw,
+                pieces: vec![piece.clone()],
+            });
+            run.chain.push(real.clone());
+            let own = self.expanded(&piece, real, depth + 1, run);
+            run.chain.pop();
+            let mut own = if is_empty { Vec::new() } else { own };
+            ends(&mut own, run.job.trim, false);
+            run.entries[index].pieces = own;
+            return Vec::new();
+        }
+        let mut pieces = vec![said(by, words(&self.recipe.before, named, real), "before")];
+        run.chain.push(real.clone());
+        pieces.extend(self.expanded(&piece, real, depth + 1, run));
+        run.chain.pop();
+        pieces.push(said(by, words(&self.recipe.after, named, real), "after"));
+        pieces
+    }
+
+    fn follow(&self, named: &str, by: &Path, run: &mut Run<'_>) -> Followed {
+        let folder = by.parent().unwrap_or(by);
+        let wanted = self.wanted(named, folder, run.job.home.as_deref());
+        let words = |template: &Option<String>, real: &Path, key: &'static str| match template {
+            Some(text) => Followed::Words(words(text, named, real), key),
+            None => Followed::Nothing,
+        };
+        let Some(wanted) = wanted else {
+            dropped(run, named, by, "such a path is not followed");
+            return words(&self.recipe.outside, Path::new(named), "outside");
+        };
+        let is_refused = self.recipe.not_endings.iter().any(|ending| named.ends_with(ending.as_str()));
+        let verdict = if is_refused { Verdict::Ignored } else { self.verdict(&wanted, run) };
+        match verdict {
+            Verdict::Free => {}
+            Verdict::Ignored => {
+                dropped(run, named, by, "such a file is not imported");
+                return Followed::Nothing;
+            }
+            Verdict::Unknown(rules) => {
+                let why = format!("{} does not count, and may name it", shown(&rules));
+                dropped(run, named, by, &why);
+                return Followed::Nothing;
+            }
+        }
+        let real = crate::observe::file::canonical(&wanted).unwrap_or_else(|_| wanted.clone());
+        if run.job.inside.as_ref().is_some_and(|inside| !real.starts_with(inside)) {
+            dropped(run, named, by, "it lies outside of what may be imported");
+            return words(&self.recipe.outside, &real, "outside");
+        }
+        let known = match self.recipe.once {
+            Once::Chain => run.chain.contains(&real),
+            Once::File => run.brought.contains(&real),
+            Once::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
+        };
+        let bytes_max = if run.bytes > INSERTED_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
+        match read_head(&wanted, run.job.policy, bytes_max) {
+            Ok(_) if known => words(&self.recipe.known, &real, "known"),
+            Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
+            Err(Absence::IsADirectory) => words(&self.recipe.directory, &wanted, "directory"),
+            Err(why) => {
+                dropped(run, named, by, &why.to_string());
+                words(&self.recipe.missing, &wanted, "missing")
+            }
+        }
+    }
+
+    /// Tells whether an ignore file keeps a file out, where the recipe asks for that.
+    fn verdict(&self, path: &Path, run: &mut Run<'_>) -> Verdict {
+        let job = run.job;
+        let Some(root) = job.inside.as_deref().filter(|_| self.recipe.not_ignored) else {
+            return Verdict::Free;
+        };
+        if path.components().any(|part| part.as_os_str() == ".git") {
+            return Verdict::Ignored;
+        }
+        let rules = rules_above(path, root, run);
+        job.ignores.verdict(&rules, path)
+    }
+
+    /// The path that a reference means, if such a one may be named.
+    fn wanted(&self, named: &str, folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
+        if let Some(rest) = named.strip_prefix("~/") {
+            return home.filter(|_| self.recipe.home).map(|home| joined(home, rest));
+        }
+        if named.contains("://") || (named.starts_with('/') && !self.recipe.absolute) {
+            return None;
+        }
+        Some(joined(folder, named))
+    }
+}
+
+/// Words of the recipe about a file.
+fn words(template: &str, named: &str, real: &Path) -> String {
+    template.replace("{path}", named).replace("{real}", &real.to_string_lossy())
+}
+
+/// Front matter of an import stays where it is put in place.
+fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
+    let remove = recipe.remove.iter().copied().filter(|removed| *removed == Removed::ByteOrderMark).collect();
+    RulesRecipe { remove, ..recipe.clone() }
+}
+
+/// Notes a reference that is not followed, once for each file that has it.
+fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
+    let by = shown(by);
+    let message = format!("`@{named}` is not imported: {why}");
+    if run.told.insert((by.clone(), message.clone())) {
+        let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
+        run.trail.notes.push(note);
+    }
+}
+
+/// The rules of the `.gitignore` files from the root to a file, the root's first.
+fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
+    let folders: Vec<&Path> =
+        path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
+    let mut rules = Vec::new();
+    for folder in folders.into_iter().rev() {
+        // A place that this caller may not look at says nothing.
+        if run.job.policy.check_as_written(&folder.join(".gitignore")).is_err() {
+            continue;
+        }
+        let (own, is_new) = run.job.ignores.of(folder, Reader::Imports, |_| true, run.job.policy);
+        for Unread { path, why } in own.unread.iter().filter(|_| is_new) {
+            if let Some(why) = why {
+                run.trail.unread(&shown(path), why);
+            } else {
+                let why = Some("of the ignore files of a build".to_owned());
+                run.trail.consider(&shown(path), Outcome::OverBudget, why);
+            }
+        }
+        rules.push(own);
+    }
+    rules
+}
+
+/// A part of a piece, which begins where it begins in the file.
+fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
+    let source = match &piece.source {
+        PieceSource::File(path, line_map) => {
+            let (from, to) = (places.at(bytes.start), places.at(bytes.end));
+            PieceSource::File(path.clone(), line_map.part(from, to))
+        }
+        words @ PieceSource::Words(_) => words.clone(),
+    };
+    part(piece, piece.text.get(bytes).unwrap_or_default().to_owned(), source)
+}
+
+/// Words of the profile inside a piece.
+fn said(piece: &Piece, text: String, key: &'static str) -> Piece {
+    part(piece, text, PieceSource::Words(key))
+}
+
+/// A text inside the entry of a piece. The piece's own text, which may be long, is not copied.
+fn part(piece: &Piece, text: String, source: PieceSource) -> Piece {
+    let Piece { path, relative, kind, owner, .. } = piece;
+    let (path, relative, kind) = (path.clone(), relative.clone(), kind.clone());
+    Piece { path, relative, kind, owner: *owner, text, source, begins: false, ends: false }
+}
+
+/// Marks the first and the last piece of an entry, and trims what imports left at its ends.
+fn ends(pieces: &mut Vec<Piece>, trim: RuleTrim, is_joined: bool) {
+    if is_joined {
+        while pieces.len() > 1
+            && pieces.last().is_some_and(|piece| text::trimmed(&piece.text, trim).0.is_empty())
+        {
+            pieces.pop();
+        }
+        if let Some(last) = pieces.last_mut() {
+            let (_, cut) = text::trimmed(&last.text, trim);
+            let kept = cut + text::trimmed(&last.text, trim).0.len();
+            last.text.truncate(kept);
+        }
+    }
+    if let Some(first) = pieces.first_mut() {
+        first.begins = true;
+    }
+    if let Some(last) = pieces.last_mut() {
+        last.ends = true;
+    }
+}

@@ -1,0 +1,505 @@
+//! Instruction files as another agent reads them, by a recipe that is data.
+
+mod applies;
+mod code;
+mod imports;
+mod listing;
+mod text;
+mod walk;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::Outcome;
+use proem_core::fact::Absence;
+use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::line_map::LineMap;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::rules::{Dropped, RuleFile, RulePlace, RuleTake, RuleTrim, RulesRecipe, Twins};
+use proem_core::source::Source;
+
+use super::{Owner, Places, Trail, file};
+use crate::observe::file::{Found, Identity, ReadPolicy, exists, read_head, shown, without_dots};
+use applies::Applies;
+use imports::Importer;
+use walk::Folders;
+
+/// Most files without room that are noted one by one.
+const NOTES_MAX: usize = 20;
+
+/// Most files that are read at all; what is found beyond that is only counted.
+const READ_MAX: usize = 2_000;
+
+/// A piece of the text that files give, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The file whose entry it belongs to, as it was found.
+    pub(crate) path: String,
+    /// The same, relative to the project's root where it lies below that.
+    pub(crate) relative: String,
+    pub(crate) kind: String,
+    pub(crate) owner: Owner,
+    pub(crate) text: String,
+    /// Where the text comes from: a file, or words of the profile around an import.
+    pub(crate) source: PieceSource,
+    /// Whether an entry begins with it, and whether one ends.
+    pub(crate) begins: bool,
+    pub(crate) ends: bool,
+}
+
+/// Where a piece comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PieceSource {
+    /// A file, and where the lines of the piece stand in it.
+    File(String, LineMap),
+    /// Words of the profile.
+    Words(&'static str),
+}
+
+/// A file that applies only to some work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conditional {
+    pub(crate) path: String,
+    pub(crate) relative: String,
+    pub(crate) owner: Owner,
+    pub(crate) patterns: String,
+    pub(crate) description: String,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FoundRules {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) conditional: Vec<Conditional>,
+    pub(crate) trail: Trail,
+}
+
+/// Finds instruction files. Without the project only the user's own are looked for.
+pub(crate) fn find(
+    recipe: &RulesRecipe,
+    places: &Places,
+    policy: &ReadPolicy,
+    has_project: bool,
+) -> Result<FoundRules, String> {
+    recipe.places.iter().try_for_each(check)?;
+    let importer = recipe.imports.as_ref().map(Importer::new).transpose()?;
+    let folders = Folders::of(recipe, places);
+    let mut search = Search {
+        recipe,
+        places,
+        policy,
+        folders,
+        importer,
+        taken: Vec::new(),
+        known: HashSet::new(),
+        told: HashSet::new(),
+        read: 0,
+        budget: recipe.bytes_max,
+        bytes: 0,
+        left_out: 0,
+        found: FoundRules::default(),
+    };
+    for place in recipe.places.iter().filter(|place| has_project || place.dir.is_some()) {
+        search.place(place);
+    }
+    search.finish();
+    search.found.trail.notes.extend(places.ignores().take_note());
+    Ok(search.found)
+}
+
+/// Refuses a place that would find nothing, whatever is there.
+fn check(place: &RulePlace) -> Result<(), String> {
+    if place.dir.is_some() == place.walk.is_some() {
+        return Err("a place of `collect.places` needs either `dir` or `walk`".into());
+    }
+    let is_pattern = |rule: &&RuleFile| rule.name.contains('*') && !listing::is_pattern(&rule.name);
+    match place.files.iter().find(is_pattern) {
+        Some(rule) => Err(format!("`{}` is no pattern: write `FOLDER/**/*ENDING`", rule.name)),
+        None => Ok(()),
+    }
+}
+
+/// A file that was read, before its text is treated.
+struct Candidate {
+    path: PathBuf,
+    shown: String,
+    rule: RuleFile,
+    owner: Owner,
+    found: Found,
+}
+
+/// A file that is taken.
+struct Taken {
+    path: String,
+    real: PathBuf,
+    identity: Identity,
+    raw: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+struct Search<'s> {
+    recipe: &'s RulesRecipe,
+    places: &'s Places,
+    policy: &'s ReadPolicy,
+    folders: Folders,
+    importer: Option<Importer<'s>>,
+    taken: Vec<Taken>,
+    /// The real paths of those that are taken.
+    known: HashSet<PathBuf>,
+    told: imports::Told,
+    read: usize,
+    /// What is left of the bytes that files may share.
+    budget: Option<usize>,
+    bytes: usize,
+    /// How many files there was no room for.
+    left_out: usize,
+    found: FoundRules,
+}
+
+impl Search<'_> {
+    fn place(&mut self, place: &RulePlace) {
+        let (folders, owner) = match (&place.dir, place.walk) {
+            (Some(dir), _) => match self.places.path(dir) {
+                Some((folder, owner)) => (vec![folder], owner),
+                None => return,
+            },
+            (None, Some(walk)) => (self.folders.on(walk), Owner::Project),
+            (None, None) => return,
+        };
+        let is_barred = |rule: &&RuleFile| self.has_text_of(&folders, &rule.unless);
+        let (barred, rules): (Vec<&RuleFile>, Vec<&RuleFile>) = place.files.iter().partition(is_barred);
+        for rule in barred {
+            let why = format!("because of {}", rule.unless.join(" or "));
+            let there = folders.iter().map(|folder| folder.join(&rule.name)).filter(|path| exists(path));
+            there.for_each(|path| {
+                self.found.trail.consider(&shown(&path), Outcome::Shadowed, Some(why.clone()));
+            });
+        }
+        if place.take == RuleTake::FirstName {
+            return self.first_name(place, &folders, &rules, owner);
+        }
+        for folder in &folders {
+            self.folder(place, folder, &rules, owner);
+        }
+    }
+
+    /// Tells whether one of some names has text in one of some folders.
+    fn has_text_of(&self, folders: &[PathBuf], names: &[String]) -> bool {
+        let paths = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+        paths.into_iter().any(|path| {
+            let found = read_head(&path, self.policy, DOCUMENTS_BYTES_MAX).ok();
+            let text = found.map(|found| String::from_utf8_lossy(&found.bytes).into_owned());
+            text.is_some_and(|text| {
+                !text::treated(&text, self.recipe, RuleTrim::Javascript).0.trim().is_empty()
+            })
+        })
+    }
+
+    /// All files of the first name that exists in any folder, whatever it is there.
+    fn first_name(&mut self, place: &RulePlace, folders: &[PathBuf], rules: &[&RuleFile], owner: Owner) {
+        let is_there = |rule: &&&RuleFile| folders.iter().any(|folder| exists(&folder.join(&rule.name)));
+        let Some(chosen) = rules.iter().find(is_there) else {
+            let paths = folders.iter().flat_map(|folder| rules.iter().map(|rule| folder.join(&rule.name)));
+            paths.for_each(|path| self.missing(&path));
+            return;
+        };
+        for folder in folders {
+            for rule in rules.iter().filter(|rule| rule.name != chosen.name) {
+                let path = folder.join(&rule.name);
+                if exists(&path) {
+                    let why = format!("by the name {}, which is there", chosen.name);
+                    self.found.trail.consider(&shown(&path), Outcome::Shadowed, Some(why));
+                }
+            }
+            self.folder(place, folder, &[chosen], owner);
+        }
+    }
+
+    fn missing(&mut self, path: &Path) {
+        self.found.trail.unread(&shown(path), &Absence::NoSuchFile);
+    }
+
+    fn folder(&mut self, place: &RulePlace, folder: &Path, rules: &[&RuleFile], owner: Owner) {
+        let mut chosen: Option<String> = None;
+        for rule in rules {
+            for path in listing::paths(folder, &rule.name, self.policy) {
+                let shown = shown(&path);
+                if let Some(chosen) = &chosen {
+                    if exists(&path) {
+                        let why = format!("by {chosen}: a directory gives one file");
+                        self.found.trail.consider(&shown, Outcome::Shadowed, Some(why));
+                    }
+                    continue;
+                }
+                let Some(candidate) = self.candidate(path, shown, rule, owner) else { continue };
+                let is_blank = String::from_utf8_lossy(&candidate.found.bytes).trim().is_empty();
+                match place.take {
+                    RuleTake::First => chosen = Some(candidate.shown.clone()),
+                    RuleTake::FirstText if !is_blank => chosen = Some(candidate.shown.clone()),
+                    RuleTake::FirstText => {
+                        self.found.trail.consider(&candidate.shown, Outcome::Empty, None);
+                        continue;
+                    }
+                    RuleTake::All | RuleTake::FirstName => {}
+                }
+                self.take(place, candidate);
+            }
+        }
+    }
+
+    /// Reads a file; what cannot be read is noted.
+    fn candidate(
+        &mut self,
+        path: PathBuf,
+        shown: String,
+        rule: &RuleFile,
+        owner: Owner,
+    ) -> Option<Candidate> {
+        self.read += 1;
+        if self.read > READ_MAX {
+            if self.read == READ_MAX + 1 {
+                self.found.trail.notes.push(too_many(&shown));
+            }
+            self.found.trail.consider(&shown, Outcome::OverBudget, Some(format!("of {READ_MAX} files")));
+            return None;
+        }
+        match read_head(&path, self.policy, DOCUMENTS_BYTES_MAX) {
+            Ok(found) => Some(Candidate { path, shown, rule: rule.clone(), owner, found }),
+            // A directory of that name is none of these files.
+            Err(why @ Absence::IsADirectory) => {
+                self.found.trail.consider(&shown, Outcome::Unreadable, Some(why.to_string()));
+                None
+            }
+            // A place that this caller may not look at at all: there is nothing wrong with the file.
+            Err(why @ Absence::OutsideRoots) if self.policy.check_as_written(&path).is_err() => {
+                self.found.trail.out_of_reach(&shown, &why);
+                None
+            }
+            Err(why) => {
+                self.found.trail.unread(&shown, &why);
+                None
+            }
+        }
+    }
+
+    fn take(&mut self, place: &RulePlace, candidate: Candidate) {
+        let Candidate { path, shown, rule, owner, mut found } = candidate;
+        let most = self.recipe.file_bytes_max.unwrap_or(DOCUMENTS_BYTES_MAX).min(DOCUMENTS_BYTES_MAX);
+        if found.size > most as u64 {
+            return self.too_large(&shown, most);
+        }
+        if self.recipe.no_links_out && self.leads_out(place, &path, &found.real) {
+            let why = "a link that leads out of what may be read".to_owned();
+            return self.found.trail.consider(&shown, Outcome::Refused, Some(why));
+        }
+        if let Some(known) = self.twin(&shown, &found) {
+            return self.found.trail.consider(&shown, Outcome::Duplicate, Some(format!("of {known}")));
+        }
+        if place.budget && !self.fit(&shown, &mut found) {
+            return;
+        }
+        let raw = found.bytes.clone();
+        let Some(text) = self.decoded(&shown, found.bytes) else { return };
+        if let Some(applies) = &rule.applies {
+            match Applies::of(applies, &text) {
+                Applies::Always => {}
+                other => return self.conditional(&shown, owner, &other),
+            }
+        }
+        let trim = place.trim.unwrap_or(self.recipe.trim);
+        let (treated, line_map) = text::treated(&text, self.recipe, trim);
+        let is_dropped = match self.recipe.drop {
+            Dropped::None => false,
+            Dropped::Empty => treated.is_empty(),
+            Dropped::Blank => treated.trim().is_empty(),
+        };
+        if is_dropped {
+            return self.found.trail.consider(&shown, Outcome::Empty, None);
+        }
+        if self.taken.len() >= DOCUMENTS_MAX || self.bytes + treated.len() > DOCUMENTS_BYTES_MAX {
+            let why = format!("of {DOCUMENTS_MAX} files and 1 MiB for all instruction files");
+            return self.leave_out(&shown, why);
+        }
+        self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
+        self.found.trail.consider(&shown, Outcome::Used, None);
+        let piece = self.piece(&shown, &rule, owner, (treated, line_map));
+        let mut taken =
+            vec![Taken { path: shown, real: found.real, identity: found.identity, raw, pieces: vec![piece] }];
+        if rule.imports {
+            self.import(place, &path, &mut taken, trim);
+        }
+        self.bytes += taken.iter().flat_map(|one| &one.pieces).map(|piece| piece.text.len()).sum::<usize>();
+        self.known.extend(taken.iter().map(|one| one.real.clone()));
+        self.taken.append(&mut taken);
+    }
+
+    /// Tells whether a link led out of the project, or out of the folder of the user's that has it.
+    fn leads_out(&self, place: &RulePlace, path: &Path, real: &Path) -> bool {
+        let inside = match place.dir {
+            Some(_) => path.parent().unwrap_or(path).to_owned(),
+            None => self.folders.root_of(path),
+        };
+        !real.starts_with(crate::observe::file::canonical(&inside).unwrap_or(inside))
+    }
+
+    fn piece(
+        &self,
+        shown: &str,
+        rule: &RuleFile,
+        owner: Owner,
+        (text, line_map): (String, LineMap),
+    ) -> Piece {
+        Piece {
+            path: shown.to_owned(),
+            relative: self.folders.relative(shown),
+            kind: rule.kind.clone(),
+            owner,
+            text,
+            source: PieceSource::File(shown.to_owned(), line_map),
+            begins: true,
+            ends: true,
+        }
+    }
+
+    fn import(&mut self, place: &RulePlace, path: &Path, taken: &mut Vec<Taken>, trim: RuleTrim) {
+        let Some(importer) = &self.importer else { return };
+        let inside = importer.boundary(place, path, &self.folders);
+        let home = self.places.path("~").map(|(home, _)| home);
+        // What a file of the project names stays in the project; the user's own files may name any.
+        let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
+        let (known, ignores, recipe) = (&self.known, self.places.ignores(), self.recipe);
+        let job = imports::Job { policy, inside, known, ignores, home, recipe, trim };
+        importer.run(&job, taken, &mut self.found.trail, &mut self.told);
+    }
+
+    fn twin(&self, shown: &str, found: &Found) -> Option<&str> {
+        let is_twin = |taken: &&Taken| match self.recipe.twins {
+            Twins::Path => taken.path == shown,
+            Twins::File => taken.identity == found.identity || taken.real == found.real,
+            Twins::Content => taken.raw == found.bytes,
+        };
+        self.taken.iter().find(is_twin).map(|taken| taken.path.as_str())
+    }
+
+    fn too_large(&mut self, shown: &str, most: usize) {
+        self.leave_out(shown, format!("of {most} bytes for a file"));
+    }
+
+    /// Notes a file that there is no room for; of many only the first ones one by one.
+    fn leave_out(&mut self, shown: &str, why: String) {
+        self.left_out += 1;
+        if self.left_out <= NOTES_MAX {
+            self.found.trail.notes.push(no_room(shown, &why));
+        }
+        self.found.trail.consider(shown, Outcome::OverBudget, Some(why));
+    }
+
+    /// Cuts a file to what is left of the budget, at that very byte; tells whether anything is left of it.
+    fn fit(&mut self, shown: &str, found: &mut Found) -> bool {
+        let Some(left) = self.budget else { return true };
+        let all = found.bytes.len();
+        let is_blank = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().is_empty();
+        if all <= left {
+            // What is blank gives nothing and costs nothing.
+            self.budget = Some(if is_blank(&found.bytes) { left } else { left - all });
+            return true;
+        }
+        let kept = found.bytes.get(..left).unwrap_or_default();
+        let max = self.recipe.bytes_max.unwrap_or_default();
+        if left == 0 || is_blank(kept) {
+            self.leave_out(shown, format!("of {max} bytes for all files"));
+            return false;
+        }
+        found.bytes.truncate(left);
+        self.budget = Some(0);
+        let message = format!("{shown} is cut: {} of its {all} bytes are left out", all - left);
+        self.found
+            .trail
+            .notes
+            .push(Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(shown)));
+        true
+    }
+
+    fn decoded(&mut self, shown: &str, bytes: Vec<u8>) -> Option<String> {
+        match String::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                let offset = error.utf8_error().valid_up_to();
+                if !self.recipe.lossy {
+                    self.found.trail.unread(shown, &Absence::NotUtf8(offset));
+                    return None;
+                }
+                let message =
+                    format!("{shown} is not UTF-8 from byte {offset} on: what is wrong reads as U+FFFD");
+                let note = Note::new(Code::NotUtf8, Severity::Warning, message);
+                self.found.trail.notes.push(note.with_source(file(shown)));
+                Some(String::from_utf8_lossy(&error.into_bytes()).into_owned())
+            }
+        }
+    }
+
+    fn conditional(&mut self, shown: &str, owner: Owner, applies: &Applies) {
+        let (outcome, why) = (applies.outcome(), applies.why());
+        self.found.trail.consider(shown, outcome, Some(why));
+        if let Applies::ToFiles { patterns, description } = applies {
+            self.found.conditional.push(Conditional {
+                path: shown.to_owned(),
+                relative: self.folders.relative(shown),
+                owner,
+                patterns: patterns.clone(),
+                description: description.clone(),
+            });
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.recipe.sorted {
+            let is_user =
+                |taken: &Taken| taken.pieces.first().is_some_and(|piece| piece.owner == Owner::User);
+            self.taken.sort_by(|a, b| {
+                let key = |taken: &Taken| (!is_user(taken), taken.path.encode_utf16().collect::<Vec<_>>());
+                key(a).cmp(&key(b))
+            });
+        }
+        self.found.pieces =
+            std::mem::take(&mut self.taken).into_iter().flat_map(|taken| taken.pieces).collect();
+    }
+}
+
+impl PieceSource {
+    /// The source for provenance.
+    pub(crate) fn source(&self, profile: &str, section: &str) -> Source {
+        match self {
+            Self::File(path, line_map) => line_map.source(&file(path)),
+            Self::Words(key) => Source::Profile {
+                profile: profile.into(),
+                key: format!("section.{section}.collect.imports.{key}").into(),
+            },
+        }
+    }
+
+    /// Where the lines of the piece stand in its file.
+    pub(crate) const fn line_map(&self) -> Option<&LineMap> {
+        match self {
+            Self::File(_, line_map) => Some(line_map),
+            Self::Words(_) => None,
+        }
+    }
+}
+
+fn no_room(path: &str, why: &str) -> Note {
+    let message = format!("{path} is left out: over the limit {why}");
+    Note::new(Code::OverLimit, Severity::Warning, message)
+        .with_hint("shorten the instruction files before it")
+        .with_source(file(path))
+}
+
+fn too_many(path: &str) -> Note {
+    let message = format!("{path} and what follows is left out: over the limit of {READ_MAX} files");
+    Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(path))
+}
+
+/// A path that is named from a folder, without dots.
+fn joined(folder: &Path, name: &str) -> PathBuf {
+    without_dots(&folder.join(name))
+}

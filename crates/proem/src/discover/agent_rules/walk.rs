@@ -1,0 +1,86 @@
+//! The directories of a project, as other agents walk them.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::limit::ANCESTORS_MAX;
+use proem_core::profile::rules::{RootSign, RuleWalk, RulesRecipe, WithoutRoot};
+
+use super::Places;
+
+/// The working directory and the project's root.
+pub(super) struct Folders {
+    cwd: PathBuf,
+    root: PathBuf,
+    /// Whether something marks the root.
+    has_root: bool,
+}
+
+impl Folders {
+    pub(super) fn of(recipe: &RulesRecipe, places: &Places) -> Self {
+        // A process is where the system says it is, whatever link led there.
+        let cwd = crate::observe::file::canonical(places.cwd()).unwrap_or_else(|_| places.cwd().to_owned());
+        let is_root = |folder: &&Path| match recipe.root {
+            RootSign::Entry => folder.join(".git").symlink_metadata().is_ok(),
+            RootSign::Repository => crate::observe::git::is_repository_root(folder),
+        };
+        let found = cwd.ancestors().take(ANCESTORS_MAX).find(is_root).map(Path::to_owned);
+        let has_root = found.is_some();
+        let without = match recipe.without_root {
+            WithoutRoot::Cwd => cwd.clone(),
+            WithoutRoot::Top => PathBuf::from("/"),
+        };
+        Self { root: found.unwrap_or(without), cwd, has_root }
+    }
+
+    /// The directories of a walk, in order.
+    pub(super) fn on(&self, walk: RuleWalk) -> Vec<PathBuf> {
+        let upwards = || self.cwd.ancestors().take(ANCESTORS_MAX).map(Path::to_owned);
+        let to_root = || {
+            let mut is_done = false;
+            let root = self.root.clone();
+            upwards().take_while(move |folder| {
+                let goes_on = !is_done;
+                is_done = *folder == root;
+                goes_on
+            })
+        };
+        let turned = |folders: Vec<PathBuf>| folders.into_iter().rev().collect();
+        match walk {
+            RuleWalk::CwdToRoot => to_root().collect(),
+            RuleWalk::RootToCwd => turned(to_root().collect()),
+            RuleWalk::TopToCwd => turned(upwards().collect()),
+            RuleWalk::BelowTopToCwd => turned(upwards().filter(|folder| folder.parent().is_some()).collect()),
+            RuleWalk::Root => vec![self.root.clone()],
+            RuleWalk::Cwd => vec![self.cwd.clone()],
+            RuleWalk::RootAndCwd if self.root == self.cwd => vec![self.cwd.clone()],
+            RuleWalk::RootAndCwd => vec![self.root.clone(), self.cwd.clone()],
+            RuleWalk::Between => {
+                to_root().skip(1).filter(|folder| *folder != self.root && *folder != self.cwd).collect()
+            }
+        }
+    }
+
+    pub(super) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// The directory that imports of a project's file must not leave.
+    pub(super) fn root_of(&self, path: &Path) -> PathBuf {
+        let folder = path.parent().unwrap_or(path);
+        let marked = folder
+            .ancestors()
+            .take(ANCESTORS_MAX)
+            .find(|folder| folder.join(".git").symlink_metadata().is_ok());
+        match marked {
+            Some(root) => root.to_owned(),
+            None if self.has_root => self.root.clone(),
+            None => folder.to_owned(),
+        }
+    }
+
+    /// A path relative to the project's root, where it lies below that.
+    pub(super) fn relative(&self, path: &str) -> String {
+        let inside = Path::new(path).strip_prefix(&self.root).ok();
+        inside.and_then(Path::to_str).unwrap_or(path).to_owned()
+    }
+}

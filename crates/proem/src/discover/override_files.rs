@@ -1,0 +1,59 @@
+//! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
+
+use proem_core::considered::Outcome;
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+
+use super::{Owner, Places, Trail};
+use crate::observe::file::{Cap, ReadPolicy, exists, read};
+
+const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+
+/// A file's text.
+#[derive(Debug, Clone)]
+pub(crate) struct FileText {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    pub(crate) owner: Owner,
+}
+
+/// How many of the files are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Take {
+    First,
+    All,
+}
+
+/// Reads the files at `paths`, in their order. One without a single byte counts as none, and so does
+/// one that cannot be read.
+pub(crate) fn find(
+    paths: &[(std::path::PathBuf, Owner)],
+    take: Take,
+    places: &Places,
+    policy: &ReadPolicy,
+) -> (Vec<FileText>, Trail) {
+    let (mut found, mut trail) = (Vec::<FileText>::new(), Trail::default());
+    for (path, owner) in paths {
+        let shown = path.display().to_string();
+        if take == Take::First
+            && let Some(first) = found.first()
+        {
+            if exists(path) {
+                trail.consider(&shown, Outcome::Shadowed, Some(format!("by {}", first.path)));
+            }
+            continue;
+        }
+        let text = read(path, policy, CAP).and_then(|file| {
+            trail.notes.extend(places.link_outside(path, &file.real));
+            file.into_text()
+        });
+        match text {
+            Ok(text) if text.is_empty() => trail.consider(&shown, Outcome::Empty, None),
+            Ok(text) => {
+                trail.consider(&shown, Outcome::Used, None);
+                found.push(FileText { path: shown, text, owner: *owner });
+            }
+            Err(why) => trail.unread(&shown, &why),
+        }
+    }
+    (found, trail)
+}

@@ -1,0 +1,136 @@
+//! The directories that a search starts from.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::limit::ANCESTORS_MAX;
+use proem_core::note::{Code, Note, Severity};
+
+use super::ignored::Ignores;
+use super::{Owner, file};
+use crate::observe::file::{Fence, shown, without_dots};
+use crate::observe::host::Host;
+use crate::observe::workspace::{FOLDER, Workspace, repository_of};
+use crate::settings::trust;
+
+/// Where things lie, as paths that prompts may show: links are not resolved.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    cwd: PathBuf,
+    /// The folder of proem's own files, where it is one above the working directory.
+    folder: Option<PathBuf>,
+    home: Option<PathBuf>,
+    config: Option<PathBuf>,
+    repository: Option<PathBuf>,
+    /// The repository if it belongs to the working directory, else the directory alone.
+    project: PathBuf,
+    /// The same, with links resolved.
+    real_project: PathBuf,
+    is_trusted: bool,
+    ignores: Ignores,
+}
+
+impl Places {
+    pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
+        let cwd = without_dots(workspace.path());
+        let repository = repository_of(&cwd).map(Path::to_owned);
+        let project =
+            repository.as_ref().filter(|repository| host.reaches(repository)).unwrap_or(&cwd).clone();
+        let real_project = crate::observe::file::canonical(&project).unwrap_or_else(|_| project.clone());
+        // A list that cannot be read trusts nothing; `proem trust list` says what is wrong with it.
+        let is_trusted = trust::covers(host, workspace, &real_project).unwrap_or(false);
+        Self {
+            folder: workspace.folder_above(),
+            cwd,
+            home: host.home(),
+            config: host.config_dir(),
+            repository,
+            project,
+            real_project,
+            is_trusted,
+            ignores: Ignores::default(),
+        }
+    }
+
+    /// The path of the project, as it is written: the git repository, or the working directory outside of one.
+    pub(crate) fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// The real path of the project: the git repository, or the working directory outside of one.
+    pub(crate) fn real_project(&self) -> &Path {
+        &self.real_project
+    }
+
+    /// The edge that links in the project must not lead over; none where the user trusts the workspace.
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        (!self.is_trusted).then(|| Fence::around(&self.project, &self.real_project))
+    }
+
+    /// The ignore files of this build, with one budget for all of them.
+    pub(super) const fn ignores(&self) -> &Ignores {
+        &self.ignores
+    }
+
+    /// The working directory, without `.`, `..` and doubled slashes.
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Tells whether a directory is the working directory, under whatever name.
+    pub(crate) fn is_cwd(&self, folder: &Path) -> bool {
+        let real = |path: &Path| crate::observe::file::canonical(path).unwrap_or_else(|_| path.to_owned());
+        folder == self.cwd || real(folder) == real(&self.cwd)
+    }
+
+    /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory. What lies in
+    /// `.proem` lies in the one that counts, which may be above. `None` when the machine has no such place.
+    pub(crate) fn path(&self, written: &str) -> Option<(PathBuf, Owner)> {
+        if let Some(rest) = written.strip_prefix("{config}") {
+            return Some((below(self.config.as_ref()?, rest), Owner::User));
+        }
+        match written.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                Some((below(self.home.as_ref()?, rest), Owner::User))
+            }
+            _ if written.starts_with('/') => Some((without_dots(Path::new(written)), Owner::User)),
+            _ => Some((self.of_project(Path::new(written)), Owner::Project)),
+        }
+    }
+
+    fn of_project(&self, written: &Path) -> PathBuf {
+        match (&self.folder, written.strip_prefix(FOLDER)) {
+            (Some(folder), Ok(rest)) => without_dots(&folder.join(rest)),
+            _ => without_dots(&self.cwd.join(written)),
+        }
+    }
+
+    /// The working directory and those above it, up to the repository's root or the very top.
+    pub(crate) fn upwards(&self) -> impl Iterator<Item = &Path> {
+        let top = self.repository.as_deref();
+        let mut is_done = false;
+        self.cwd.ancestors().take(ANCESTORS_MAX).take_while(move |folder| {
+            let goes_on = !is_done;
+            is_done = top == Some(*folder);
+            goes_on
+        })
+    }
+
+    /// Tells whether a directory belongs to the project, by its path as it is written.
+    pub(crate) fn is_in_project(&self, folder: &Path) -> bool {
+        folder.starts_with(&self.project)
+    }
+
+    /// A note, if a link in the project led outside of it: a stranger may have made the link.
+    pub(crate) fn link_outside(&self, found: &Path, real: &Path) -> Option<Note> {
+        if !self.is_in_project(found) || real.starts_with(&self.real_project) {
+            return None;
+        }
+        let (found, real) = (shown(found), shown(real));
+        let message = format!("{found} is a link that leads out of the project, to {real}");
+        Some(Note::new(Code::LinkOutside, Severity::Warning, message).with_source(file(&found)))
+    }
+}
+
+fn below(folder: &Path, rest: &str) -> PathBuf {
+    without_dots(&folder.join(rest.trim_start_matches('/')))
+}

@@ -1,0 +1,488 @@
+//! What can go wrong, in words that say what was attempted, on what, why it failed and what to do.
+
+mod template;
+
+use std::{fmt, io};
+
+use proem_core::bracket::PolicyError;
+use proem_core::draft::TooLarge;
+use proem_core::fact::Absence;
+use proem_core::limit::{BUILD_CPU_MAX, EXTENDS_DEPTH_MAX};
+use proem_core::profile::ProfileError;
+use proem_core::shown::{shown, shown_line};
+use proem_core::source::Source;
+use proem_core::text::Place;
+
+pub use template::TemplateError;
+
+/// Whose turn it is to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The command line, the request, a profile or the configuration is wrong.
+    Usage,
+    /// All of that is right, and it did not work.
+    Failed,
+}
+
+/// A line of the user's own text with the place of the mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Where the mistake is.
+    pub place: Place,
+    /// The text of that line.
+    pub line: String,
+}
+
+/// The purpose of a settings file that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileRole {
+    /// The user's configuration.
+    Configuration,
+    /// The configuration of a workspace.
+    WorkspaceConfiguration,
+    /// The table of models.
+    Models,
+    /// The list of trusted workspaces.
+    Trust,
+    /// The program of a hook.
+    HookProgram,
+    /// A pack of assets.
+    Pack,
+    /// A profile.
+    Profile,
+    /// A template that the request or the configuration names.
+    Template,
+}
+
+impl FileRole {
+    /// Tells whether the file belongs to the user who runs proem, so that remote callers may not see its content.
+    const fn is_of_host(self) -> bool {
+        matches!(self, Self::Configuration | Self::Models | Self::Trust)
+    }
+}
+
+impl fmt::Display for FileRole {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Configuration => "configuration",
+            Self::WorkspaceConfiguration => "workspace's configuration",
+            Self::Models => "table of models",
+            Self::Trust => "list of trusted workspaces",
+            Self::HookProgram => "program of a hook",
+            Self::Pack => "pack",
+            Self::Profile => "profile",
+            Self::Template => "template",
+        })
+    }
+}
+
+/// The reason why a build was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// Its templates asked for more work than one build may.
+    Work,
+    /// It used up its CPU time.
+    Cpu,
+    /// The time of its [`Cancel`](crate::Cancel) was over.
+    Time,
+    /// Its [`Cancel`](crate::Cancel) was set.
+    Cancelled,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Work => formatter.write_str("its templates compare, sort or copy too much"),
+            Self::Cpu => write!(formatter, "it took more than {} s of CPU time", BUILD_CPU_MAX.as_secs()),
+            Self::Time => formatter.write_str("it took longer than the caller waits"),
+            Self::Cancelled => formatter.write_str("the caller does not want it any more"),
+        }
+    }
+}
+
+/// A build that did not happen.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request is not what it should be.
+    Request {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// Where, if the request was JSON text.
+        excerpt: Option<Box<Excerpt>>,
+    },
+    /// The working directory cannot be used.
+    Cwd {
+        /// The path as it was given.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// There is no profile of this name.
+    UnknownProfile {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+        /// The profile that extends it, if one does.
+        named_by: Option<String>,
+    },
+    /// A profile file cannot be used.
+    Profile(Box<ProfileError>),
+    /// Profiles that extend each other in a circle, or too many in a row.
+    ProfileChain {
+        /// The names, in the order of the chain.
+        chain: Vec<String>,
+    },
+    /// A configuration file cannot be used.
+    Config {
+        /// What it is for, for example `configuration` or `pack`.
+        role: FileRole,
+        /// The file.
+        path: String,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// Where.
+        excerpt: Option<Box<Excerpt>>,
+    },
+    /// A file that was named cannot be used.
+    File {
+        /// What it is for, for example `template`.
+        role: FileRole,
+        /// The path.
+        path: String,
+        /// Why not.
+        why: Absence,
+    },
+    /// Something else that was given is wrong.
+    Usage {
+        /// What.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A message that the provider would refuse.
+    Message {
+        /// Its number in the conversation, from 0.
+        index: usize,
+        /// The provider.
+        provider: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// An instruction file that is there and cannot be read, where the profile wants no prompt without it.
+    Instructions {
+        /// The path.
+        path: String,
+        /// Why not.
+        why: Absence,
+    },
+    /// A workflow file, or the folder of them, is not what it should be.
+    Resident {
+        /// The file or folder.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// An asset that cannot be had.
+    NoAsset {
+        /// Why not, with the reference.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// Who names it.
+        named_by: String,
+    },
+    /// A Jinja template that cannot be used.
+    Template(Box<TemplateError>),
+    /// A profile names wording that the catalog does not have.
+    NoWording {
+        /// The key.
+        key: String,
+        /// The keys that there are.
+        known: Vec<String>,
+        /// The section that names it.
+        section: String,
+    },
+    /// A variable without a value, where the profile says that this is an error.
+    Policy {
+        /// The template.
+        template: Box<Source>,
+        /// The variable.
+        error: Box<PolicyError>,
+    },
+    /// A file has what the profile or the user's configuration refuses.
+    Refused {
+        /// Where it is.
+        source: Option<Box<Source>>,
+        /// What was found first.
+        message: String,
+        /// How many more places there are.
+        more: usize,
+        /// The setting that refuses it.
+        key: String,
+    },
+    /// A prompt over the limit.
+    TooLarge(TooLarge),
+    /// A build that had to end before it was done.
+    Stopped {
+        /// Why.
+        why: Stopped,
+    },
+    /// A file could not be written.
+    Write {
+        /// The path.
+        path: String,
+        /// Why not.
+        why: io::Error,
+    },
+}
+
+impl Error {
+    /// Makes an error about the request.
+    #[must_use]
+    pub fn request(message: impl Into<String>) -> Self {
+        Self::Request { message: message.into(), hint: None, excerpt: None }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    /// Makes an error about the request, with advice.
+    #[must_use]
+    pub fn request_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Request { message: message.into(), hint: Some(hint.into()), excerpt: None }
+    }
+
+    /// Says which profile extends the one that does not exist.
+    pub(crate) fn named_by(mut self, origin: Option<&str>) -> Self {
+        if let Self::UnknownProfile { named_by, .. } = &mut self {
+            *named_by = origin.map(str::to_owned);
+        }
+        self
+    }
+
+    /// Tells whether a file of the user who runs proem is wrong. Remote callers cannot fix it and may not see its content.
+    #[must_use]
+    pub fn is_of_host(&self) -> bool {
+        matches!(self, Self::Config { role, .. } | Self::File { role, .. } if role.is_of_host())
+    }
+
+    /// Whose turn it is to act.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Request { .. }
+            | Self::Cwd { .. }
+            | Self::UnknownProfile { .. }
+            | Self::Profile(_)
+            | Self::ProfileChain { .. }
+            | Self::Config { .. }
+            | Self::Usage { .. }
+            | Self::Message { .. }
+            | Self::NoAsset { .. }
+            | Self::NoWording { .. }
+            | Self::Resident { .. }
+            | Self::File { .. } => Kind::Usage,
+            Self::Template(error) if !error.is_limit => Kind::Usage,
+            Self::Instructions { .. }
+            | Self::Template(_)
+            | Self::Policy { .. }
+            | Self::Refused { .. }
+            | Self::TooLarge(_)
+            | Self::Stopped { .. }
+            | Self::Write { .. } => Kind::Failed,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Request { hint, .. } | Self::Config { hint, .. } | Self::NoAsset { hint, .. } => hint.clone(),
+            Self::Template(error) => error.hint.clone(),
+            Self::NoWording { known, .. } => Some(format!("the keys are: {}", known.join(", "))),
+            Self::Cwd { .. } => {
+                Some("name a directory that exists, with `--cwd` or `cwd` in the request".into())
+            }
+            Self::UnknownProfile { name, known, .. } => Some(unknown_profile_hint(name, known)),
+            Self::Profile(error) => error.hint.clone(),
+            Self::ProfileChain { chain } if is_circle(chain) => {
+                Some("remove one `extends` of the circle".into())
+            }
+            Self::ProfileChain { .. } => {
+                Some(format!("at most {EXTENDS_DEPTH_MAX} profiles may extend each other"))
+            }
+            Self::File { why, .. } => why.hint().map(Into::into),
+            Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::Message { provider, .. } => Some(format!(
+                "give messages as {provider} takes them, or as `{{\"role\": …, \"content\": \"text\"}}`"
+            )),
+            Self::Instructions { why, .. } => {
+                Some(why.hint().unwrap_or("make it a readable text file, or remove it").to_owned())
+            }
+            Self::Resident { .. } => Some(
+                "name it like `deploy-site.md`, and begin it with three lines: `---`, `description: …`, `---`".into(),
+            ),
+            Self::Policy { error, .. } => Some(format!(
+                "put it into `[if {}]…[endif]`, give it with `--var {}=VALUE`, or set the profile's policy to `blank`",
+                error.key, error.key
+            )),
+            Self::Refused { key, .. } => Some(format!(
+                "take it out of the file (`proem check` finds all of it), or set `{key}` to less in the profile or the configuration"
+            )),
+            Self::TooLarge(_) => Some("leave out the largest inserted file".into()),
+            Self::Stopped { why: Stopped::Work | Stopped::Cpu } => Some(
+                "shorten the loops of templates, or leave out files and folders; the limits are listed by `proem config`".into(),
+            ),
+            Self::Stopped { .. } | Self::Write { .. } => None,
+        }
+    }
+
+    /// The line that is wrong, where the mistake is in the user's own text.
+    #[must_use]
+    pub fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Request { excerpt, .. } | Self::Config { excerpt, .. } => excerpt.as_deref().cloned(),
+            Self::Profile(error) => Some(Excerpt { place: error.place?, line: error.line.clone()? }),
+            Self::Template(error) => error.excerpt(),
+            _ => None,
+        }
+    }
+}
+
+/// Tells whether the last profile of a chain is there twice.
+fn is_circle(chain: &[String]) -> bool {
+    chain.split_last().is_some_and(|(last, before)| before.contains(last))
+}
+
+fn unknown_profile_hint(name: &str, known: &[String]) -> String {
+    match proem_core::nearest::nearest(name, known.iter().map(String::as_str)) {
+        Some(near) if near == name => {
+            "a profile that extends its own name needs one of that name to hide".into()
+        }
+        Some(near) => format!("did you mean `{near}`? there are: {}", known.join(", ")),
+        None => format!("there are: {}", known.join(", ")),
+    }
+}
+
+impl fmt::Display for Error {
+    /// Whatever is quoted was perhaps named by a stranger: nothing of it is hidden, or acts on a terminal.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = String::new();
+        self.say(&mut said)?;
+        formatter.write_str(&shown(&said))
+    }
+}
+
+impl Error {
+    fn say(&self, formatter: &mut impl fmt::Write) -> fmt::Result {
+        match self {
+            Self::Request { message, .. } => write!(formatter, "cannot use the request: {message}"),
+            Self::Cwd { path, why } => {
+                write!(formatter, "cannot use `{}` as the working directory: {why}", shown_line(path))
+            }
+            Self::UnknownProfile { name, named_by, .. } => {
+                write!(formatter, "there is no profile `{name}`")?;
+                named_by.as_ref().map_or(Ok(()), |by| write!(formatter, ", which {by} extends"))
+            }
+            Self::Profile(error) => write!(formatter, "{error}"),
+            Self::ProfileChain { chain } => {
+                write!(
+                    formatter,
+                    "cannot resolve the profile `{}`: ",
+                    chain.first().map_or("", String::as_str)
+                )?;
+                let why = if is_circle(chain) {
+                    "profiles extend each other in a circle"
+                } else {
+                    "the chain is too long"
+                };
+                write!(formatter, "{why}: {}", chain.join(" → "))
+            }
+            Self::Config { role, path, message, .. } => {
+                write!(formatter, "cannot use the {role} {}: {message}", shown_line(path))
+            }
+            Self::File { role, path, why } => {
+                write!(formatter, "cannot read the {role} {}: {why}", shown_line(path))
+            }
+            Self::Usage { message, .. } => formatter.write_str(message),
+            Self::Message { index, provider, why } => {
+                write!(formatter, "cannot send `messages[{index}]` to {provider}: {why}")
+            }
+            Self::Instructions { path, why } => {
+                write!(
+                    formatter,
+                    "cannot build the prompt without the instructions of {}: {why}",
+                    shown_line(path)
+                )
+            }
+            Self::Resident { path, message } => {
+                write!(formatter, "cannot use the workflow {}: {message}", shown_line(path))
+            }
+            Self::NoAsset { message, named_by, .. } => {
+                write!(formatter, "cannot load the template that {named_by} names: {message}")
+            }
+            Self::Template(error) => write!(formatter, "{error}"),
+            Self::NoWording { key, section, .. } => {
+                write!(
+                    formatter,
+                    "the catalog has no key `{key}`, which section `{section}` of the profile names"
+                )
+            }
+            Self::Policy { template, error } => write!(formatter, "cannot render {template}: {error}"),
+            Self::Refused { source, message, more, key } => {
+                formatter.write_str("cannot build the prompt")?;
+                if let Some(source) = source {
+                    write!(formatter, " from {}", shown_line(&source.to_string()))?;
+                }
+                write!(formatter, ": `{key}` refuses it: {message}")?;
+                if *more > 0 { write!(formatter, "; and {more} more") } else { Ok(()) }
+            }
+            Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
+            Self::Stopped { why } => write!(formatter, "the build was stopped: {why}"),
+            Self::Write { path, why } => {
+                write!(formatter, "cannot write {}: {}", shown_line(path), reason(why))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Profile(error) => Some(error.as_ref()),
+            Self::Template(error) => Some(error.as_ref()),
+            Self::Policy { error, .. } => Some(error.as_ref()),
+            Self::TooLarge(error) => Some(error),
+            Self::Write { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}
+
+impl From<ProfileError> for Error {
+    fn from(error: ProfileError) -> Self {
+        Self::Profile(Box::new(error))
+    }
+}
+
+impl From<TooLarge> for Error {
+    fn from(error: TooLarge) -> Self {
+        Self::TooLarge(error)
+    }
+}
+
+/// The system's words in lower case, without its number and without a path of ours.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    words.split(" at path ").next().unwrap_or(words).to_lowercase()
+}

@@ -1,0 +1,422 @@
+//! Looks for what will cost, mislead or leak, before it does.
+//!
+//! A finding is a note: what a build says anyway, and what only somebody who asks wants to wait for.
+
+mod agents;
+mod all;
+mod choices;
+mod content;
+mod determinism;
+mod fix;
+mod references;
+mod sarif;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::Outcome;
+use proem_core::limit::DOCUMENTS_BYTES_MAX;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+
+pub use crate::settings::allow::{Allow, AllowFile, Allowed, file_of};
+pub use agents::check_as;
+pub use all::{check_all, other_files};
+pub use determinism::{Axis, Moved, determinism};
+pub use fix::{Fixed, fix};
+pub use sarif::sarif;
+
+use crate::build::Build;
+use crate::costs::stats::stats;
+use crate::deliver::Options;
+use crate::discover::Places;
+use crate::engine::{self, Memory};
+use crate::error::Error;
+use crate::inspect::preview::breaks;
+use crate::observe::file::{Cap, ReadPolicy, read_utf8, without_dots};
+use crate::observe::host::Host;
+use crate::observe::workspace::Workspace;
+use crate::request::caller::Author;
+use crate::request::caller::Caller;
+use crate::request::{OneOrMany, Request};
+use crate::sections::resolver::Resolver;
+use crate::sections::text_findings::SECRETS;
+use crate::sections::text_findings::ScannedText;
+use crate::sections::text_policy::is_of_treatment;
+use crate::settings::config::Config;
+use crate::settings::models::{Model, Models};
+use crate::settings::tokens::Tokenizer;
+
+const FILE: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
+
+/// What was found in a prompt, or in all files of a project.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// What was found, by file and line.
+    pub findings: Vec<Note>,
+    /// What was found and is allowed, with the reason.
+    pub allowed: Vec<Allowed>,
+    /// What was looked at.
+    pub subject: Subject,
+    /// The files that were read, by path.
+    pub files: BTreeSet<String>,
+}
+
+/// What a check is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// One prompt.
+    Prompt {
+        /// The profile that it was built by.
+        profile: String,
+        /// How many bytes the frozen prompt has.
+        bytes: usize,
+    },
+    /// Every file of agents in a project.
+    Project {
+        /// How many directories were looked through.
+        directories: usize,
+        /// What each file is, by path.
+        roles: BTreeMap<String, &'static str>,
+    },
+}
+
+/// Tells whether `fix` mends what a note says: only where nothing that somebody sees or means is lost.
+#[must_use]
+pub fn is_mendable(note: &Note) -> bool {
+    let is_safe = matches!(note.code, Code::HiddenText | Code::UnknownName | Code::LineEndings);
+    is_safe && note.fix.is_some() && matches!(note.source, Some(Source::File { .. }))
+}
+
+impl Report {
+    /// How many findings matter at least so much.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|note| note.severity == severity).count()
+    }
+
+    /// How many findings the repository's own rules silence, and no rule of the user.
+    #[must_use]
+    pub fn silenced_by_repository(&self) -> usize {
+        self.allowed.iter().filter(|allowed| allowed.is_of_repository).count()
+    }
+
+    /// Everything counts as an error.
+    pub fn make_strict(&mut self) {
+        for note in &mut self.findings {
+            note.severity = Severity::Error;
+        }
+    }
+
+    /// Adds what else was found, unless it is allowed.
+    pub fn add(&mut self, notes: Vec<Note>, request: &Request, caller: Caller) -> Result<(), Error> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        self.findings.extend(notes);
+        let host = Host::of(request, caller)?;
+        let config = Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?;
+        self.sort(&allowances(&config)?);
+        Ok(())
+    }
+
+    /// Tells whether this check would have found what is allowed, if it were there.
+    fn judges(&self, allow: &Allow) -> bool {
+        match self.subject {
+            Subject::Prompt { .. } => {
+                allow.path.is_none() || self.files.iter().any(|path| allow.covers(path))
+            }
+            Subject::Project { .. } => all::CODES.contains(&allow.code),
+        }
+    }
+
+    fn sort(&mut self, allows: &[Allow]) {
+        let (mut findings, mut used, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        for mut note in std::mem::take(&mut self.findings) {
+            // Whatever is told about a text must not tell its secrets.
+            mask(&mut note.message);
+            note.hint.iter_mut().for_each(mask);
+            note.source = note.source.map(plainly);
+            let place = note.source.as_ref().map(ToString::to_string);
+            // What the user allows is the user's decision, also where the repository allows it, too.
+            let of_user = || allows.iter().position(|allow| !allow.is_of_repository && allow.allows(&note));
+            let any = || allows.iter().position(|allow| allow.allows(&note));
+            if let Some(index) = of_user().or_else(any) {
+                used.insert(index);
+                let Allow { reason, is_of_repository, .. } = allows[index].clone();
+                self.allowed.push(Allowed { note, reason, is_of_repository });
+            } else if seen.insert((note.code, note.message.clone(), place)) {
+                findings.push(note);
+            }
+        }
+        let is_used = |index: usize, allow: &Allow| {
+            used.contains(&index) || self.allowed.iter().any(|allowed| allow.allows(&allowed.note))
+        };
+        let unused = allows.iter().enumerate();
+        let unused = unused.filter(|(index, allow)| !is_used(*index, allow) && self.judges(allow));
+        let unused: Vec<Note> = unused.map(|(_, allow)| allow.unused()).collect();
+        findings.retain(|note| note.code != Code::UnusedAllow);
+        findings.extend(unused);
+        findings.sort_by_key(|note| {
+            let place = note.source.as_ref().and_then(Source::place);
+            let path = note.source.as_ref().map(|source| source.without_place().to_string());
+            (path, place, note.code)
+        });
+        self.findings = findings;
+    }
+}
+
+/// The directory that a request's project begins at: its git repository, or the working directory outside of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// Its path as findings have it.
+    pub path: PathBuf,
+    /// The same with links resolved.
+    pub real: PathBuf,
+}
+
+/// Finds the root of a request's project.
+pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
+    let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
+    let places = Places::new(&host, &workspace);
+    Ok(Root { path: places.project().to_owned(), real: places.real_project().to_owned() })
+}
+
+/// Builds the prompt of a request and looks for what is wrong with it.
+///
+/// Nothing that is found depends on the state of the working tree, so git is not run.
+pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
+    let request = &without_git(request);
+    let mut memory = Memory { lints: Some(Vec::new()), ..Memory::default() };
+    let build = engine::build_with(request, caller, &[], &mut memory)?;
+    let host = Host::of(request, caller)?;
+    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
+    let config = Config::load(&host, &workspace)?;
+    let allows = allowances(&config)?;
+    let models = Models::load(request, caller)?;
+    let model = request.model.as_deref().and_then(|name| models.find(name));
+
+    // What is said better below; absences that are ordinary, which is what conditions are for; and where settings lie.
+    let is_repeated = |note: &&Note| {
+        note.code == Code::VolatileInPrefix
+            || is_of_treatment(note.code)
+            || note.code == Code::WorkspaceAbove
+            || (note.code == Code::Absent && note.severity == Severity::Info)
+    };
+    let mut notes: Vec<Note> =
+        build.frozen.notes().iter().filter(|note| !is_repeated(note)).cloned().collect();
+    notes.extend(memory.lints.unwrap_or_default());
+    notes.extend(volatile(&build, model));
+    if let Some(name) = &request.model {
+        notes.extend(model.is_none().then(|| unknown_model(name, &models)));
+        notes.extend(stats(&build, request, None, &models, &Options::default())?.1);
+    }
+    let policy = match caller {
+        Caller::User => Resolver::new(request, &host, &workspace, &config)
+            .discovery_policy(Author::User, &Places::new(&host, &workspace)),
+        Caller::Remote(_) => workspace.own_files(&host),
+    };
+    let files = files(&build, &policy);
+    notes.extend(shadowed(&build, &files, &policy));
+    for (path, text) in &files {
+        let source = Source::File { path: path.as_str().into(), place: None };
+        notes.extend(ScannedText { text, source, is_file: true }.lints());
+    }
+    notes.extend(said(request).iter().flat_map(ScannedText::lints));
+    notes.extend(dangling(&build));
+    notes.extend(of_values(&build));
+    let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
+    notes.extend(content::lints(build.frozen.body(), tokenizer));
+    notes.extend(unordered(request));
+
+    let bytes = build.frozen.body().carriers().map(|(_, text)| text.len()).sum();
+    let mut report = Report {
+        findings: notes,
+        allowed: Vec::new(),
+        subject: Subject::Prompt { profile: build.frozen.profile().to_owned(), bytes },
+        files: files.into_keys().collect(),
+    };
+    report.sort(&allows);
+    Ok(report)
+}
+
+/// The same request without the facts that git must be run for. They change from turn to turn, and how long git takes must
+/// not decide what a check finds.
+pub(crate) fn without_git(request: &Request) -> Request {
+    let mut request = request.clone();
+    for key in ["git:status", "git:diff"] {
+        request.variables.entry(key.to_owned()).or_insert_with(|| Some(String::new()));
+    }
+    request
+}
+
+/// Masks what looks like a secret.
+fn mask(text: &mut String) {
+    if let Cow::Owned(masked) = SECRETS.without_secrets(text) {
+        *text = masked;
+    }
+}
+
+/// A file by its shortest name: a configured template may be written with dots.
+fn plainly(source: Source) -> Source {
+    match source {
+        Source::File { path, place } => Source::File {
+            path: without_dots(Path::new(&*path)).to_string_lossy().into_owned().into(),
+            place,
+        },
+        other => other,
+    }
+}
+
+/// Everything that the configuration allows.
+fn allowances(config: &Config) -> Result<Vec<Allow>, Error> {
+    let files = config.allow.iter().map(AllowFile::read).collect::<Result<Vec<_>, _>>()?;
+    Ok(files.into_iter().flatten().collect())
+}
+
+/// Values that change more often than the frozen prompt may, with what that costs.
+fn volatile(build: &Build, model: Option<&Model>) -> Vec<Note> {
+    let found = breaks(build, model);
+    let note = |found: &crate::inspect::preview::Break| {
+        let severity = if found.stability == Stability::Turn { Severity::Warning } else { Severity::Info };
+        let cost = found.usd.map_or_else(String::new, |usd| format!(" ({usd:.6} dollars each time)"));
+        let message = format!(
+            "{} stands at token {} and changes {}: a prompt built anew then takes {} tokens out of the cache{cost}",
+            found.source,
+            found.token,
+            found.stability.rhythm(),
+            found.lost_tokens,
+        );
+        Note::new(Code::VolatileInPrefix, severity, message)
+            .with_hint("move it to a section on the `turn` carrier, or as far down as possible")
+            .with_source(found.template.clone().unwrap_or_else(|| found.source.clone()))
+    };
+    found.iter().map(note).collect()
+}
+
+/// The files that the prompt is made of, by path.
+fn files(build: &Build, policy: &ReadPolicy) -> BTreeMap<String, String> {
+    let considered = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Used);
+    let mut paths: BTreeSet<&str> = considered.map(|one| one.path.as_str()).collect();
+    for (carrier, _) in build.whole.carriers() {
+        paths.extend(build.whole.spans(carrier).iter().filter_map(|span| file_of(&span.source)));
+    }
+    let read = |path: &str| Some((path.to_owned(), read_utf8(Path::new(path), policy, FILE).ok()?));
+    paths.into_iter().filter_map(read).collect()
+}
+
+fn unknown_model(name: &str, models: &Models) -> Note {
+    let message = format!("the model `{name}` is not in the table of {}", models.as_of);
+    Note::new(Code::UnknownModel, Severity::Warning, message)
+        .with_hint("correct the name, or add a row to models.toml in the configuration directory")
+        .with_source(Source::Request { field: "model".into(), place: None })
+}
+
+/// The texts that the request brings, as they were written: what a tag names is not in the prompt.
+fn said(request: &Request) -> Vec<ScannedText<'_>> {
+    let field = |name: &str| Source::Request { field: name.into(), place: None };
+    let own = [("template", &request.template), ("system", &request.system), ("recalled", &request.recalled)];
+    // A template that was read from a file is looked at there.
+    let is_of_file = |name: &str| name == "template" && request.template_path.is_some();
+    let own = own.into_iter().filter(|(name, _)| !is_of_file(name));
+    let own = own.filter_map(|(name, text)| Some((name, text.as_deref()?)));
+    let append = request.append.iter().flat_map(OneOrMany::texts).map(|text| ("append", text.as_str()));
+    let read = |(name, text)| ScannedText { text, source: field(name), is_file: false };
+    own.chain(append).map(read).collect()
+}
+
+/// Links that lead nowhere: to a build they are files that do not exist.
+fn dangling(build: &Build) -> Vec<Note> {
+    let missing = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Missing);
+    let links = missing.filter(|one| Path::new(&one.path).is_symlink());
+    let note = |one: &proem_core::considered::Considered| {
+        let target = std::fs::read_link(&one.path)
+            .map(|target| crate::observe::file::shown(&target))
+            .unwrap_or_default();
+        let message = format!("it is a link that leads nowhere, to {target}");
+        let source = Source::File { path: one.path.as_str().into(), place: None };
+        Note::new(Code::Unreadable, Severity::Warning, message).with_source(source)
+    };
+    links.map(note).collect()
+}
+
+/// What is wrong with what is in the prompt and in no file: values, packs, what hooks say.
+fn of_values(build: &Build) -> Vec<Note> {
+    let (mut notes, mut plain) = (Vec::new(), HashSet::new());
+    for (source, text) in values(build) {
+        // A value stands at each of its tags, and is looked at once if nothing is wrong with it.
+        if plain.contains(&text) {
+            continue;
+        }
+        let found = ScannedText { text: &text, source, is_file: false }.lints();
+        if found.is_empty() {
+            plain.insert(text);
+        }
+        notes.extend(found);
+    }
+    notes
+}
+
+/// What is in the prompt and in no file: neighbours of one source are one text.
+fn values(build: &Build) -> Vec<(Source, Cow<'_, str>)> {
+    let mut found: Vec<(Source, Cow<'_, str>)> = Vec::new();
+    for (carrier, text) in build.whole.carriers() {
+        for span in build.whole.spans(carrier) {
+            let is_value = matches!(
+                span.source,
+                Source::Variable { path: None, .. } | Source::Pack { .. } | Source::Hook { .. }
+            );
+            let own = text.get(span.bytes.clone()).unwrap_or_default();
+            match found.last_mut() {
+                Some((source, text)) if *source == span.source && is_value => text.to_mut().push_str(own),
+                _ if is_value => found.push((span.source.clone(), Cow::Borrowed(own))),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Instruction files that are not used because of others, and are another text. A file that names the one that is used, or is
+/// named by it, is there for other agents.
+fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy) -> Vec<Note> {
+    let noted = |path: &str| {
+        let mut notes = build.frozen.notes().iter().filter(|note| note.code == Code::Shadowed);
+        notes.any(|note| note.source.as_ref().and_then(file_of) == Some(path))
+    };
+    let shadowed = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Shadowed);
+    let shadowed = shadowed.filter(|one| !noted(&one.path));
+    let note = |one: &proem_core::considered::Considered| {
+        let text = read_utf8(Path::new(&one.path), policy, FILE).ok()?;
+        let own = (Path::new(&one.path), text.as_str());
+        if files.iter().any(|(path, other)| references::are_related(own, (Path::new(path), other))) {
+            return None;
+        }
+        let why = one.why.as_deref().unwrap_or_default();
+        let message = format!("it is not in the prompt: its place is taken {why}");
+        let note = Note::new(Code::Shadowed, Severity::Warning, message);
+        let note =
+            note.with_hint("put what matters into the file that is used, or name one of them in the other");
+        Some(note.with_source(Source::File { path: one.path.as_str().into(), place: None }))
+    };
+    shadowed.filter_map(note).collect()
+}
+
+/// Lists of the request whose order is chance: whoever connects first comes first.
+fn unordered(request: &Request) -> Vec<Note> {
+    let tools: Vec<&str> = request.tools.iter().flatten().map(|tool| tool.name.as_str()).collect();
+    let servers: Vec<&str> = request.mcp_servers.iter().flatten().map(String::as_str).collect();
+    let note = |(field, names): (&str, Vec<&str>)| {
+        let (before, after) = names.windows(2).map(|pair| (pair[0], pair[1])).find(|(a, b)| a > b)?;
+        let message = format!(
+            "`{field}` is not sorted: `{after}` stands behind `{before}`; a connection that comes back may change \
+             the order, and with it the cached bytes"
+        );
+        let source = Source::Request { field: field.into(), place: None };
+        let note = Note::new(Code::Unordered, Severity::Info, message).with_source(source);
+        Some(note.with_hint("sort it by name"))
+    };
+    [("tools", tools), ("mcp_servers", servers)].into_iter().filter_map(note).collect()
+}

@@ -1,0 +1,159 @@
+//! A comparison in JSON, for programs.
+
+use proem_core::source::Source;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::compare::{Comparison, Difference, Lost, Owner};
+use crate::output::build_shape::SourceShape;
+use crate::settings::tokens::TokenBounds;
+
+/// Two prompts against each other.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "proem diff")]
+pub struct ComparisonShape<'c> {
+    /// What the first one is called.
+    pub a: &'c str,
+    /// What the second one is called.
+    pub b: &'c str,
+    /// What both share, from the first byte of the cached prefix on.
+    pub common_prefix: CommonShape,
+    /// Where they part; missing when the bytes are the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_difference: Option<DifferenceShape<'c>>,
+    /// What else differs, in order.
+    pub further: Vec<DifferenceShape<'c>>,
+    /// What one call loses.
+    pub lost: LostShape<'c>,
+    /// How tokens are counted; for an estimate with the bounds of its error.
+    pub counted: &'c str,
+}
+
+/// What two prompts share.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommonShape {
+    /// In bytes.
+    pub bytes: usize,
+    /// In tokens.
+    pub tokens: usize,
+}
+
+/// Something that differs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DifferenceShape<'c> {
+    /// `changed`, `added`, `removed` or `moved`.
+    pub kind: &'static str,
+    /// The carrier, or `tools`.
+    pub place: &'static str,
+    /// The first byte there that differs.
+    pub byte: usize,
+    /// Whose bytes stand there in the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<OwnerShape<'c>>,
+    /// Whose bytes stand there in the second one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<OwnerShape<'c>>,
+    /// Why, as a stable word.
+    pub cause: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+    /// The provider's word for it.
+    pub reason: &'static str,
+    /// When the file was written, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited_at: Option<&'c str>,
+}
+
+/// Whose bytes they are.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OwnerShape<'c> {
+    /// The section.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section: Option<&'c str>,
+    /// The source.
+    pub source: SourceShape<'c>,
+    /// Its line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+/// What one call loses.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LostShape<'c> {
+    /// Tokens that are not read from the cache.
+    pub tokens: usize,
+    /// The least and the most that they can be, where they are estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<TokenBounds>,
+    /// `true` when the tools are not among them: a saved build of an older version has only their digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks_tools: Option<bool>,
+    /// What they cost more because of that, in dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// The model, if one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'c str>,
+    /// The day of the prices.
+    pub prices_as_of: &'c str,
+    /// The provider whose cache is meant; missing when one is meant that keeps every beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<&'c str>,
+}
+
+impl<'c> ComparisonShape<'c> {
+    /// Puts a comparison into this shape.
+    #[must_use]
+    pub fn of(
+        names: (&'c str, &'c str),
+        comparison: &'c Comparison,
+        lost: &Lost,
+        model: Option<&'c str>,
+        prices_as_of: &'c str,
+    ) -> Self {
+        let mut all = comparison.differences.iter().map(difference);
+        Self {
+            a: names.0,
+            b: names.1,
+            common_prefix: CommonShape { bytes: comparison.common_bytes, tokens: comparison.common_tokens },
+            first_difference: all.next(),
+            further: all.collect(),
+            lost: LostShape {
+                tokens: lost.tokens,
+                bounds: comparison.lost_bounds.filter(|_| lost.tokens > 0),
+                lacks_tools: comparison.lacks_tools.then_some(true),
+                usd: lost.usd,
+                model,
+                prices_as_of,
+                provider: None,
+            },
+            counted: &comparison.counted,
+        }
+    }
+
+    /// Names the provider whose cache is meant.
+    #[must_use]
+    pub const fn with_provider(mut self, provider: Option<&'c str>) -> Self {
+        self.lost.provider = provider;
+        self
+    }
+}
+
+fn difference(found: &Difference) -> DifferenceShape<'_> {
+    DifferenceShape {
+        kind: found.kind.word(),
+        place: found.place(),
+        byte: found.byte,
+        a: found.a.as_ref().map(owner),
+        b: found.b.as_ref().map(owner),
+        cause: found.cause.word(),
+        message: found.cause.to_string(),
+        reason: found.reason.word(),
+        edited_at: found.edited_at.as_deref(),
+    }
+}
+
+fn owner(owner: &Owner) -> OwnerShape<'_> {
+    let source: &Source = &owner.source;
+    OwnerShape { section: owner.section.as_deref(), source: SourceShape::of(source), line: owner.line }
+}

@@ -1,0 +1,213 @@
+//! What each agent would see in a directory: their profiles, built side by side.
+
+mod shape;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use proem_core::carrier::Carrier;
+use proem_core::considered::Outcome;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{AgentRecipe, Profile};
+use proem_core::source::Source;
+
+pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
+
+use crate::build::Build;
+use crate::discover::roster::Agent;
+use crate::engine::build;
+use crate::error::Error;
+use crate::request::Request;
+use crate::request::caller::Caller;
+use crate::settings::allow::file_of;
+use crate::settings::profiles::Profiles;
+use crate::settings::tokens::Tokenizer;
+
+/// What one agent would see.
+#[derive(Debug)]
+pub struct Seen {
+    /// The profile.
+    pub profile: String,
+    /// The agent that it stands in for.
+    pub agent: AgentRecipe,
+    /// The same agent with its rules.
+    pub(crate) rules: Agent,
+    /// The prompt.
+    pub build: Build,
+    /// What became of each file that it looked at, or that it looked for and that is there.
+    pub files: BTreeMap<String, FileSeen>,
+    /// How many names could not be looked for from here.
+    pub out_of_reach: usize,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSeen {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why.
+    pub why: Option<String>,
+    /// How many bytes of it are in the prompt.
+    pub bytes: usize,
+    /// The carriers that they ride on.
+    pub carriers: Vec<Carrier>,
+    /// Whether only a part of it is there.
+    pub is_cut: bool,
+}
+
+impl FileSeen {
+    /// What became of it, in a word for a table.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Used if self.is_cut => "cut",
+            Outcome::Used => "yes",
+            Outcome::Hidden => "at times",
+            Outcome::OverBudget => "no room",
+            other => other.word(),
+        }
+    }
+}
+
+impl Seen {
+    /// The bytes of a carrier, and about how many tokens they are.
+    pub fn carriers(&self) -> impl Iterator<Item = (Carrier, usize, usize)> {
+        self.build
+            .whole
+            .carriers()
+            .map(|(carrier, text)| (carrier, text.len(), Tokenizer::Estimate.count(text)))
+    }
+
+    /// What an author should know: what was cut, left out, or not imported.
+    pub fn warnings(&self) -> impl Iterator<Item = &Note> {
+        self.build.frozen.notes().iter().filter(|note| note.severity > Severity::Info)
+    }
+
+    /// The text that a file gives, as the agent gets it.
+    #[must_use]
+    pub fn text_of(&self, path: &str) -> String {
+        let mut text = String::new();
+        for (carrier, whole) in self.build.whole.carriers() {
+            let own = self.build.whole.spans(carrier).iter().filter(|span| is_content(&span.source, path));
+            own.for_each(|span| text.push_str(whole.get(span.bytes.clone()).unwrap_or_default()));
+        }
+        text
+    }
+}
+
+/// Text of a file has a place in it; its path in a heading has none.
+fn is_content(source: &Source, path: &str) -> bool {
+    file_of(source) == Some(path) && (source.place().is_some() || matches!(source, Source::Variable { .. }))
+}
+
+/// The agents that profiles stand in for, by the name of the profile.
+pub fn agents(request: &Request, caller: Caller) -> Result<BTreeMap<String, AgentRecipe>, Error> {
+    let all = known(&Profiles::of(request, caller)?);
+    Ok(all.into_iter().filter_map(|(name, profile)| Some((name, profile.agent.clone()?))).collect())
+}
+
+/// The profiles that stand in for an agent, by name.
+fn known(profiles: &Profiles) -> BTreeMap<String, Arc<Profile>> {
+    let names = profiles.list().into_iter().map(|listed| listed.name);
+    let profile = |name: String| {
+        let profile = profiles.find(&name).ok()?.profile;
+        profile.agent.is_some().then_some((name, profile))
+    };
+    names.filter_map(profile).collect()
+}
+
+/// The profiles of some agents; of all of them when none is named.
+fn named(profiles: &Profiles, names: &[String]) -> Result<BTreeMap<String, Arc<Profile>>, Error> {
+    let mut known = known(profiles);
+    if let Some(name) = names.iter().find(|name| !known.contains_key(*name)) {
+        let all: Vec<&str> = known.keys().map(String::as_str).collect();
+        return Err(Error::usage(
+            format!("no profile `{name}` stands in for an agent"),
+            format!("the agents are: {}", all.join(", ")),
+        ));
+    }
+    known.retain(|name, _| names.is_empty() || names.contains(name));
+    Ok(known)
+}
+
+/// The rules of some agents; of all of them when none is named.
+pub(crate) fn chosen(profiles: &Profiles, names: &[String]) -> Result<Vec<Agent>, Error> {
+    let agent = |profile: Arc<Profile>| Some(Agent { title: profile.agent.clone()?.title, profile });
+    Ok(named(profiles, names)?.into_values().filter_map(agent).collect())
+}
+
+/// Builds what some agents would see; all of them when none is named.
+pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<Seen>, Error> {
+    let wanted = named(&Profiles::of(request, caller)?, names)?;
+    let seen = wanted.into_iter().filter_map(|(name, profile)| {
+        let agent = profile.agent.clone()?;
+        Some(one(request, name, agent, Agent { title: profile.agent.clone()?.title, profile }, caller))
+    });
+    seen.collect()
+}
+
+fn one(
+    request: &Request,
+    name: String,
+    agent: AgentRecipe,
+    rules: Agent,
+    caller: Caller,
+) -> Result<Seen, Error> {
+    let build = build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
+    let mut files: BTreeMap<String, FileSeen> = BTreeMap::new();
+    let mut out_of_reach = 0;
+    for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
+        // Over a connection, what lies outside is refused whether it is there or not: that says nothing about the agent.
+        if caller.is_remote() && one.outcome == Outcome::Refused {
+            out_of_reach += 1;
+            continue;
+        }
+        let seen = FileSeen {
+            outcome: one.outcome,
+            why: one.why.clone(),
+            bytes: 0,
+            carriers: Vec::new(),
+            is_cut: false,
+        };
+        let known = files.entry(one.path.clone()).or_insert_with(|| seen.clone());
+        if one.outcome == Outcome::Used {
+            *known = seen;
+        }
+    }
+    for (carrier, _) in build.whole.carriers() {
+        for span in build.whole.spans(carrier) {
+            let own = file_of(&span.source).filter(|path| is_content(&span.source, path));
+            if let Some(seen) = own.and_then(|path| files.get_mut(path)) {
+                seen.bytes += span.bytes.len();
+                if !seen.carriers.contains(&carrier) {
+                    seen.carriers.push(carrier);
+                }
+            }
+        }
+    }
+    let cut = build.frozen.notes().iter().filter(|note| note.code == Code::OverLimit);
+    for path in cut.filter_map(|note| note.source.as_ref().and_then(file_of)) {
+        if let Some(seen) = files.get_mut(path).filter(|seen| seen.outcome == Outcome::Used) {
+            seen.is_cut = true;
+        }
+    }
+    Ok(Seen { profile: name, agent, rules, build, files, out_of_reach })
+}
+
+/// All files that any of the agents looked at.
+#[must_use]
+pub fn all_files(seen: &[Seen]) -> BTreeSet<&str> {
+    seen.iter().flat_map(|one| one.files.keys()).map(String::as_str).collect()
+}
+
+/// What an agent does with one file, whatever way leads to it.
+#[must_use]
+pub fn file_in<'s>(seen: &'s Seen, path: &Path) -> Option<&'s FileSeen> {
+    let real = crate::observe::file::canonical(path).ok();
+    let is_it = |known: &str| {
+        Path::new(known) == path
+            || (real.is_some() && crate::observe::file::canonical(Path::new(known)).ok() == real)
+    };
+    seen.files.iter().find(|(known, _)| is_it(known)).map(|(_, seen)| seen)
+}

@@ -1,0 +1,10 @@
+//! Inspection of prompts and files: lints, comparisons, reports. A build never imports from here.
+
+pub mod check;
+pub mod compare;
+pub mod compat;
+pub mod directory_listing;
+pub mod evidence;
+pub mod preview;
+pub(crate) mod skill_report;
+pub(crate) mod variable_report;

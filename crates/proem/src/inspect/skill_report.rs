@@ -1,0 +1,82 @@
+//! What skills there are, and what became of each: for people who write them.
+
+use proem_core::considered::Outcome;
+use proem_core::note::Note;
+use proem_core::profile::{Collection, Content};
+
+use crate::discover::Places;
+use crate::discover::skills::{self, Candidate};
+use crate::engine::{self, Memory};
+use crate::error::Error;
+use crate::observe::deadline;
+use crate::request::Request;
+use crate::request::caller::Author;
+use crate::request::caller::Caller;
+use crate::sections::resolver::Resolver;
+use crate::settings::profiles::Found;
+use crate::settings::world::Setup;
+
+/// One file that could be a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillReport {
+    /// The name; `None` when nothing could be made of the file.
+    pub name: Option<String>,
+    /// The description, as the file says it.
+    pub description: Option<String>,
+    /// The path.
+    pub location: String,
+    /// What became of it: used, hidden, shadowed, duplicate, malformed, ignored, or not read at all.
+    pub outcome: Outcome,
+    /// Why it is not listed.
+    pub why: Option<String>,
+    /// What should be otherwise.
+    pub problems: Vec<Note>,
+}
+
+/// All skills that the profile of a request finds, and what else a reader should know.
+///
+/// A profile that lists no skills has none.
+pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
+    deadline::build(|| skills_here(request, caller)).unwrap_or_else(|(why, _)| Err(Error::Stopped { why }))
+}
+
+fn skills_here(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
+    let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
+    let Found { profile, is_of_workspace, .. } = found;
+    let (places, resolver) =
+        (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
+    let author = if is_of_workspace { Author::Other } else { Author::User };
+    let policy = resolver.discovery_policy(author, &places);
+    let (resources, failures) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
+    let mut notes: Vec<Note> = failures.iter().map(|failure| failure.note(caller)).collect();
+    let mut reports = Vec::new();
+    for section in &profile.sections {
+        let Content::Collected(Collection::Skills(recipe)) = &section.content else { continue };
+        let has_project = request.project != Some(false);
+        let found = skills::find(recipe, &resources.skills, &places, &policy, has_project);
+        reports.extend(found.candidates.iter().map(report));
+        let others = found.considered.iter().filter(|other| other.outcome != Outcome::Missing);
+        reports.extend(others.map(|other| SkillReport {
+            name: None,
+            description: None,
+            location: other.path.clone(),
+            outcome: other.outcome,
+            why: other.why.clone(),
+            problems: Vec::new(),
+        }));
+        notes.extend(found.notes);
+    }
+    Ok((reports, notes))
+}
+
+fn report(candidate: &Candidate) -> SkillReport {
+    let Candidate { skill, location, outcome, why, problems } = candidate;
+    SkillReport {
+        name: skill.as_ref().map(|skill| skill.name.to_string()),
+        description: skill.as_ref().map(|skill| skill.description.to_string()),
+        location: location.to_string(),
+        outcome: *outcome,
+        why: why.clone(),
+        problems: problems.iter().map(|problem| problem.note(location)).collect(),
+    }
+}

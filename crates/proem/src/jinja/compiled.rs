@@ -1,0 +1,274 @@
+//! Templates that are compiled, and rendered as often as it takes.
+//!
+//! The render that is followed byte by byte is the one that counts: what is put around an expression hands its value
+//! on unchanged. Where following fails, a plain render says the text, or what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use minijinja::{Environment, ErrorKind};
+use proem_core::rendered::Rendered;
+
+use super::{Asset, Assets, Options, Stop, WANTED_ASSET, Wish, compile_cache, environment};
+use crate::error::TemplateError;
+use crate::jinja::cost::guard::{self, Budget};
+use crate::jinja::cost::value_size::{self, STOPPED, TOO_LARGE};
+use crate::jinja::edit::Edited;
+use crate::jinja::explain;
+use crate::jinja::reference;
+use crate::jinja::syntax::Outline;
+use crate::jinja::trace::last_lookup;
+use crate::jinja::trace::spans::{self, Scene};
+use crate::jinja::trace::{self, Sink};
+use crate::jinja::values::{self, Context};
+use crate::observe::deadline;
+
+/// What each asset says about itself, by name.
+pub(super) type Outlines = BTreeMap<String, Arc<Outline>>;
+
+/// A template that walks a long list may take more steps: the list has a limit of its own.
+const FUEL_PER_ITEM: u64 = 64;
+
+/// The work of a render that does nothing: a template may ask for one fact after the other, each time from its beginning.
+const RENDER_WORK: usize = 1 << 10;
+
+/// Room for what is put around a text later, usually: a section's own words, and the sections before a long list.
+const BYTES_AROUND: usize = 16 << 10;
+
+/// A template and its assets, compiled once: each fact that it turns out to need is another try.
+pub(crate) struct Session<'s> {
+    root: &'s str,
+    assets: &'s Assets,
+    compiled: Compiled,
+}
+
+impl<'s> Session<'s> {
+    /// Prepares the asset called `root`.
+    pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
+        let compiled = compile_cache::take(assets, options).unwrap_or_else(|| Compiled::new(assets, options));
+        Self { root, assets, compiled }
+    }
+
+    /// Lets the thread keep what is compiled, for the next build.
+    pub(crate) fn keep(self) {
+        compile_cache::keep(self.compiled);
+    }
+
+    /// Renders.
+    pub(crate) fn render(&mut self, context: &Arc<Context>) -> Result<Rendered, Stop> {
+        let Self { root, assets, compiled } = self;
+        let (text, pieces) = match compiled.traced.render(root, context) {
+            Ok(Output { text, pieces }) => (text, Some(pieces)),
+            Err(error) => match wish(&error) {
+                Some(wish) => return Err(Stop::Wish(wish)),
+                // A second try would only cost as much again.
+                None if is_used_up(&error) => {
+                    return Err(stop(&error, &compiled.traced.placed, assets, context));
+                }
+                None => (compiled.plain(root, context, assets)?, None),
+            },
+        };
+        #[cfg(debug_assertions)]
+        assert!(
+            pieces.is_none()
+                || deadline::unpaid(|| compiled.plain(root, context, assets))
+                    .is_ok_and(|plain| plain == text),
+            "following a render must not change it"
+        );
+        let Compiled { outlines, traced, .. } = compiled;
+        let scene = Scene { root, assets, outlines, context, templates: &traced.placed };
+        Ok(spans::assemble(text, pieces.as_deref(), &scene))
+    }
+}
+
+/// Assets that minijinja has read.
+pub(super) struct Compiled {
+    assets: Assets,
+    options: Options,
+    outlines: Outlines,
+    traced: Prepared,
+    /// Without anything around expressions; made when it is needed.
+    plain: Option<Prepared>,
+}
+
+impl Compiled {
+    fn new(assets: &Assets, options: &Options) -> Self {
+        let outlines = outlines(assets, options);
+        let traced = Prepared::new(assets, &outlines, options, Tracing::On);
+        Self { assets: assets.clone(), options: options.clone(), outlines, traced, plain: None }
+    }
+
+    /// Tells whether these texts would give the same.
+    pub(super) fn is_of(&self, assets: &Assets, options: &Options) -> bool {
+        self.options == *options && self.assets.are_written_like(assets)
+    }
+
+    /// The bytes of all texts.
+    pub(super) fn bytes(&self) -> usize {
+        self.assets.present().map(|(_, asset)| asset.text.len()).sum()
+    }
+
+    fn plain(&mut self, root: &str, context: &Arc<Context>, assets: &Assets) -> Result<String, Stop> {
+        let Self { outlines, options, .. } = self;
+        let plain = self.plain.get_or_insert_with(|| Prepared::new(assets, outlines, options, Tracing::Off));
+        plain.render(root, context).map(|output| output.text).map_err(|error| {
+            match stop(&error, &plain.placed, assets, context) {
+                // The sink knows no template.
+                Stop::Error(error) if error.template.is_empty() => {
+                    Stop::Error(Box::new(TemplateError { template: root.to_owned(), ..*error }))
+                }
+                other => other,
+            }
+        })
+    }
+}
+
+/// The outlines of all assets that have one; broken ones were refused before.
+fn outlines(assets: &Assets, options: &Options) -> Outlines {
+    let outline = |(name, asset): (&str, &Asset)| {
+        let known = assets.outline(name).cloned();
+        Some((name.to_owned(), known.or_else(|| super::outline(name, asset, options).ok())?))
+    };
+    assets.present().filter_map(outline).collect()
+}
+
+/// Whether expressions are wrapped so that they can be followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tracing {
+    On,
+    Off,
+}
+
+/// An edited template: where its text begins in memory, and the number of its first expression.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) name: String,
+    pub(super) start: usize,
+    pub(super) edited: Edited,
+    pub(super) first_site: usize,
+}
+
+impl Placed {
+    pub(super) fn end(&self) -> usize {
+        self.start + self.edited.bytes
+    }
+}
+
+/// All assets with their insertions, in an environment of their own.
+struct Prepared {
+    placed: Vec<Placed>,
+    /// How many expressions they have.
+    sites: usize,
+    fuel: u64,
+    environment: Environment<'static>,
+    budget: Budget,
+    /// The bytes and pieces of the last output: the next one is as long, or nearly.
+    last: Option<(usize, usize)>,
+}
+
+/// A text, and what wrote which part of it.
+struct Output {
+    text: String,
+    pieces: Vec<trace::Piece>,
+}
+
+impl Prepared {
+    fn new(assets: &Assets, outlines: &Outlines, options: &Options, tracing: Tracing) -> Self {
+        let mut edited_assets = assets.clone();
+        let mut placed: Vec<Placed> = Vec::new();
+        let mut first_site = 0;
+        for (name, asset) in assets.present() {
+            let Some(outline) = outlines.get(name) else { continue };
+            let mut insertions = guard::insertions(outline);
+            if tracing == Tracing::On {
+                insertions.extend(trace::insertions(&outline.sites, first_site));
+            }
+            let (text, edited) = Edited::new(&asset.text, insertions);
+            edited_assets.insert(name.to_owned(), Ok(Asset { text, ..asset.clone() }));
+            placed.push(Placed { name: name.to_owned(), start: 0, edited, first_site });
+            first_site += outline.sites.len();
+        }
+        let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
+        let (environment, budget) = environment(&Arc::new(edited_assets), options);
+        for placed in &mut placed {
+            // Compiling a template takes a while. What is missing then is not rendered: the build has to end.
+            if deadline::check_clocks().is_err() {
+                break;
+            }
+            let template = environment.get_template(&placed.name);
+            placed.start = template.map_or(0, |template| template.source().as_ptr().addr());
+        }
+        Self { placed, sites: first_site, fuel: guard::fuel(longest), environment, budget, last: None }
+    }
+
+    /// The bytes and pieces of an output that has each template once, and each field of each thing.
+    fn expected(&self, context: &Context) -> (usize, usize) {
+        let (fields, bytes) = context.fields();
+        let templates = self.placed.iter().map(|placed| placed.edited.bytes).sum::<usize>();
+        // A piece of the template stands between each two values.
+        (templates + bytes + BYTES_AROUND, 2 * (self.sites + fields))
+    }
+
+    fn render(&mut self, root: &str, context: &Arc<Context>) -> Result<Output, minijinja::Error> {
+        deadline::check_clocks().map_err(value_size::stopped)?;
+        value_size::charge(RENDER_WORK)?;
+        last_lookup::reset();
+        self.budget.refill();
+        self.environment.set_fuel(Some(self.fuel + FUEL_PER_ITEM * context.items() as u64));
+        if let Some(file) = values::file(context) {
+            self.environment.add_function("file", move |path: &str| file(path));
+        }
+        let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
+        let mut sink = Sink::new(sources, self.last.unwrap_or_else(|| self.expected(context)));
+        // minijinja panics on some mistakes, such as `loop.cycle()`: they are the template's.
+        let rendered = catch_unwind(AssertUnwindSafe(|| {
+            let template = self.environment.get_template(root)?;
+            template.render_captured_to(values::root(context), &mut sink).map(drop)
+        }));
+        let rendered = rendered.unwrap_or_else(|_| {
+            Err(minijinja::Error::new(ErrorKind::InvalidOperation, "minijinja panics on this template"))
+        });
+        // It holds the context, which is not to be kept with the template.
+        self.environment.remove_global("file");
+        rendered?;
+        self.last = Some((sink.text.len(), sink.pieces.len()));
+        let text = String::from_utf8(sink.text)
+            .map_err(|error| minijinja::Error::new(ErrorKind::WriteFailure, error.to_string()))?;
+        Ok(Output { text, pieces: sink.pieces })
+    }
+}
+
+/// The errors behind an error, itself first.
+fn causes(error: &minijinja::Error) -> impl Iterator<Item = &minijinja::Error> {
+    std::iter::successors(Some(error), |error| {
+        std::error::Error::source(*error).and_then(|source| source.downcast_ref::<minijinja::Error>())
+    })
+}
+
+/// Tells whether a render was stopped because of its cost.
+fn is_used_up(error: &minijinja::Error) -> bool {
+    causes(error).any(|inner| inner.detail().is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail)))
+}
+
+/// What a render lacks, where that is why it failed.
+fn wish(error: &minijinja::Error) -> Option<Wish> {
+    causes(error).find_map(|inner| {
+        if let Some(key) = values::wanted_fact(inner) {
+            return Some(Wish::Fact(key));
+        }
+        let name = inner.detail()?.strip_prefix(WANTED_ASSET)?;
+        reference::parse(name, None, &BTreeMap::new()).ok().map(Wish::Asset)
+    })
+}
+
+fn stop(error: &minijinja::Error, placed: &[Placed], assets: &Assets, context: &Context) -> Stop {
+    if let Some(wish) = wish(error) {
+        return Stop::Wish(wish);
+    }
+    let original = |name: &str, offset: usize| {
+        let placed = placed.iter().find(|placed| placed.name == name);
+        placed.map_or(offset, |placed| placed.edited.original(offset))
+    };
+    Stop::Error(Box::new(explain::explain(error, assets, &original, &context.names())))
+}

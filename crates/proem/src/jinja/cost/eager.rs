@@ -1,0 +1,164 @@
+//! Values of operators and filters that minijinja makes lazily, made at once.
+//!
+//! A lazy value holds the one that it was made of, so `{% set x = x[1:] %}` in a loop makes one that is thousands of
+//! levels deep: walking it, or letting it go, overflows the stack. A flat one holds its items and prints, counts and
+//! compares like the lazy one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::Error;
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
+use proem_core::limit::JINJA_VALUE_NODES_MAX;
+
+use crate::jinja::cost::value_size::{charge, too_large, weigh};
+
+/// Checks the size of a value that was just made, and makes it flat.
+pub(crate) fn made(value: Value) -> Result<Value, Error> {
+    match value.kind() {
+        ValueKind::Iterable if value.downcast_object_ref::<Flat>().is_none() => flat(&value),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => weigh(&value).map(|_| value),
+        _ => Ok(value),
+    }
+}
+
+fn flat(value: &Value) -> Result<Value, Error> {
+    let is_sized = value.len().is_some();
+    let flat = Value::from_object(Flat { items: items(value)?.into(), is_sized });
+    weigh(&flat).map(|_| flat)
+}
+
+/// The items of a value, as far as it is not too large.
+fn items(value: &Value) -> Result<Vec<Value>, Error> {
+    let mut items = Vec::new();
+    for item in value.as_object().and_then(minijinja::value::DynObject::try_iter).into_iter().flatten() {
+        if items.len() == JINJA_VALUE_NODES_MAX {
+            return Err(too_large());
+        }
+        items.push(item);
+        if items.len().is_multiple_of(1024) {
+            charge(1024)?;
+        }
+    }
+    Ok(items)
+}
+
+/// Checks what the filter `chain` made of its arguments, and makes it flat: a list of lists, a map of maps.
+pub(crate) fn chained(value: Value, arguments: &[Value]) -> Result<Value, Error> {
+    match value.kind() {
+        ValueKind::Seq => made(Value::from(items(&value)?)),
+        ValueKind::Map => merged(arguments),
+        _ => made(value),
+    }
+}
+
+/// Several maps as one, where the last that has a key counts.
+fn merged(arguments: &[Value]) -> Result<Value, Error> {
+    const PARTS_MAX: usize = 64;
+    let mut parts: Vec<Value> = Vec::new();
+    for argument in arguments {
+        match argument.downcast_object_ref::<Merged>() {
+            Some(merged) => parts.extend(merged.parts.iter().cloned()),
+            None => parts.push(argument.clone()),
+        }
+    }
+    let mut joined: Vec<Value> = Vec::new();
+    for part in parts {
+        match joined.last_mut().filter(|last| is_plain(last) && is_plain(&part)) {
+            Some(last) => *last = join(last, &part)?,
+            None => joined.push(part),
+        }
+    }
+    if joined.len() > PARTS_MAX {
+        return Err(too_large());
+    }
+    let mut keys: BTreeSet<Value> = BTreeSet::new();
+    for part in &joined {
+        charge(weigh(part)?.units())?;
+        keys.extend(part.try_iter().into_iter().flatten());
+    }
+    let value = Value::from_object(Merged { parts: joined, keys: keys.into_iter().collect() });
+    weigh(&value).map(|_| value)
+}
+
+/// Tells whether everything in a map can be walked.
+fn is_plain(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| object.enumerator_len().is_some_and(|length| length > 0))
+}
+
+fn join(first: &Value, second: &Value) -> Result<Value, Error> {
+    charge(weigh(first)?.units() + weigh(second)?.units())?;
+    let pairs = |value: &Value| value.as_object().and_then(minijinja::value::DynObject::try_iter_pairs);
+    let mut joined: BTreeMap<Value, Value> = pairs(first).into_iter().flatten().collect();
+    joined.extend(pairs(second).into_iter().flatten().filter(|(_, value)| !value.is_undefined()));
+    Ok(Value::from_object(joined))
+}
+
+/// Items that can be walked and have no number, as those of a slice.
+struct Flat {
+    items: Arc<[Value]>,
+    is_sized: bool,
+}
+
+impl fmt::Debug for Flat {
+    /// The same as of a lazy one.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("<iterator>").finish()
+    }
+}
+
+impl Object for Flat {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Iter(Box::new(Walked {
+            items: Arc::clone(&self.items),
+            next: 0,
+            is_sized: self.is_sized,
+        }))
+    }
+}
+
+/// An iterator that tells how many items are left, or does not.
+struct Walked {
+    items: Arc<[Value]>,
+    next: usize,
+    is_sized: bool,
+}
+
+impl Iterator for Walked {
+    type Item = Value;
+
+    fn next(&mut self) -> Option<Value> {
+        let item = self.items.get(self.next).cloned()?;
+        self.next += 1;
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.items.len() - self.next;
+        if self.is_sized { (left, Some(left)) } else { (0, None) }
+    }
+}
+
+/// Maps of which some cannot be walked.
+#[derive(Debug)]
+struct Merged {
+    parts: Vec<Value>,
+    /// The keys of those that can, in order. They are asked for each time that a condition looks at the map.
+    keys: Arc<[Value]>,
+}
+
+impl Object for Merged {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let found = self.parts.iter().rev().filter_map(|part| part.get_item(key).ok());
+        found.into_iter().find(|value| !value.is_undefined())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Iter(Box::new(Walked { items: Arc::clone(&self.keys), next: 0, is_sized: true }))
+    }
+}

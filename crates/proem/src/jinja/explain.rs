@@ -1,0 +1,107 @@
+//! What is wrong with a Jinja template: which one, where, and on which way it was reached.
+
+use crate::error::TemplateError;
+use crate::jinja::asset::Assets;
+use crate::jinja::cost::value_size::{STOPPED, TOO_LARGE};
+use crate::jinja::syntax::TOO_DEEP;
+
+/// Turns minijinja's error into ours: the innermost cause, and the includes around it.
+///
+/// `original` leads from a byte of the text that was rendered back to the author's own.
+pub(super) fn explain(
+    error: &minijinja::Error,
+    assets: &Assets,
+    original: &dyn Fn(&str, usize) -> usize,
+    known: &[String],
+) -> TemplateError {
+    let mut chain: Vec<&minijinja::Error> = vec![error];
+    let mut next = std::error::Error::source(error);
+    while let Some(inner) = next.and_then(|source| source.downcast_ref::<minijinja::Error>()) {
+        chain.push(inner);
+        next = std::error::Error::source(inner);
+    }
+    let Some((cause, around)) = chain.split_last() else {
+        return TemplateError::new("", "it fails for an unknown reason");
+    };
+    let name = chain.iter().rev().find_map(|error| error.name()).unwrap_or_default();
+    let mut explained = TemplateError::new(name, message(cause));
+    if let Some(Ok(asset)) = assets.find(name) {
+        let range = cause.range().map(|range| original(name, range.start)..original(name, range.end));
+        explained = explained.at(
+            &asset.text,
+            &asset.origin,
+            range.clone().map_or_else(|| line_start(cause, &asset.text), |range| range.start),
+        );
+        if cause.kind() == minijinja::ErrorKind::UndefinedError {
+            let wanted = range.and_then(|range| asset.text.get(range)).unwrap_or_default();
+            explained = undefined(explained, wanted, known);
+        }
+    }
+    explained.included_from = around.iter().rev().map(|outer| place_of(outer)).collect();
+    explained.is_limit =
+        matches!(cause.kind(), minijinja::ErrorKind::OutOfFuel | minijinja::ErrorKind::WriteFailure)
+            || is_recursion(cause)
+            || cause
+                .detail()
+                .is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail) || detail.starts_with(TOO_DEEP));
+    if explained.is_limit {
+        explained.hint = Some("shorten loops and includes; the limits are listed by `proem config`".into());
+    }
+    explained
+}
+
+fn message(error: &minijinja::Error) -> String {
+    let kind = error.kind().to_string();
+    match (error.kind(), error.detail()) {
+        (minijinja::ErrorKind::OutOfFuel, _) | (_, Some(STOPPED)) => "it runs for too long".into(),
+        (minijinja::ErrorKind::WriteFailure, _) => "its output is too large".into(),
+        (_, Some(detail)) if detail.starts_with(TOO_DEEP) => detail.to_owned(),
+        (_, Some(TOO_LARGE)) => "it makes a value that is too large".into(),
+        (_, Some(detail)) if is_recursion(error) => {
+            format!("it includes or calls itself too deeply ({detail})")
+        }
+        (minijinja::ErrorKind::TemplateNotFound, Some(detail)) => detail.to_owned(),
+        (_, Some(detail)) => format!("{kind}: {detail}"),
+        (_, None) => kind,
+    }
+}
+
+pub(super) fn is_recursion(error: &minijinja::Error) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("recursion limit"))
+}
+
+/// Names the variable that is not defined, and those that are.
+fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateError {
+    let wanted = first_unknown(wanted, known);
+    let near = proem_core::nearest::nearest(wanted, known.iter().map(String::as_str));
+    let message = match error.message.split_once(": ") {
+        Some((_, detail)) if detail.starts_with("what ") => detail.to_owned(),
+        _ if wanted.is_empty() => error.message.clone(),
+        _ => format!("`{wanted}` is not defined"),
+    };
+    let listed = known.join(", ");
+    let hint = match near {
+        Some(near) => format!("did you mean `{near}`? defined are: {listed}"),
+        None => format!("defined are: {listed}"),
+    };
+    TemplateError { message, ..error }.with_hint(hint)
+}
+
+/// The first name in an expression that is not defined: `ghost` in `ghost ~ cwd`.
+fn first_unknown<'e>(expression: &'e str, known: &[String]) -> &'e str {
+    let is_name = |character: char| character.is_alphanumeric() || matches!(character, '_' | '.');
+    let names = || expression.split(|character| !is_name(character)).filter(|name| !name.is_empty());
+    let is_known = |name: &&str| known.iter().any(|known| known == name);
+    names().find(|name| name.starts_with(char::is_alphabetic) && !is_known(name)).unwrap_or(expression)
+}
+
+fn place_of(error: &minijinja::Error) -> String {
+    let name = error.name().unwrap_or("?");
+    error.line().map_or_else(|| name.to_owned(), |line| format!("{name}, line {line}"))
+}
+
+/// The byte where the error's line begins, for errors that know no more.
+fn line_start(error: &minijinja::Error, text: &str) -> usize {
+    let line = error.line().unwrap_or(1);
+    text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+}

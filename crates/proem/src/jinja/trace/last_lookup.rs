@@ -1,0 +1,102 @@
+//! The expression whose value comes next, and the field that it looked up: left behind by the filters that are called and
+//! the items that are asked, taken by the formatter that writes and the sink that receives.
+//!
+//! A thread has one of each: its renders come one after the other.
+
+use std::cell::Cell;
+
+use crate::jinja::items::Touch;
+
+thread_local! {
+    static SEEN: Seen = const { Seen::nothing() };
+}
+
+#[derive(Debug)]
+struct Seen {
+    called: Cell<Option<Evaluated>>,
+    writing: Cell<Option<Evaluated>>,
+    /// The field that was looked up since the last expression, if all were of one item.
+    touched: Cell<Touched>,
+    /// What was looked up before the expression that is evaluated now, by conditions and by `set`.
+    earlier: Cell<Touched>,
+}
+
+impl Seen {
+    const fn nothing() -> Self {
+        Self {
+            called: Cell::new(None),
+            writing: Cell::new(None),
+            touched: Cell::new(Touched::Nothing),
+            earlier: Cell::new(Touched::Nothing),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Touched {
+    #[default]
+    Nothing,
+    One(Touch),
+    Several,
+}
+
+/// An expression, and the field of an item that it looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evaluated {
+    pub(crate) number: usize,
+    pub(crate) touch: Option<Touch>,
+}
+
+/// Begins anew, for another render.
+pub(crate) fn reset() {
+    SEEN.with(|seen| {
+        seen.called.take();
+        seen.writing.take();
+        seen.touched.take();
+        seen.earlier.take();
+    });
+}
+
+/// A field of an item is looked up.
+pub(crate) fn touch(touch: Touch) {
+    SEEN.with(|seen| {
+        seen.touched.set(match seen.touched.get() {
+            Touched::Nothing => Touched::One(touch),
+            Touched::One(last) if (last.list, last.item) == (touch.list, touch.item) => Touched::One(touch),
+            Touched::One(_) | Touched::Several => Touched::Several,
+        });
+    });
+}
+
+/// A wrapped expression is about to be evaluated.
+pub(crate) fn start() {
+    SEEN.with(|seen| seen.earlier.set(seen.touched.take()));
+}
+
+/// The wrapped expression has been evaluated. One that looked nothing up itself has what was looked up before.
+pub(crate) fn call(number: usize) {
+    SEEN.with(|seen| {
+        let (own, earlier) = (seen.touched.take(), seen.earlier.take());
+        let touched = if matches!(own, Touched::Nothing) { earlier } else { own };
+        let touch = match touched {
+            Touched::One(touch) => Some(touch),
+            Touched::Nothing | Touched::Several => None,
+        };
+        seen.called.set(Some(Evaluated { number, touch }));
+    });
+}
+
+/// A value is about to be written. One that no expression announced belongs to none.
+pub(crate) fn begin() {
+    SEEN.with(|seen| seen.writing.set(seen.called.take()));
+}
+
+/// The value is written.
+pub(crate) fn end() {
+    SEEN.with(|seen| seen.writing.set(None));
+}
+
+/// The expression whose value is being written.
+pub(crate) fn evaluated() -> Option<Evaluated> {
+    SEEN.with(|seen| seen.writing.get())
+}

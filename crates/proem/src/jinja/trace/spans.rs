@@ -1,0 +1,415 @@
+//! Turns the pieces of a traced render into spans.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use proem_core::line_map::LineMap;
+use proem_core::rendered::{Origin, Rendered, Span};
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::Places;
+use proem_core::variable;
+
+use crate::jinja::asset::{Asset, Assets};
+use crate::jinja::compiled::{Outlines, Placed};
+use crate::jinja::items::Touch;
+use crate::jinja::reference;
+use crate::jinja::syntax::{Outline, Site};
+use crate::jinja::trace::copied_lines::{Copied, Located};
+use crate::jinja::trace::last_lookup::Evaluated;
+use crate::jinja::trace::{From, Piece};
+use crate::jinja::values::{Binding, Context};
+use crate::observe::deadline;
+
+/// What is known about a finished render.
+pub(crate) struct Scene<'s> {
+    pub(crate) root: &'s str,
+    pub(crate) assets: &'s Assets,
+    pub(crate) outlines: &'s Outlines,
+    pub(crate) context: &'s Context,
+    pub(crate) templates: &'s [Placed],
+}
+
+/// Room for the spans of what is put around a text later, usually: a section's own words, and the sections before a long
+/// list.
+const SPANS_AROUND: usize = 128;
+
+/// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,
+/// but nothing wrong.
+pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
+    let mut rendered = Rendered::new();
+    let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
+    let Some(pieces) = pieces.filter(|pieces| do_cover(pieces, &text)) else {
+        rendered.push(&text, asset.origin.clone(), None, least_stable(scene.assets, scene.context));
+        return rendered;
+    };
+    let (mut scribe, mut located) = (Scribe::new(scene), Located::default());
+    let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
+    let mut start = 0;
+    for piece in pieces {
+        // The build fails then, whatever is known of the text.
+        if deadline::check().is_err() {
+            return rendered;
+        }
+        let bytes = start..start + piece.bytes;
+        start = bytes.end;
+        let origin = scribe.origin(piece);
+        let written = text.get(bytes.clone()).unwrap_or_default();
+        match copied_from(piece, &origin, scene.context) {
+            Some(copy) => located.put(&copy, written, &origin, &mut spans),
+            None if !bytes.is_empty() || matches!(origin.source, Source::Variable { .. }) => {
+                spans.push(span(bytes, origin));
+            }
+            None => {}
+        }
+    }
+    Rendered::restore(text, spans).unwrap_or(rendered)
+}
+
+fn span(bytes: Range<usize>, origin: Origin) -> Span {
+    let Origin { source, template, included_from, stability } = origin;
+    Span { bytes, source, template, included_from, stability }
+}
+
+/// Finds the text of a file that a value was copied from, where the value is made of one such text and nothing else.
+fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<Copied<'s>> {
+    let From::Site(Evaluated { touch, .. }) = piece.from else { return None };
+    origin.source.place()?;
+    if let Some(touch) = touch
+        && let Some(field) = context.touched(touch)
+        && let Some(line_map) = field.line_map.as_deref()
+        && field.source == origin.source
+    {
+        return Some(Copied { text: &field.text, line_map: Cow::Borrowed(line_map) });
+    }
+    context.bindings.values().find_map(|binding| match binding {
+        Binding::Text { text, source, .. } if *source == origin.source => {
+            Some(Copied { text, line_map: Cow::Owned(LineMap::from_place(source.place()?)) })
+        }
+        _ => None,
+    })
+}
+
+/// Tells whether pieces end where characters do, and the last where the text does.
+fn do_cover(pieces: &[Piece], text: &str) -> bool {
+    let mut end = 0;
+    let is_whole = |piece: &Piece| {
+        end += piece.bytes;
+        text.is_char_boundary(end)
+    };
+    pieces.iter().all(is_whole) && end == text.len()
+}
+
+/// The stability of the least stable thing that could be in the text.
+fn least_stable(assets: &Assets, context: &Context) -> Stability {
+    let facts = context.facts.iter().flat_map(|facts| facts.iter().map(|(_, fact)| fact.stability));
+    let assets = assets.present().map(|(_, asset)| asset.stability);
+    facts.chain(assets).max().unwrap_or(Stability::Session)
+}
+
+/// Knows where the render stands: in which template, included from where.
+struct Scribe<'s> {
+    templates: &'s [Placed],
+    /// What is known of each of the templates.
+    known: Vec<Known<'s>>,
+    assets: &'s Assets,
+    context: &'s Context,
+    /// What each name that templates set is made of, over all templates.
+    assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,
+    /// The templates that are being rendered: their index, and where the one above included it.
+    stack: Vec<(usize, Option<Source>)>,
+    /// What is known of the expressions that are made of the same names, by the number of the first of them.
+    alike: Vec<Option<Alike>>,
+}
+
+/// How many places of a template are remembered: more than a loop usually has pieces.
+const PLACES: usize = 32;
+
+/// What expressions have in common that are made of the same names.
+struct Alike {
+    /// What they come from if no field was looked up.
+    untouched: Made,
+    /// The one list of items that they are made of, by its number: then a field of it that was looked up is all of it.
+    list: Option<usize>,
+}
+
+/// Bytes of a template, and where they stand.
+type Met = [Option<(usize, Source)>; PLACES];
+
+struct Known<'s> {
+    asset: &'s Asset,
+    outline: &'s Outline,
+    places: Places<'s>,
+    /// The last byte that was asked for.
+    last: usize,
+    /// What was asked for since the render came back to an earlier byte, each at a place that its byte gives: a loop will ask
+    /// again.
+    again: Option<Box<Met>>,
+}
+
+impl Known<'_> {
+    /// Where a byte of the template stands.
+    fn place(&mut self, offset: usize) -> Source {
+        if offset < self.last && self.again.is_none() {
+            self.again = Some(Box::new([const { None }; PLACES]));
+        }
+        self.last = offset;
+        let mut look = || self.asset.origin.at(self.places.at(offset));
+        let Some(again) = &mut self.again else { return look() };
+        match &mut again[offset % PLACES] {
+            Some((known, source)) if *known == offset => source.clone(),
+            other => other.insert((offset, look())).1.clone(),
+        }
+    }
+}
+
+/// What a value is made of: one source for all of it, and its stability.
+#[derive(Clone)]
+struct Made {
+    source: Option<Source>,
+    stability: Stability,
+}
+
+impl<'s> Scribe<'s> {
+    fn new(scene: &Scene<'s>) -> Self {
+        let Scene { root, assets, outlines, context, templates } = *scene;
+        let mut assigned: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, made_of) in outlines.values().flat_map(|outline| &outline.assigned) {
+            assigned.entry(name).or_default().extend(made_of.iter().map(String::as_str));
+        }
+        let first = templates.iter().position(|placed| placed.name == root).unwrap_or(0);
+        let stack = vec![(first, None)];
+        let known = |placed: &Placed| {
+            let asset = assets.find(&placed.name).and_then(Result::ok);
+            let asset = asset.expect("only assets that exist are traced");
+            let (outline, places) = (&*outlines[&placed.name], Places::new(&asset.text));
+            Known { asset, outline, places, last: 0, again: None }
+        };
+        let known: Vec<Known<'_>> = templates.iter().map(known).collect();
+        let sites = known.iter().map(|known| known.outline.sites.len()).sum();
+        let mut alike = Vec::new();
+        alike.resize_with(sites, || None);
+        Self { templates, known, assets, context, assigned, stack, alike }
+    }
+
+    fn origin(&mut self, piece: &Piece) -> Origin {
+        match piece.from {
+            From::Text { address } => self.text(address),
+            From::Site(evaluated) => self.site(evaluated).unwrap_or_else(|| self.elsewhere()),
+            From::Elsewhere => self.elsewhere(),
+        }
+    }
+
+    fn elsewhere(&self) -> Origin {
+        let (index, _) = *self.stack.last().unwrap_or(&(0, None));
+        let source = self.known[index].asset.origin.clone();
+        let stability = least_stable(self.assets, self.context);
+        Origin { source, template: None, included_from: self.included_from(), stability }
+    }
+
+    fn text(&mut self, address: usize) -> Origin {
+        let holds = |placed: &Placed| (placed.start..placed.end()).contains(&address);
+        let index = self.templates.iter().position(holds).unwrap_or(0);
+        self.enter(index);
+        let placed = &self.templates[index];
+        let source = self.place(index, placed.edited.original(address - placed.start));
+        let stability = self.known[index].asset.stability;
+        Origin { source, template: None, included_from: self.included_from(), stability }
+    }
+
+    /// `None` for a number that no expression has.
+    fn site(&mut self, evaluated: Evaluated) -> Option<Origin> {
+        let Evaluated { number, touch } = evaluated;
+        let index = self.templates.partition_point(|placed| placed.first_site <= number).checked_sub(1)?;
+        let first = self.templates[index].first_site;
+        let site = self.known[index].outline.sites.get(number - first)?;
+        self.enter(index);
+        let made = self.made_alike(index, site, first + site.alike, touch);
+        let written = self.place(index, site.offset);
+        let (included_from, stability) = (self.included_from(), made.stability);
+        Some(match made.source {
+            Some(source) => Origin { source, template: Some(written), included_from, stability },
+            None => Origin { source: written, template: None, included_from, stability },
+        })
+    }
+
+    /// What an expression is made of. What those of the same names have in common is worked out once.
+    fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> Made {
+        let known = self.alike[alike].take().unwrap_or_else(|| Alike {
+            untouched: self.made(index, site, None),
+            list: self.only_list(&site.names),
+        });
+        let made = match (touch, known.list) {
+            (Some(touch), None) => Some(self.made(index, site, Some(touch))),
+            (Some(touch), Some(list)) if list == touch.list => self.field(index, touch),
+            _ => None,
+        };
+        let made = made.unwrap_or_else(|| known.untouched.clone());
+        self.alike[alike] = Some(known);
+        made
+    }
+
+    /// A field that was looked up, written by an expression of this template.
+    fn field(&self, index: usize, touch: Touch) -> Option<Made> {
+        let field = self.context.touched(touch)?;
+        let stability = field.stability.max(self.known[index].asset.stability);
+        Some(Made { source: Some(field.source.clone()), stability })
+    }
+
+    /// The number of the list of items that some names come from, if there is one and nothing else.
+    fn only_list(&self, names: &BTreeSet<String>) -> Option<usize> {
+        let (mut lists, mut has_others) = (Vec::new(), false);
+        self.follow(names, |name| match self.binding(name) {
+            Some(Binding::Items { .. }) => {
+                lists.push(base_of(name));
+                true
+            }
+            None if self.fact(name).is_none() => false,
+            _ => {
+                has_others = true;
+                true
+            }
+        });
+        let [only] = lists.as_slice() else { return None };
+        let number = self.context.bindings.keys().position(|name| name == only);
+        number.filter(|_| !has_others)
+    }
+
+    fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
+        let made_of = self.made_of(&site.names, touch);
+        let own = self.known[index].asset.stability;
+        let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
+        Made { source: merge(made_of), stability }
+    }
+
+    /// The sources behind some names, through everything that templates set.
+    fn made_of(&self, names: &BTreeSet<String>, touch: Option<Touch>) -> Vec<(Source, Stability)> {
+        let mut sources = Vec::new();
+        self.follow(names, |name| {
+            let source = self.source(name, touch);
+            let is_found = source.is_some();
+            sources.extend(source);
+            is_found
+        });
+        if sources.len() > 1 {
+            sources.sort_by_cached_key(|(source, _)| source.to_string());
+        }
+        sources
+    }
+
+    /// Goes from some names to what templates set them to, up to those that `is_end` takes; each is met once.
+    fn follow<'n>(&'n self, names: &'n BTreeSet<String>, mut is_end: impl FnMut(&'n str) -> bool) {
+        let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if seen.insert(name) && !is_end(name) {
+                open.extend(self.assigned_to(name));
+            }
+        }
+    }
+
+    /// What templates make a name of that they set.
+    fn assigned_to(&self, name: &str) -> impl Iterator<Item = &'s str> {
+        let made_of = self.assigned.get(name).or_else(|| self.assigned.get(base_of(name)));
+        made_of.into_iter().flatten().copied()
+    }
+
+    /// What a name is bound to: that of its base, if that has fields, else its own.
+    fn binding(&self, name: &str) -> Option<&'s Binding> {
+        let fields = self.context.bindings.get(base_of(name));
+        let fields = fields.filter(|binding| matches!(binding, Binding::Fields { .. }));
+        fields.or_else(|| self.context.bindings.get(name))
+    }
+
+    fn source(&self, name: &str, touch: Option<Touch>) -> Option<(Source, Stability)> {
+        let touched = || {
+            let base = base_of(name);
+            let is_own =
+                |touch: &Touch| self.context.bindings.keys().nth(touch.list).is_some_and(|own| own == base);
+            let touch = touch.filter(is_own);
+            touch
+                .and_then(|touch| self.context.touched(touch))
+                .map(|field| (field.source.clone(), field.stability))
+        };
+        match self.binding(name) {
+            Some(Binding::Items { source, stability, .. }) => {
+                Some(touched().unwrap_or_else(|| (source.clone(), *stability)))
+            }
+            Some(Binding::Fields { .. }) => touched(),
+            Some(Binding::Text { source, stability, .. } | Binding::List { source, stability, .. }) => {
+                Some((source.clone(), *stability))
+            }
+            Some(Binding::Fact(key)) => self.fact(key),
+            None => self.fact(name),
+        }
+    }
+
+    fn fact(&self, key: &str) -> Option<(Source, Stability)> {
+        let fact = self.context.facts.as_ref()?.fact(key);
+        let stability = fact.map(|fact| fact.stability).or_else(|| Some(variable::find(key)?.stability))?;
+        let path = fact.and_then(|fact| fact.path.clone());
+        Some((Source::Variable { key: key.into(), path }, stability))
+    }
+
+    fn place(&mut self, index: usize, offset: usize) -> Source {
+        self.known[index].place(offset)
+    }
+
+    /// Notes that the render is now in this template: back in one that included the last, or in one
+    /// that the last, or one above it, includes.
+    fn enter(&mut self, index: usize) {
+        if let Some(depth) = self.stack.iter().rposition(|(open, _)| *open == index) {
+            self.stack.truncate(depth + 1);
+            return;
+        }
+        let wanted = &self.templates[index].name;
+        for depth in (0..self.stack.len()).rev() {
+            let parent = self.stack[depth].0;
+            if let Some(offset) = self.include_of(parent, wanted) {
+                let from = self.place(parent, offset);
+                self.stack.truncate(depth + 1);
+                self.stack.push((index, Some(from)));
+                return;
+            }
+        }
+        self.stack.push((index, None));
+    }
+
+    fn include_of(&self, parent: usize, wanted: &str) -> Option<usize> {
+        let Known { asset, outline, .. } = &self.known[parent];
+        let found = outline.includes.iter().find(|include| {
+            let resolved = reference::parse(&include.name, asset.reference.as_ref(), &self.context.aliases);
+            resolved.is_ok_and(|reference| reference.to_string() == wanted)
+        });
+        found.map(|include| include.offset)
+    }
+
+    fn included_from(&self) -> Vec<Source> {
+        self.stack.iter().rev().filter_map(|(_, from)| from.clone()).collect()
+    }
+}
+
+/// The name before a field: `texts.identity` is written down as `texts:identity`, as facts are.
+fn base_of(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(base, _)| base)
+}
+
+/// One source for a value that is made of several.
+fn merge(sources: Vec<(Source, Stability)>) -> Option<Source> {
+    let mut sources = sources.into_iter().map(|(source, _)| source);
+    let first = sources.next()?;
+    let rest: Vec<String> = sources.map(|source| key_of(&source)).collect();
+    if rest.is_empty() {
+        return Some(first);
+    }
+    let keys = std::iter::once(key_of(&first)).chain(rest).collect::<Vec<_>>().join(", ");
+    Some(Source::Variable { key: keys.into(), path: None })
+}
+
+fn key_of(source: &Source) -> String {
+    match source {
+        Source::Variable { key, .. } => key.as_ref().into(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,382 @@
+//! Who may read what.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use proem_core::fact::Absence;
+
+use super::secret::is_secret;
+use crate::request::caller::{Caller, Workspaces};
+
+/// What a template may read, which depends on who wrote it.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadPolicy {
+    roots: Option<Vec<PathBuf>>,
+    /// Where a remote client's reads end, wherever a root leads once it is resolved.
+    served: Option<Served>,
+    fence: Option<Fence>,
+    home: Option<PathBuf>,
+    allowed: Vec<PathBuf>,
+}
+
+impl ReadPolicy {
+    /// Everything that the user may read, except secrets: for templates of the user's own.
+    pub(crate) fn user(home: Option<&Path>, allowed: &[PathBuf]) -> Self {
+        Self {
+            roots: None,
+            served: None,
+            fence: None,
+            home: home.map(canonical),
+            allowed: with_canonical(allowed),
+        }
+    }
+
+    /// Only what lies below one of `roots` once links are resolved: for everybody else's.
+    pub(crate) fn beneath(roots: &[PathBuf], home: Option<&Path>, allowed: &[PathBuf]) -> Self {
+        Self { roots: Some(with_canonical(roots)), ..Self::user(home, allowed) }
+    }
+
+    /// Also keeps reads for a remote client in the server's workspaces, and in folders of the operator's own. A root is a
+    /// path: a folder on the way to it may be swapped for a link after the server looked at it.
+    pub(crate) fn served(self, caller: Caller, own: Option<&Path>) -> Self {
+        match caller {
+            Caller::Remote(workspaces) if !workspaces.is_empty() => {
+                Self { served: Some(Served { workspaces, own: own.map(canonical) }), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Also keeps what a project names inside of it, unless the user allowed the exact path.
+    pub(crate) fn fenced(self, fence: Option<Fence>) -> Self {
+        Self { fence, ..self }
+    }
+
+    /// The policy for paths that a file of the project names: where a fence stands, all of them stay behind it.
+    pub(crate) fn of_project(&self) -> Self {
+        let fence = self.fence.clone().map(|fence| Fence { spelt: None, ..fence });
+        Self { fence, ..self.clone() }
+    }
+
+    /// Refuses by the path's spelling alone, so that the answer does not tell what exists.
+    pub(crate) fn check_as_written(&self, path: &Path) -> Result<(), Absence> {
+        let plain = if is_plain(path) { Cow::Borrowed(path) } else { Cow::Owned(without_dots(path)) };
+        if let Some(roots) = &self.roots
+            && !is_beneath(&plain, roots)
+        {
+            let climbs = path.components().any(|component| component == Component::ParentDir);
+            return Err(if climbs { Absence::PathEscape } else { Absence::OutsideRoots });
+        }
+        self.check_secret(&plain, path)
+    }
+
+    /// Refuses by the path of what was really opened.
+    pub(crate) fn check_opened(&self, written: &Path, opened: &Path) -> Result<(), Absence> {
+        self.check_roots(opened)?;
+        self.check_secret(written, opened)?;
+        match &self.fence {
+            Some(fence) if fence.is_crossed(written, opened) && !self.is_shared(opened) => {
+                Err(Absence::OutsideProject(super::shown(opened)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Turns "no such file" into a refusal where the missing file would lie outside the roots.
+    pub(crate) fn hide_absence(&self, path: &Path, why: Absence) -> Absence {
+        match &self.roots {
+            // Nothing to hide; looking for what exists takes a call for every folder on the way.
+            None => why,
+            Some(roots) => match self.check_roots(&nearest_existing(path, 0)) {
+                Ok(()) => why,
+                // Below a root that does not exist there is nothing to hide either.
+                Err(_) if roots.iter().any(|root| path.starts_with(root) && !root.exists()) => why,
+                Err(outside) => outside,
+            },
+        }
+    }
+
+    /// Tells whether a path says that it holds a secret, and nobody allowed it.
+    pub(crate) fn is_secret(&self, path: &Path) -> bool {
+        self.check_secret(path, path).is_err()
+    }
+
+    /// Tells whether a real path lies where this policy may read.
+    pub(crate) fn allows(&self, real: &Path) -> bool {
+        self.check_roots(real).is_ok()
+    }
+
+    fn check_roots(&self, real: &Path) -> Result<(), Absence> {
+        if self.served.as_ref().is_some_and(|served| !served.contains(real)) {
+            return Err(Absence::OutsideRoots);
+        }
+        match &self.roots {
+            Some(roots) if !is_beneath(real, roots) => Err(Absence::OutsideRoots),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_secret(&self, written: &Path, real: &Path) -> Result<(), Absence> {
+        let is_refused = is_secret(real, self.home.as_deref()) && !self.is_allowed(written, real);
+        if is_refused { Err(Absence::SecretPath) } else { Ok(()) }
+    }
+
+    /// Tells whether the user allowed a file, or a folder that it lies in, to projects that lead there.
+    fn is_shared(&self, real: &Path) -> bool {
+        self.allowed.iter().any(|allowed| lies_below(real, allowed))
+    }
+
+    /// Tells whether the user allowed an exact path.
+    fn is_allowed(&self, written: &Path, real: &Path) -> bool {
+        self.allowed.iter().any(|allowed| allowed == written || allowed == real)
+    }
+}
+
+/// What a server may read for its clients.
+#[derive(Debug, Clone)]
+struct Served {
+    workspaces: Workspaces,
+    own: Option<PathBuf>,
+}
+
+impl Served {
+    fn contains(&self, real: &Path) -> bool {
+        self.workspaces.contain(real) || self.own.as_ref().is_some_and(|own| lies_below(real, own))
+    }
+}
+
+/// The edge of a project that the user has not trusted: a link in it may have been made by a stranger, and must not
+/// bring the user's files into a prompt.
+#[derive(Debug, Clone)]
+pub(crate) struct Fence {
+    /// The project as its paths are written, and as they really are. `None` means that every path is meant.
+    spelt: Option<[PathBuf; 2]>,
+    real: PathBuf,
+}
+
+impl Fence {
+    /// Draws it around a project, by its path as it is written and its real path.
+    pub(crate) fn around(project: &Path, real: &Path) -> Self {
+        Self { spelt: Some([project.to_owned(), real.to_owned()]), real: real.to_owned() }
+    }
+
+    fn is_crossed(&self, written: &Path, opened: &Path) -> bool {
+        let is_named_inside = match &self.spelt {
+            None => true,
+            Some(spelt) => spelt.iter().any(|project| lies_below(written, project)),
+        };
+        is_named_inside && !lies_below(opened, &self.real)
+    }
+}
+
+/// The deepest real directory on the way to a path that does not exist, links that dangle followed.
+pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
+    const LINKS_MAX: usize = 40;
+    if let Ok(real) = super::open::canonical(path) {
+        return real;
+    }
+    let above: Vec<&Path> = path.ancestors().skip(1).collect();
+    // Mostly the folder is there and the file is not, or its folder and perhaps the one above are all that is missing.
+    // Otherwise each folder that is there lies above each that is not, so the last one is searched for: a path can name two
+    // thousand of them.
+    let near = above.iter().take(3).position(|folder| known(folder).is_some());
+    let missing = near.unwrap_or_else(|| above.partition_point(|folder| known(folder).is_none()));
+    let first_missing = missing.checked_sub(1).and_then(|last| above.get(last)).copied().unwrap_or(path);
+    if let Ok(target) = first_missing.read_link()
+        && links < LINKS_MAX
+    {
+        let folder = first_missing.parent().unwrap_or(first_missing);
+        return nearest_existing(&without_dots(&folder.join(target)), links + 1);
+    }
+    above.get(missing).and_then(|folder| known(folder)).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.iter().any(|root| lies_below(path, root))
+}
+
+/// Tells whether a path is another one or lies below it, as [`Path::starts_with`] does: by the bytes where both are plain,
+/// since taking paths apart costs more than most reads.
+pub(crate) fn lies_below(path: &Path, folder: &Path) -> bool {
+    if !is_plain(path) || !is_plain(folder) {
+        return path.starts_with(folder);
+    }
+    let rest = bytes_of(path).strip_prefix(bytes_of(folder));
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+}
+
+/// Tells whether a path is absolute and written without `.`, `..` and needless slashes. A root is not: it ends in a slash.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    let bytes = bytes_of(path);
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    bytes.first() == Some(&b'/')
+        && bytes.last() != Some(&b'/')
+        && (!may_have_dots(bytes) || bytes.split(|byte| *byte == b'/').skip(1).all(is_name))
+}
+
+/// Tells whether a slash or a dot stands behind any slash. Without a branch for each byte, so that they are compared
+/// together.
+fn may_have_dots(bytes: &[u8]) -> bool {
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    pairs.fold(false, |found, (first, second)| found | (*first == b'/' && matches!(second, b'/' | b'.')))
+}
+
+fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// Real paths by paths as they are written; `None` for what does not exist.
+type Resolved = BTreeMap<PathBuf, Option<PathBuf>>;
+
+thread_local! {
+    static RESOLVED: RefCell<Option<Resolved>> = const { RefCell::new(None) };
+}
+
+/// Does some work in which each root is resolved once: a folder that is swapped for a link meanwhile does not move
+/// what may be read.
+pub(crate) fn with_fixed_roots<R>(work: impl FnOnce() -> R) -> R {
+    struct Back(Option<Resolved>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            RESOLVED.set(self.0.take());
+        }
+    }
+    let _back = Back(RESOLVED.replace(Some(BTreeMap::new())));
+    work()
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    known(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// The real path of a folder, asked for once; `None` if it does not exist.
+fn known(path: &Path) -> Option<PathBuf> {
+    if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
+        return known;
+    }
+    let real = super::open::canonical(path).ok();
+    RESOLVED.with_borrow_mut(|resolved| {
+        if let Some(known) = resolved {
+            known.insert(path.to_owned(), real.clone());
+        }
+    });
+    real
+}
+
+/// Each path as it is spelt and as it really is.
+fn with_canonical(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().flat_map(|path| [path.clone(), canonical(path)]).collect()
+}
+
+/// Removes `.`, `..` and doubled slashes by spelling alone: links stay as they are written.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What taking a path apart says, said by its bytes.
+    #[test]
+    fn plain_paths_are_those_that_stay_as_they_are() {
+        let parts = ["a", ".", "..", "", "...", ".a", "a.", "..a", "bc", "é"];
+        let mut paths: Vec<String> = vec!["/".into(), String::new(), "//".into()];
+        for first in parts {
+            for second in parts {
+                for third in parts {
+                    let path = format!("{first}/{second}/{third}");
+                    paths.extend([format!("/{path}"), path]);
+                }
+            }
+        }
+        // Longer ones are compared many bytes at a time.
+        for length in 20..75 {
+            let name = "x".repeat(length);
+            for part in parts {
+                paths.extend([
+                    format!("/{name}/{part}"),
+                    format!("/{name}/{part}/{name}"),
+                    format!("/{part}/{name}"),
+                ]);
+            }
+        }
+        for path in &paths {
+            let path = Path::new(path);
+            let is_same = bytes_of(&without_dots(path)) == bytes_of(path);
+            let expected = path.is_absolute() && path != Path::new("/") && is_same;
+            assert_eq!(is_plain(path), expected, "{}", path.display());
+        }
+        for path in &paths {
+            for folder in paths.iter().step_by(7) {
+                let (path, folder) = (Path::new(path), Path::new(folder));
+                assert_eq!(lies_below(path, folder), path.starts_with(folder), "{path:?} {folder:?}");
+            }
+        }
+    }
+
+    /// What the search must find, looked for folder by folder from the end.
+    fn one_by_one(path: &Path, links: usize) -> PathBuf {
+        for ancestor in path.ancestors() {
+            if let Ok(real) = fs::canonicalize(ancestor) {
+                return real;
+            }
+            if let Ok(target) = ancestor.read_link()
+                && links < 40
+            {
+                let folder = ancestor.parent().unwrap_or(ancestor);
+                return one_by_one(&without_dots(&folder.join(target)), links + 1);
+            }
+        }
+        PathBuf::from("/")
+    }
+
+    #[test]
+    fn the_nearest_folder_that_exists_is_found_through_links_and_without_them() {
+        let site = tempfile::tempdir().expect("there is room");
+        let at = |path: &str| site.path().join(path);
+        fs::create_dir_all(at("a/b/c")).expect("there is room");
+        fs::write(at("a/file"), "").expect("there is room");
+        for (target, link) in [
+            ("a/b", "to-folder"),
+            ("a/none/deeper", "dangling"),
+            ("loop", "loop"),
+            ("to-folder/c/none", "twice"),
+            ("../..", "a/up"),
+        ] {
+            symlink(target, at(link)).expect("a link is made");
+        }
+        let beginnings =
+            ["", "a", "a/b/c", "a/file", "to-folder", "to-folder/c", "dangling", "loop", "twice", "a/up"];
+        for beginning in beginnings {
+            for end in ["", "x", "x/y", "x/y/z/x/y/z", "c/x", "none/x"] {
+                let path = without_dots(&at(beginning).join(end));
+                assert_eq!(nearest_existing(&path, 0), one_by_one(&path, 0), "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_of_two_thousand_folders_is_asked_for_a_few_times() {
+        let site = tempfile::tempdir().expect("there is room");
+        let asked = with_fixed_roots(|| {
+            let path = site.path().join("a/".repeat(1_900));
+            assert_eq!(nearest_existing(&path, 0), one_by_one(site.path(), 0));
+            RESOLVED.with_borrow(|resolved| resolved.as_ref().map_or(0, BTreeMap::len))
+        });
+        assert!((2..=14).contains(&asked), "{asked} folders were asked for");
+    }
+}

@@ -1,0 +1,220 @@
+//! The machine: every value is taken from the request if it says one, else observed when asked for.
+
+use std::cell::OnceCell;
+use std::env::VarError;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use proem_core::fact::Absence;
+use proem_core::limit::SETTINGS_BYTES_MAX;
+
+use crate::error::Error;
+use crate::observe::date_words::local_date;
+use crate::observe::file::{Cap, ReadPolicy, canonical, read_text};
+use crate::request::caller::Caller;
+use crate::request::{HostPins, Pin, Request};
+
+/// The machine as one build sees it. The clock is read at most once.
+#[derive(Debug)]
+pub struct Host {
+    caller: Caller,
+    pins: HostPins,
+    said_now: Pin<Timestamp>,
+    read_now: OnceCell<Timestamp>,
+}
+
+impl Host {
+    /// The machine as this request says it is. What decides which configuration counts, and so what may
+    /// be read and run, nobody can say over a connection.
+    pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+        let HostPins { home, config_dir, env, .. } = &request.host;
+        let said = [
+            ("home", *home != Pin::Observe),
+            ("config_dir", *config_dir != Pin::Observe),
+            ("env", *env != Pin::Observe),
+        ];
+        match said.iter().find(|(_, is_said)| *is_said && caller.is_remote()) {
+            Some((field, _)) => Err(Error::request_with_hint(
+                format!("`host.{field}` cannot be said over a connection"),
+                "leave it out: it decides what may be read and run",
+            )),
+            None => Ok(Self { caller, ..Self::new(&request.host)? }),
+        }
+    }
+
+    /// Takes what the request says about the machine; looks at nothing yet.
+    pub fn new(pins: &HostPins) -> Result<Self, Error> {
+        let said_now = match &pins.now {
+            Pin::Observe => Pin::Observe,
+            Pin::None => Pin::None,
+            Pin::Given(text) => Pin::Given(parse_time(text)?),
+        };
+        if let Pin::Given(zone) = &pins.timezone
+            && local_date(Timestamp::UNIX_EPOCH, zone).is_none()
+        {
+            return Err(Error::request_with_hint(
+                format!("`host.timezone` is `{zone}`, and there is no such time zone"),
+                "write an IANA name, for example `America/Chicago`, or `null` for none",
+            ));
+        }
+        for (field, pin) in [("home", &pins.home), ("config_dir", &pins.config_dir)] {
+            if let Pin::Given(path) = pin
+                && !path.starts_with('/')
+            {
+                let message = format!("`host.{field}` is `{path}`, which is not an absolute path");
+                return Err(Error::request_with_hint(message, "write the whole path, from `/` on"));
+            }
+        }
+        Ok(Self { caller: Caller::User, pins: pins.clone(), said_now, read_now: OnceCell::new() })
+    }
+
+    /// Tells whether a repository around the working directory belongs to what a text in that directory may read. Over a
+    /// connection it must lie in a workspace. One that holds the user's home is a way to keep settings, not a project.
+    pub(crate) fn reaches(&self, repository: &Path) -> bool {
+        let Ok(real) = canonical(repository) else { return false };
+        match self.caller {
+            Caller::Remote(workspaces) => workspaces.contain(&real),
+            Caller::User => {
+                let home = self.home().map(|home| canonical(&home).unwrap_or(home));
+                home.is_none_or(|home| !home.starts_with(&real))
+            }
+        }
+    }
+
+    /// The side of a connection that the request came from.
+    pub(crate) const fn caller(&self) -> Caller {
+        self.caller
+    }
+
+    /// The moment of this build.
+    pub(crate) fn now(&self) -> Result<Timestamp, Absence> {
+        match self.said_now {
+            Pin::Given(now) => Ok(now),
+            Pin::None => Err(Absence::NotOnThisHost("clock")),
+            Pin::Observe => Ok(*self.read_now.get_or_init(Timestamp::now)),
+        }
+    }
+
+    pub(crate) fn os(&self) -> Result<String, Absence> {
+        said_or(&self.pins.os, "platform word", || Some(platform_word(std::env::consts::OS).to_owned()))
+    }
+
+    pub(crate) fn os_name(&self) -> Result<String, Absence> {
+        said_or(&self.pins.os_name, "system name", pretty_name)
+    }
+
+    pub(crate) fn os_version(&self) -> Result<String, Absence> {
+        said_or(&self.pins.os_version, "kernel release", || {
+            rustix::system::uname().release().to_str().ok().map(str::to_owned)
+        })
+    }
+
+    pub(crate) fn hostname(&self) -> Result<String, Absence> {
+        said_or(&self.pins.hostname, "hostname", || {
+            rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
+        })
+    }
+
+    pub(crate) fn shell(&self) -> Result<String, Absence> {
+        said_or(&self.pins.shell, "shell", || self.env("SHELL").ok())
+    }
+
+    pub(crate) fn timezone(&self) -> Result<String, Absence> {
+        said_or(&self.pins.timezone, "named time zone", || {
+            let set = self.env("TZ").ok().map(|zone| zone.trim_start_matches(':').to_owned());
+            match set.filter(|zone| !zone.is_empty()) {
+                Some(zone) if zone.starts_with('/') => zone_name(&zone),
+                Some(zone) => Some(zone),
+                None => zone_of_the_machine(),
+            }
+        })
+    }
+
+    /// The home directory. A relative one would lie in whatever directory this is: it counts as none.
+    #[must_use]
+    pub fn home(&self) -> Option<PathBuf> {
+        said_or(&self.pins.home, "home", || self.env("HOME").ok().filter(|home| home.starts_with('/')))
+            .ok()
+            .map(Into::into)
+    }
+
+    /// proem's configuration directory: `PROEM_CONFIG_DIR`, else `proem` under XDG's config home.
+    #[must_use]
+    pub fn config_dir(&self) -> Option<PathBuf> {
+        let observe = || {
+            let set = |name| self.env(name).ok().filter(|path| path.starts_with('/'));
+            let below = |base: PathBuf| base.join("proem").to_str().map(str::to_owned);
+            set("PROEM_CONFIG_DIR")
+                .or_else(|| set("XDG_CONFIG_HOME").and_then(|base| below(base.into())))
+                .or_else(|| below(self.home()?.join(".config")))
+        };
+        said_or(&self.pins.config_dir, "configuration directory", observe).ok().map(Into::into)
+    }
+
+    /// An environment variable, from the request's environment if it pins one.
+    pub(crate) fn env(&self, name: &str) -> Result<String, Absence> {
+        match &self.pins.env {
+            Pin::None => Err(Absence::EnvNotSet),
+            Pin::Given(values) => values.get(name).cloned().ok_or(Absence::EnvNotSet),
+            Pin::Observe if name.is_empty() || name.contains(['=', '\0']) => Err(Absence::EnvNotSet),
+            Pin::Observe => std::env::var(name).map_err(|error| match error {
+                VarError::NotPresent => Absence::EnvNotSet,
+                VarError::NotUnicode(_) => Absence::EnvNotUtf8,
+            }),
+        }
+    }
+}
+
+fn said_or(
+    pin: &Pin<String>,
+    what: &'static str,
+    observe: impl FnOnce() -> Option<String>,
+) -> Result<String, Absence> {
+    pin.said().map_or_else(observe, Option::<&String>::cloned).ok_or(Absence::NotOnThisHost(what))
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, Error> {
+    text.parse().map_err(|_| {
+        Error::request_with_hint(
+            format!("`{text}` is no moment in time"),
+            "write it in RFC 3339, for example `2026-03-07T14:55:05Z`",
+        )
+    })
+}
+
+/// The word that Node's `process.platform` has for a system.
+fn platform_word(rust_word: &str) -> &str {
+    match rust_word {
+        "macos" => "darwin",
+        "windows" => "win32",
+        other => other,
+    }
+}
+
+/// The zone that `/etc/localtime` points to; without one the C library takes UTC.
+fn zone_of_the_machine() -> Option<String> {
+    match std::fs::read_link("/etc/localtime") {
+        Ok(target) => zone_name(target.to_str()?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("UTC".into()),
+        // A copy of the zone's rules: its name is lost, unless the system wrote it down.
+        Err(_) => system_text("/etc/timezone").map(|name| name.trim().to_owned()),
+    }
+}
+
+/// The name of a zone from the path of its file.
+fn zone_name(path: &str) -> Option<String> {
+    path.split_once("zoneinfo/").map(|(_, name)| name.to_owned())
+}
+
+/// The text of a small file of the system.
+fn system_text(path: &str) -> Option<String> {
+    let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+    read_text(Path::new(path), &ReadPolicy::user(None, &[]), cap).ok()
+}
+
+fn pretty_name() -> Option<String> {
+    let text = ["/etc/os-release", "/usr/lib/os-release"].into_iter().find_map(system_text)?;
+    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim();
+    let unquoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    Some(unquoted.replace("\\\"", "\"").replace("\\\\", "\\"))
+}

@@ -1,0 +1,241 @@
+//! Runs a program with a deadline and a cap on its output, and leaves nothing of it behind.
+//!
+//! A program gets a process group of its own, and the group is killed when the program ends, however
+//! it ends. Only what leaves the group (`setsid`) escapes; it is never waited for past the deadline.
+
+mod dialogue;
+mod limits;
+mod pipes;
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::observe::deadline;
+pub(crate) use dialogue::Dialogue;
+pub(crate) use limits::Limits;
+use pipes::Pipes;
+
+/// What a program may use up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Allowance {
+    pub(crate) time: Duration,
+    pub(crate) output_bytes_max: usize,
+}
+
+/// What a program left.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) output: Vec<u8>,
+    pub(crate) errors: Vec<u8>,
+    /// Whether something that the program had started was cut off while it could still print.
+    /// All that the program itself printed is there; [`Running`] never cuts.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the answer of a hook is complete either way"))]
+    pub(crate) is_cut: bool,
+}
+
+/// Why a program was not let finish.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    CannotStart(io::Error),
+    TimedOut,
+    /// It waits for the other end of a FIFO, which nobody opens.
+    WaitsForFifo,
+    TooMuchOutput,
+    CannotRead(io::Error),
+}
+
+/// How long a program may clean up after TERM, and how long what it leaves may go on printing.
+const GRACE: Duration = Duration::from_millis(200);
+/// How often to look whether a program has exited: soon after something happened, then ever more
+/// rarely. A descriptor to wait on (`pidfd`) would need Linux, and sandboxes there refuse it.
+const TICK_MIN: Duration = Duration::from_micros(100);
+const TICK_MAX: Duration = Duration::from_millis(32);
+/// From this tick on a silent program is asked whether it waits for a FIFO: most have ended before.
+const TICK_SILENT: Duration = Duration::from_millis(10);
+/// The last tick of the wait for what was killed; all of them together are less than half a second.
+const DEATH_TICK_MAX: Duration = Duration::from_millis(256);
+
+/// A program without input that was started and must be seen to its end.
+pub(crate) struct Running {
+    group: Group,
+    allowance: Allowance,
+    patience: Patience,
+}
+
+impl Running {
+    /// Starts `command` with limits.
+    pub(crate) fn start(mut command: Command, allowance: Allowance, limits: Limits) -> Result<Self, Stopped> {
+        command.stdin(Stdio::null());
+        let patience = Patience::new(allowance, Holders::Awaited);
+        let group = Group::start(command)?;
+        limits.set(group.id);
+        Ok(Self { group, allowance, patience })
+    }
+
+    /// Waits until everything that holds its output is done. One that waits for a FIFO is stopped at once.
+    pub(crate) fn finish(self) -> Result<Finished, Stopped> {
+        attend(self.group, b"", self.allowance.output_bytes_max, self.patience)
+    }
+}
+
+/// Runs `command` to its end and gives it `input`, of which it may read as little as it likes.
+///
+/// A script that leaves something in the background (`notify &`) has said what it had to say when it
+/// exits, and that is all in the pipe by then. What it left shares the pipe, often by oversight:
+/// waiting until the deadline would make a good answer late, and then a failure. It gets a grace
+/// period, because some of it is meant (`>(tee log)`), and is then cut off; `is_cut` tells.
+pub(crate) fn run_with_input(
+    mut command: Command,
+    input: &[u8],
+    allowance: Allowance,
+) -> Result<Finished, Stopped> {
+    command.stdin(Stdio::piped());
+    let patience = Patience::new(allowance, Holders::CutOff);
+    attend(Group::start(command)?, input, allowance.output_bytes_max, patience)
+}
+
+/// What becomes of those that hold a program's output open after it has exited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holders {
+    /// They have until the deadline, and missing it is a failure.
+    Awaited,
+    /// They have a grace period, and missing it is none.
+    CutOff,
+}
+
+/// How long to wait, and for whom.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    deadline: Instant,
+    grace: Duration,
+    holders: Holders,
+}
+
+impl Patience {
+    fn new(allowance: Allowance, holders: Holders) -> Self {
+        Self { deadline: Instant::now() + allowance.time, grace: GRACE, holders }
+    }
+}
+
+/// How the exchange with a program came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Closed,
+    Cut,
+}
+
+/// Sees a running program to its end.
+fn attend(
+    mut group: Group,
+    input: &[u8],
+    output_bytes_max: usize,
+    patience: Patience,
+) -> Result<Finished, Stopped> {
+    let mut pipes = Pipes::of(&mut group.child, input, output_bytes_max)?;
+    let followed = follow(&group, &mut pipes, patience);
+    if matches!(followed, Err(Stopped::TimedOut)) {
+        group.signal(Signal::TERM);
+        // The exchange goes on: a program that cannot print what it must cannot clean up either, and
+        // an end of input would tell it that it had read everything.
+        let deadline = Instant::now() + patience.grace;
+        let _ = follow(&group, &mut pipes, Patience { deadline, holders: Holders::Awaited, ..patience });
+    }
+    let ending = followed?;
+    let status = group.end().map_err(Stopped::CannotRead)?;
+    if ending == Ending::Cut {
+        pipes.empty()?;
+    }
+    let (output, errors) = pipes.into_read();
+    Ok(Finished { status, output, errors, is_cut: ending == Ending::Cut })
+}
+
+/// Feeds and reads a program until it has exited and nothing holds its output open.
+fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<Ending, Stopped> {
+    let (mut deadline, mut has_exited, mut tick) = (patience.deadline, false, TICK_MIN);
+    loop {
+        if !has_exited && group.has_exited().map_err(Stopped::CannotRead)? {
+            has_exited = true;
+            if patience.holders == Holders::CutOff {
+                deadline = deadline.min(Instant::now() + patience.grace);
+            }
+        }
+        if has_exited && pipes.are_closed() {
+            return Ok(Ending::Closed);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || deadline::check().is_err() {
+            let is_cut = has_exited && patience.holders == Holders::CutOff;
+            return if is_cut { Ok(Ending::Cut) } else { Err(Stopped::TimedOut) };
+        }
+        let is_silent = patience.holders == Holders::Awaited && !has_exited && tick > TICK_SILENT;
+        if is_silent && limits::waits_for_fifo(group.id) {
+            return Err(Stopped::WaitsForFifo);
+        }
+        let is_active = pipes.exchange(left.min(tick))?;
+        tick = if is_active { TICK_MIN } else { TICK_MAX.min(tick * 2) };
+    }
+}
+
+/// A running program whose process group is killed when this goes out of scope.
+struct Group {
+    child: Child,
+    id: Pid,
+    is_reaped: bool,
+}
+
+impl Group {
+    fn start(mut command: Command) -> Result<Self, Stopped> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let child = command.spawn().map_err(Stopped::CannotStart)?;
+        Ok(Self { id: Pid::from_child(&child), child, is_reaped: false })
+    }
+
+    /// Looks without reaping: until the group is killed, its id must not become another's.
+    fn has_exited(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(self.id), options)?.is_some())
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Fails when everything has ended already, which is the usual case.
+        let _ = kill_process_group(self.id, signal);
+    }
+
+    /// Kills what is left of a program that has exited, and reaps it.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        let status = self.child.wait()?;
+        self.is_reaped = true;
+        Ok(status)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.is_reaped {
+            return;
+        }
+        self.signal(Signal::KILL);
+        let mut tick = TICK_MIN;
+        while tick <= DEATH_TICK_MAX {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(tick);
+            tick *= 2;
+        }
+        // It cannot be killed: it became another user's (`sudo`), or a disk does not answer. It is
+        // reaped whenever it ends; nobody waits for that.
+        let id = self.id;
+        let _ = thread::Builder::new().spawn(move || waitid(WaitId::Pid(id), WaitIdOptions::EXITED));
+    }
+}
+
+#[cfg(test)]
+mod tests;

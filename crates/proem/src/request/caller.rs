@@ -1,0 +1,86 @@
+//! The side of a connection that a request comes from, which decides what it may read.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Who asks for a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// The user, on their own machine: templates in the request are the user's own.
+    User,
+    /// A client at the other end of a connection, who may read below these workspaces.
+    Remote(Workspaces),
+}
+
+impl Caller {
+    /// A client who may read the working directory of its request, and nothing around it.
+    pub const REMOTE: Self = Self::Remote(Workspaces(&[]));
+
+    /// Tells whether the request came over a connection.
+    #[must_use]
+    pub const fn is_remote(self) -> bool {
+        matches!(self, Self::Remote(_))
+    }
+}
+
+/// The directories that a server serves, as they really lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workspaces(&'static [PathBuf]);
+
+impl Workspaces {
+    /// Takes directories, links resolved; those that do not exist are left out.
+    ///
+    /// Kept for as long as the process lives, once for each list: a server has one.
+    #[must_use]
+    pub fn new(directories: &[PathBuf]) -> Self {
+        static KNOWN: Mutex<Vec<&'static [PathBuf]>> = Mutex::new(Vec::new());
+        let real: Vec<PathBuf> =
+            directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = known.iter().find(|same| ***same == *real) {
+            return Self(same);
+        }
+        let kept: &'static [PathBuf] = Vec::leak(real);
+        known.push(kept);
+        Self(kept)
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells whether a real path lies in one of them.
+    #[must_use]
+    pub fn contain(self, real: &Path) -> bool {
+        self.0.iter().any(|root| real.starts_with(root))
+    }
+}
+
+/// The author of a template, who decides what it may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Author {
+    /// The user, on the command line or in their own configuration, or proem itself.
+    User,
+    /// The workspace, or a remote caller.
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_list_is_kept_once_and_holds_what_lies_below() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directories = [folder.path().to_owned(), PathBuf::from("/does/not/exist")];
+        let (first, again) = (Workspaces::new(&directories), Workspaces::new(&directories));
+        assert_eq!(first, again);
+        assert!(std::ptr::eq(first.0, again.0));
+        let real = folder.path().canonicalize().expect("it is there");
+        assert!(first.contain(&real) && first.contain(&real.join("below")));
+        assert!(!first.contain(real.parent().expect("it has one")));
+        assert_eq!(Caller::Remote(Workspaces::new(&[])), Caller::REMOTE);
+    }
+}

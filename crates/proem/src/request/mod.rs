@@ -1,0 +1,423 @@
+//! The request: everything that a caller can say, in one shape for library, command line and HTTP.
+//!
+//! What is not given is observed. With `host` and `variables` pinned, the same tree gives the same
+//! bytes on any machine.
+
+pub(crate) mod caller;
+pub(crate) mod canonical_json;
+pub(crate) mod message;
+pub(crate) mod raw_json;
+pub(crate) mod strict_json;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Excerpt};
+use crate::request::message::{Message, RawMessage};
+use crate::request::raw_json::Items;
+use crate::request::strict_json::{Object, object, objects, required_object, required_objects, unique_keys};
+use proem_core::limit::REQUEST_BYTES_MAX;
+use proem_core::nearest::nearest;
+use proem_core::text::Place;
+
+/// A request for a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The profile's name; the configuration's when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The working directory; the process's own when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The conversation's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The workspace's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<String>,
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The language in which to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// The active tools.
+    #[serde(deserialize_with = "objects")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Tool>>,
+    /// What the agent may read and write.
+    #[serde(deserialize_with = "object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// Paths of packs that replace wording, later ones win.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packs: Option<Vec<String>>,
+    /// The backend that runs the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// Names of the connected MCP servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Vec<String>>,
+    /// Text that replaces the base; `""` is an empty base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Text, or texts, added behind the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub append: Option<OneOrMany>,
+    /// An unsaved template for the base, in the profile's syntax.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The file that `template` was read from, when the caller read one: for provenance only.
+    #[serde(skip)]
+    pub template_path: Option<String>,
+    /// A reference to an asset for the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
+    /// Whether resident knowledge and workflows are included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residents: Option<bool>,
+    /// Whether what the profile takes from the workspace is included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<bool>,
+    /// Remembered text for this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<String>,
+    /// The first user message, where the profile must know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_user_text: Option<String>,
+    /// For a turn: what the user says now; without it the turn goes on by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// For a turn: images beside the prompt, as blocks in the shape that the provider wants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<Vec<Value>>,
+    /// For a turn: the conversation so far, each message an object with a `role`.
+    #[serde(deserialize_with = "messages")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Vec<RawMessage>>,
+    /// Values that give or override facts; `null` means absent.
+    #[serde(deserialize_with = "unique_keys", skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, Option<String>>,
+    /// What the host is said to be.
+    #[serde(deserialize_with = "required_object")]
+    pub host: HostPins,
+}
+
+/// Reads messages, and says which one is wrong.
+fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<RawMessage>>, D::Error> {
+    let Some(Items(messages)) = Option::<Items>::deserialize(deserializer)? else { return Ok(None) };
+    let message = |(index, raw)| {
+        RawMessage::checked(raw)
+            .map_err(|why| serde::de::Error::custom(format_args!("`messages[{index}]`: {why}")))
+    };
+    messages.into_iter().enumerate().map(message).collect::<Result<_, _>>().map(Some)
+}
+
+/// One text or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One text.
+    One(String),
+    /// Several, in order.
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// The texts, in order.
+    #[must_use]
+    pub fn texts(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+        impl<'de> serde::de::Visitor<'de> for Texts {
+            type Value = OneOrMany;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a text or a list of texts")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(text.to_owned()))
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMany, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = items.next_element()? {
+                    texts.push(text);
+                }
+                Ok(OneOrMany::Many(texts))
+            }
+        }
+        deserializer.deserialize_any(Texts)
+    }
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// The name.
+    pub name: String,
+    /// One line for the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<String>,
+    /// Guidelines for the prompt, while the tool is active.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guidelines: Vec<String>,
+    /// The description that the provider gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON schema of the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+}
+
+/// The first tool of each name: of two with one name only that one counts.
+pub(crate) fn distinct_tools(tools: &[Tool]) -> Vec<&Tool> {
+    let mut distinct: Vec<&Tool> = Vec::new();
+    for tool in tools {
+        if !distinct.iter().any(|known| known.name == tool.name) {
+            distinct.push(tool);
+        }
+    }
+    distinct
+}
+
+/// What the agent may read and write.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// What is allowed, in order.
+    #[serde(deserialize_with = "required_objects")]
+    pub allow: Vec<ScopeRule>,
+    /// What is forbidden, in order.
+    #[serde(default, deserialize_with = "required_objects")]
+    pub deny: Vec<ScopeRule>,
+}
+
+/// One rule of a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeRule {
+    /// The absolute path.
+    pub target: String,
+    /// `read` when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission: Option<Permission>,
+    /// True when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recursive: Option<bool>,
+}
+
+/// What a scope rule permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// A thing that is observed unless it is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Pin<T> {
+    /// Not said: look.
+    #[default]
+    Observe,
+    /// Said to be absent: `null`.
+    None,
+    /// Said to be this.
+    Given(T),
+}
+
+impl<T> Pin<T> {
+    /// The value that was said, if any; `None` inside means that it is said to be absent.
+    pub const fn said(&self) -> Option<Option<&T>> {
+        match self {
+            Self::Observe => None,
+            Self::None => Some(None),
+            Self::Given(value) => Some(Some(value)),
+        }
+    }
+}
+
+impl<T> Pin<T> {
+    /// The value that was said, where one was.
+    pub(crate) const fn given(&self) -> Option<&T> {
+        match self {
+            Self::Given(value) => Some(value),
+            Self::Observe | Self::None => None,
+        }
+    }
+
+    const fn is_observed(&self) -> bool {
+        matches!(self, Self::Observe)
+    }
+}
+
+impl<T: Serialize> Serialize for Pin<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.said().flatten().serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pin<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(|value| value.map_or(Self::None, Self::Given))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Pin<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Pin_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
+/// What the host is said to be. `null` means that there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostPins {
+    /// The moment of the build, in RFC 3339.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub now: Pin<String>,
+    /// The time zone, as an IANA name.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub timezone: Pin<String>,
+    /// The home directory.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub home: Pin<String>,
+    /// proem's configuration directory.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub config_dir: Pin<String>,
+    /// The platform word.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub os: Pin<String>,
+    /// The system's full name.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub os_name: Pin<String>,
+    /// The kernel release.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub os_version: Pin<String>,
+    /// The machine's name.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub hostname: Pin<String>,
+    /// The user's shell.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub shell: Pin<String>,
+    /// The environment.
+    #[serde(skip_serializing_if = "Pin::is_observed")]
+    pub env: Pin<BTreeMap<String, String>>,
+}
+
+impl Request {
+    /// What the first message of the user says, as far as the request tells.
+    pub(crate) fn first_user_words(&self) -> Option<String> {
+        let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
+        let mut messages = self.messages.iter().flatten().filter_map(|message| message.to_map().ok());
+        let first = messages.find(is_of_user);
+        let content =
+            first.as_ref().and_then(|message| message.get("content").or_else(|| message.get("parts")));
+        // A text, or the first block of a list.
+        let text =
+            content.and_then(|content| content.as_str().or_else(|| content.get(0)?.get("text")?.as_str()));
+        let prompt = if first.is_some() { None } else { self.prompt.as_deref() };
+        self.first_user_text.as_deref().or(text).or(prompt).map(str::to_owned)
+    }
+
+    /// Writes the request as JSON that reads back as the same one.
+    pub fn to_json(&self) -> Result<String, Error> {
+        serde_json::to_string(self).map_err(|error| Error::request(format!("it cannot be written: {error}")))
+    }
+
+    /// Reads a request from JSON. Unknown fields are named, all of them.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        if text.len() > REQUEST_BYTES_MAX {
+            let message = format!("it has {} bytes, and {REQUEST_BYTES_MAX} are allowed", text.len());
+            return Err(Error::request(message));
+        }
+        serde_json::from_str(text).map(|Object(request)| request).map_err(|error| explain(text, &error))
+    }
+}
+
+/// Puts a JSON error into words, with the line it is on.
+fn explain(text: &str, error: &serde_json::Error) -> Error {
+    if let Some(unknown) = unknown_fields(text) {
+        return unknown;
+    }
+    let place = Place { line: error.line(), column: error.column().max(1) };
+    let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
+    let said = error.to_string();
+    let message = said.split(" at line ").next().unwrap_or(&said);
+    Error::Request {
+        message: format!("{message}, at line {}, column {}", place.line, place.column),
+        hint: Some("docs/request.md describes every field".into()),
+        excerpt: Some(Box::new(Excerpt { place, line: line.to_owned() })),
+    }
+}
+
+/// Names every field that no request has, at the top and in `host`.
+fn unknown_fields(text: &str) -> Option<Error> {
+    let Value::Object(fields) = serde_json::from_str(text).ok()? else { return None };
+    let (known, known_host) = (field_names::<Request>(), field_names::<HostPins>());
+    let mut unknown: Vec<(String, Option<String>)> = Vec::new();
+    let mut look = |fields: &serde_json::Map<String, Value>, known: &[String], prefix: &str| {
+        for name in fields.keys().filter(|name| !known.contains(name)) {
+            let near = nearest(name, known.iter().map(String::as_str));
+            unknown.push((format!("{prefix}{name}"), near.map(|near| format!("{prefix}{near}"))));
+        }
+    };
+    look(&fields, &known, "");
+    if let Some(Value::Object(host)) = fields.get("host") {
+        look(host, &known_host, "host.");
+    }
+    if unknown.is_empty() {
+        return None;
+    }
+    unknown.sort();
+    let names: Vec<String> = unknown.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let plural = if names.len() == 1 { "unknown field" } else { "unknown fields" };
+    let suggestions: Vec<String> = unknown
+        .iter()
+        .filter_map(|(name, near)| Some(format!("`{}` for `{name}`", near.as_ref()?)))
+        .collect();
+    let hint = if suggestions.is_empty() {
+        let is_of_host = unknown.iter().all(|(name, _)| name.starts_with("host."));
+        let (of, known) =
+            if is_of_host { ("the fields of `host`", known_host) } else { ("the fields", known) };
+        format!("{of} are: {}", known.join(", "))
+    } else {
+        format!("did you mean {}?", suggestions.join(", "))
+    };
+    Some(Error::request_with_hint(format!("{plural} {}", names.join(", ")), hint))
+}
+
+fn field_names<T: JsonSchema>() -> Vec<String> {
+    let schema = schemars::schema_for!(T);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut names: Vec<String> =
+        properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect();
+    // Another crate may have made JSON maps keep their order.
+    names.sort();
+    names
+}

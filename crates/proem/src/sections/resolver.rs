@@ -1,0 +1,312 @@
+//! Observes the facts that a template asks for, each once, at one moment.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use proem_core::considered::{Considered, Outcome};
+use proem_core::fact::{Absence, Fact, Facts};
+use proem_core::limit::{FILE_BYTES_MAX, FILES_BYTES_MAX};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::Profile;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::clip;
+use proem_core::variable;
+
+use crate::discover::Places;
+use crate::error::Error;
+use crate::observe::date_words::{local_date, long_date};
+use crate::observe::file::{Cap, ReadPolicy, read_text};
+use crate::observe::git::{Git, Reach};
+use crate::observe::host::Host;
+use crate::observe::workspace::Workspace;
+use crate::request::Request;
+use crate::request::caller::Author;
+use crate::request::caller::Caller;
+use crate::sections::text_policy::Treatment;
+use crate::settings::config::Config;
+
+/// What stands behind a fact that is cut.
+pub(crate) const CUT_MARKER: &str = "\n... [truncated]";
+
+const FILE: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
+
+/// Looks things up for one build.
+pub(crate) struct Resolver<'b> {
+    request: &'b Request,
+    host: &'b Host,
+    workspace: &'b Workspace,
+    config: &'b Config,
+    profile: Option<&'b Profile>,
+    git: OnceCell<Git>,
+    /// The same for templates of others, once one of them asks.
+    guarded_git: OnceCell<Git>,
+    considered: BTreeMap<(String, Author), Considered>,
+    notes: Vec<Note>,
+    /// The bytes of all files that were read so far.
+    files_bytes: usize,
+    /// What a build cannot go on with.
+    refusal: Option<Error>,
+}
+
+impl<'b> Resolver<'b> {
+    pub(crate) fn new(
+        request: &'b Request,
+        host: &'b Host,
+        workspace: &'b Workspace,
+        config: &'b Config,
+    ) -> Self {
+        Self {
+            request,
+            host,
+            workspace,
+            config,
+            profile: None,
+            git: OnceCell::new(),
+            guarded_git: OnceCell::new(),
+            considered: BTreeMap::new(),
+            notes: Vec::new(),
+            files_bytes: 0,
+            refusal: None,
+        }
+    }
+
+    /// Takes the profile's values for facts that nobody gives.
+    pub(crate) const fn with_profile(mut self, profile: &'b Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Observes what is wanted, and nothing else.
+    pub(crate) fn resolve(&mut self, wanted: &[&str], author: Author) -> Facts {
+        let mut facts = Facts::new();
+        for key in wanted {
+            let fact = self.fact(key, author);
+            facts.insert(key, fact);
+        }
+        facts
+    }
+
+    /// The facts that the request gives a value, and that do not change while a conversation lasts.
+    pub(crate) fn given(&self) -> Vec<&'b str> {
+        let is_lasting =
+            |key: &str| variable::find(key).is_none_or(|variable| variable.stability <= Stability::Session);
+        let given = self.request.variables.iter().filter(|(_, value)| value.is_some());
+        given.map(|(key, _)| key.as_str()).filter(|key| is_lasting(key)).collect()
+    }
+
+    /// Observes one fact.
+    pub(crate) fn fact(&mut self, key: &str, author: Author) -> Fact {
+        let known = variable::find(key);
+        let stability = known.map_or(Stability::Session, |variable| variable.stability);
+        if let Some(said) = self.request.variables.get(key) {
+            return Fact { value: said.clone().ok_or(Absence::SaidAbsent), stability, path: None };
+        }
+        let (kind, name) = variable::split(key);
+        let value = match kind {
+            "system" => self.system(name),
+            "prompt" => self.prompt(name),
+            "git" => self.git(name, author),
+            "env" => self.env(name),
+            "file" => return self.file(name, author),
+            variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
+            _ => Err(self.unknown(kind)),
+        };
+        let value = match value {
+            Ok(text) if kind == "git" => Ok(self.treated(key, text, None)),
+            value => value,
+        };
+        let value = value.map(|text| self.cut(key, text));
+        Fact { value: value.or_else(|why| self.default(key).ok_or(why)), stability, path: None }
+    }
+
+    /// What the profile makes of text that strangers wrote.
+    fn treated(&mut self, key: &str, mut text: String, path: Option<&str>) -> String {
+        let Some(profile) = self.profile else { return text };
+        let source = match path {
+            Some(path) => Source::File { path: path.into(), place: None },
+            None => Source::Variable { key: key.into(), path: None },
+        };
+        let mut notes = Vec::new();
+        if let Err(refusal) = Treatment::of(profile, self.config).treat(&mut text, &source, &mut notes) {
+            self.refusal.get_or_insert(refusal);
+        }
+        notes.retain(|note| !self.notes.contains(note));
+        self.notes.append(&mut notes);
+        text
+    }
+
+    /// Fails if a fact has what is refused.
+    pub(crate) fn take_refusal(&mut self) -> Result<(), Error> {
+        self.refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// Cuts what the profile allows only so much of. Values that the request gives are taken as they are.
+    fn cut(&mut self, key: &str, text: String) -> String {
+        let bytes_max = self.profile.and_then(|profile| profile.fact_bytes_max.get(key)).copied();
+        let Some(bytes_max) = bytes_max.filter(|bytes_max| text.len() > *bytes_max) else { return text };
+        let kept = clip(&text, bytes_max);
+        let message = format!("`[{key}]` is cut after {} of {} bytes", kept.len(), text.len());
+        let source = Source::Variable { key: key.into(), path: None };
+        let note = Note::new(Code::OverLimit, Severity::Warning, message).with_source(source);
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+        format!("{kept}{CUT_MARKER}")
+    }
+
+    /// What was cut.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn default(&self, key: &str) -> Option<String> {
+        self.profile?.jinja.defaults.get(key).cloned()
+    }
+
+    /// The files that were looked at, by path.
+    pub(crate) fn into_considered(self) -> Vec<Considered> {
+        self.considered.into_values().collect()
+    }
+
+    fn unknown(&self, kind: &str) -> Absence {
+        let is_of_request = self.request.variables.keys().any(|key| variable::split(key).0 == kind);
+        if is_of_request { Absence::UnknownName } else { Absence::UnknownType }
+    }
+
+    fn system(&self, name: &str) -> Result<String, Absence> {
+        let time = |format: &str| self.host.now().map(|now: Timestamp| now.strftime(format).to_string());
+        match name {
+            "time" => time("%Y-%m-%dT%H:%M:%S%.3fZ"),
+            "date" => time("%Y-%m-%d"),
+            "clock" => time("%H:%M:%S"),
+            "datetime" => time("%Y-%m-%dT%H:%M:%SZ"),
+            "local_time" => self.local(long_date),
+            "local_date" => self.local(local_date),
+            "os" => self.host.os(),
+            "os_name" => self.host.os_name(),
+            "os_version" => self.host.os_version(),
+            "hostname" => self.host.hostname(),
+            "shell" => self.host.shell(),
+            "timezone" => self.host.timezone(),
+            _ => Err(Absence::UnknownName),
+        }
+    }
+
+    /// The moment of the build in the host's zone. A zone that has no name, or one that nobody knows, is
+    /// taken for UTC, and the text says so.
+    fn local(&self, format: fn(Timestamp, &str) -> Option<String>) -> Result<String, Absence> {
+        let now = self.host.now()?;
+        let zone = self.host.timezone().unwrap_or_default();
+        format(now, &zone).or_else(|| format(now, "UTC")).ok_or(Absence::NotOnThisHost("time zone"))
+    }
+
+    fn prompt(&self, name: &str) -> Result<String, Absence> {
+        let request = self.request;
+        let given = |field: &Option<String>| field.clone().ok_or(Absence::NotGiven);
+        match name {
+            "cwd" => Ok(self.workspace.cwd().to_owned()),
+            "model" => given(&request.model),
+            "conversation_id" => given(&request.conversation),
+            "workspace_id" => given(&request.workspace_id),
+            "language" => given(&request.language),
+            "backend" => given(&request.backend),
+            "mcp_servers" => {
+                request.mcp_servers.as_ref().map(|names| names.join(", ")).ok_or(Absence::NotGiven)
+            }
+            _ => Err(Absence::UnknownName),
+        }
+    }
+
+    fn git(&self, name: &str, author: Author) -> Result<String, Absence> {
+        let time_max = self.config.git_time_max.value;
+        let git = match author {
+            Author::User => self.own_git(),
+            Author::Other => {
+                self.guarded_git.get_or_init(|| Git::new(self.workspace.path(), time_max, Reach::Tree))
+            }
+        };
+        match name {
+            "branch" => git.branch(),
+            "status" => git.status(),
+            "diff" => git.diff(),
+            _ => Err(Absence::UnknownName),
+        }
+    }
+
+    /// Git for the user's own templates and proem's.
+    fn own_git(&self) -> &Git {
+        self.git.get_or_init(|| {
+            let reach = match self.host.caller() {
+                Caller::Remote(workspaces) if !workspaces.is_empty() => Reach::Served(workspaces),
+                Caller::Remote(_) | Caller::User => Reach::User,
+            };
+            Git::new(self.workspace.path(), self.config.git_time_max.value, reach)
+        })
+    }
+
+    fn env(&self, name: &str) -> Result<String, Absence> {
+        if self.allows_env(name) { self.host.env(name) } else { Err(Absence::EnvNotAllowed) }
+    }
+
+    /// Tells whether the user's configuration lets anybody ask for a variable of the environment.
+    pub(crate) fn allows_env(&self, name: &str) -> bool {
+        self.config.env_allow.value.iter().any(|allowed| allowed == name)
+    }
+
+    fn file(&mut self, name: &str, author: Author) -> Fact {
+        let path = self.workspace.path().join(name);
+        let shown = path.display().to_string();
+        let value = match name {
+            "" => Err(Absence::BadPath("the path is empty")),
+            _ if self.files_bytes >= FILES_BYTES_MAX => {
+                Err(Absence::OverLimit("16 MiB for all files of a build"))
+            }
+            _ => read_text(&path, &self.read_policy(author), FILE),
+        };
+        self.files_bytes += value.as_ref().map_or(0, String::len);
+        let (outcome, why) = match &value {
+            Ok(_) => (Outcome::Used, None),
+            Err(why) => (Outcome::of(why), Some(why.to_string())),
+        };
+        self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
+        let value = value.map(|text| self.treated(name, text, Some(&shown)));
+        Fact { value, stability: Stability::Project, path: Some(shown.into()) }
+    }
+
+    pub(crate) fn read_policy(&self, author: Author) -> ReadPolicy {
+        let home = self.host.home();
+        let allowed = &self.config.files_allow.value;
+        match author {
+            Author::User => ReadPolicy::user(home.as_deref(), allowed),
+            Author::Other => {
+                ReadPolicy::beneath(&self.roots(), home.as_deref(), allowed).served(self.host.caller(), None)
+            }
+        }
+    }
+
+    /// The policy for files that a profile names: instruction files and skills, the user's own and the project's.
+    pub(crate) fn discovery_policy(&self, author: Author, places: &Places) -> ReadPolicy {
+        let policy = match author {
+            Author::User if self.host.caller().is_remote() => {
+                let mut roots = self.roots();
+                // What the operator keeps for every prompt.
+                roots.extend(self.host.config_dir());
+                let own = self.host.config_dir();
+                ReadPolicy::beneath(&roots, self.host.home().as_deref(), &self.config.files_allow.value)
+                    .served(self.host.caller(), own.as_deref())
+            }
+            author => self.read_policy(author),
+        };
+        policy.fenced(places.fence())
+    }
+
+    /// The working directory, and its git root where that belongs to it.
+    fn roots(&self) -> Vec<PathBuf> {
+        let mut roots = vec![self.workspace.path().to_owned()];
+        roots.extend(self.own_git().root().filter(|root| self.host.reaches(root)).map(Path::to_owned));
+        roots
+    }
+}

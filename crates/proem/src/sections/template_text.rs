@@ -1,0 +1,182 @@
+//! The text of a section before it is rendered.
+
+use std::path::{Path, PathBuf};
+
+use proem_core::considered::{Considered, Outcome};
+use proem_core::fact::Absence;
+use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{AppendFiles, FilesRecipe, GivenField, SectionRecipe, TemplateRecipe};
+use proem_core::rendered::Rendered;
+use proem_core::source::Source;
+use proem_core::stability::Stability;
+use proem_core::text::{Place, is_javascript_space};
+
+use super::Builder;
+use crate::discover::override_files::{self, FileText, Take};
+use crate::discover::{self, Owner};
+use crate::error::Error;
+use crate::observe::file::{Cap, exists, read_utf8, without_dots};
+use crate::request::OneOrMany;
+use crate::request::caller::Author;
+use crate::sections::base_text::{self, Text};
+
+const FILE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+
+impl Builder<'_> {
+    /// The template of a section: what the request or the configuration says in place of the base,
+    /// else what a file says, else the profile's own.
+    pub(super) fn template_text(
+        &mut self,
+        recipe: &SectionRecipe,
+        template: &TemplateRecipe,
+    ) -> Result<Text, Error> {
+        if recipe.id == base_text::SECTION
+            && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
+        {
+            self.shadow_files(recipe, &text.origin);
+            return Ok(text);
+        }
+        let files = recipe.files.as_ref();
+        if let Some(files) = files
+            && let Some(path) = self.path_of_environment(files, &recipe.id)
+        {
+            let file = self.file_of_environment(&path, &recipe.id);
+            return Ok(base_text::of_file(file, files.syntax, self.profile_author()));
+        }
+        if let Some(file) = self.files(recipe, Take::First).into_iter().next() {
+            let syntax = files.and_then(|files| files.syntax);
+            return Ok(base_text::of_file(file, syntax, self.profile_author()));
+        }
+        self.sources.of_profile(recipe, template, self.profile_author())
+    }
+
+    /// The file that the environment names in place of the section's text. A profile of the workspace does not choose
+    /// the variable: its value would stand in notes as a path, and it may be anything.
+    fn path_of_environment(&mut self, files: &FilesRecipe, section: &str) -> Option<PathBuf> {
+        let name = files.env.as_deref()?;
+        if self.is_of_workspace && !self.resolver.allows_env(name) {
+            let why = Absence::EnvNotAllowed;
+            let message = format!("the section `{section}` does not ask the environment for `{name}`: {why}");
+            let note = Note::new(why.code(), why.severity(), message);
+            self.notes.push(why.hint().into_iter().fold(note, Note::with_hint));
+            return None;
+        }
+        let value = self.host.env(name).ok()?;
+        let named = value.trim_matches(is_javascript_space);
+        (!named.is_empty()).then(|| without_dots(&self.places.cwd().join(named)))
+    }
+
+    /// Reads a file that the environment names, anew each time. Without it there is no text: nothing else
+    /// takes its place.
+    fn file_of_environment(&mut self, path: &Path, section: &str) -> FileText {
+        let shown = crate::observe::file::shown(path);
+        let text = read_utf8(path, &self.policies().instructions, FILE);
+        let (outcome, why) = match &text {
+            Ok(text) if text.chars().all(is_javascript_space) => (Outcome::Empty, Some("it is empty".into())),
+            Ok(_) => (Outcome::Used, None),
+            Err(why) => (Outcome::of(why), Some(why.to_string())),
+        };
+        if let Some(why) = why.as_ref().filter(|_| outcome != Outcome::Empty) {
+            let message = format!("the section `{section}` is absent: {shown}: {why}");
+            let source = discover::file(&shown);
+            self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
+        }
+        self.considered.push(Considered { path: shown.clone(), outcome, why });
+        FileText { path: shown, text: text.unwrap_or_default(), owner: Owner::User }
+    }
+
+    /// Notes a text that comes out empty, unless it is known why.
+    pub(super) fn note_absence(&mut self, section: &str, source: &Source) {
+        let source = source.without_place();
+        let is_noted =
+            |note: &Note| note.source.as_ref() == Some(&source) && note.message.contains(" is absent: ");
+        if !self.notes.iter().any(is_noted) {
+            let message = format!("the section `{section}` is absent: {source} comes out empty");
+            self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
+        }
+    }
+
+    pub(super) const fn profile_author(&self) -> Author {
+        if self.is_of_workspace { Author::Other } else { Author::User }
+    }
+
+    /// The files that stand for a section's text, the most specific first.
+    fn files(&mut self, recipe: &SectionRecipe, take: Take) -> Vec<FileText> {
+        let Some(files) = &recipe.files else { return Vec::new() };
+        let paths: Vec<(PathBuf, Owner)> = files
+            .paths
+            .iter()
+            .filter_map(|path| self.places.path(path))
+            .filter(|(_, owner)| *owner == Owner::User || self.has_project())
+            .collect();
+        let (policy, places) = (self.policies().instructions, &self.places);
+        let known = self.discovered.instead.entry(recipe.id.clone());
+        let (found, trail) =
+            known.or_insert_with(|| override_files::find(&paths, take, places, &policy)).clone();
+        self.remember(trail);
+        found
+    }
+
+    /// Lists the files that would have stood for a section if nothing else did.
+    fn shadow_files(&mut self, recipe: &SectionRecipe, by: &Source) {
+        let paths = recipe.files.iter().flat_map(|files| &files.paths);
+        let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
+        for path in paths.iter().filter(|path| exists(path)) {
+            let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
+            self.considered.push(Considered { path, outcome: Outcome::Shadowed, why });
+        }
+    }
+
+    /// Text that the request gives for a section of its own; where it says nothing, what files say.
+    pub(super) fn given(
+        &mut self,
+        field: GivenField,
+        recipe: &SectionRecipe,
+    ) -> Result<(Option<Rendered>, Source), Error> {
+        let stability = recipe.stability.unwrap_or(Stability::Session);
+        let source = Source::Request { field: field.word().into(), place: None };
+        let mut rendered = Rendered::new();
+        let text = match (field, &self.sources.request.append) {
+            (GivenField::Recalled, _) => self.sources.request.recalled.clone().unwrap_or_default(),
+            (GivenField::Append, Some(texts)) => joined(texts),
+            (GivenField::Append, None) => return self.append_files(recipe),
+        };
+        rendered.push(&text, source.clone(), None, stability);
+        Ok((Some(rendered).filter(|rendered| !rendered.is_empty()), source))
+    }
+
+    fn append_files(&mut self, recipe: &SectionRecipe) -> Result<(Option<Rendered>, Source), Error> {
+        let take = match self.sources.profile.append {
+            AppendFiles::First => Take::First,
+            AppendFiles::Both => Take::All,
+        };
+        let mut files = self.files(recipe, take);
+        for file in &mut files {
+            self.treatment.treat(&mut file.text, &discover::file(&file.path), &mut self.notes)?;
+        }
+        let key = format!("section.{}.files", recipe.id);
+        let words = Source::Profile { profile: self.sources.profile.name.as_str().into(), key: key.into() };
+        let mut rendered = Rendered::new();
+        let mut source = Source::Request { field: GivenField::Append.word().into(), place: None };
+        // The least specific comes first, so that the project has the last word.
+        for file in files.iter().rev() {
+            let stability = recipe.stability.unwrap_or(file.owner.stability());
+            source = discover::file(&file.path);
+            if !rendered.is_empty() {
+                rendered.push("\n\n", words.clone(), None, stability);
+            }
+            rendered.push(&file.text, source.at(Place { line: 1, column: 1 }), None, stability);
+        }
+        if files.len() > 1 {
+            source = words;
+        }
+        Ok((Some(rendered).filter(|rendered| !rendered.is_empty()), source))
+    }
+}
+
+/// The texts of `append`, joined with a blank line, empty ones left out.
+fn joined(texts: &OneOrMany) -> String {
+    let texts = texts.texts().iter().filter(|text| !text.is_empty());
+    texts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+}

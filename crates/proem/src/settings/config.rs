@@ -1,0 +1,361 @@
+//! The configuration: `.proem/proem.toml` over `proem.toml` in the configuration directory over
+//! defaults, with `PROEM_*` in the environment on top.
+//!
+//! What widens what proem may do (environment names, secret files, time limits) is taken from the
+//! user's own file only: a workspace that sets such a key is ignored, with a note.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proem_core::fact::Absence;
+use proem_core::limit::{GIT_TIME_MAX, SETTINGS_BYTES_MAX};
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{Hygiene, Secrets};
+use proem_core::source::Source;
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::error::FileRole;
+use crate::hooks::{CommandHook, HookKeys};
+use crate::observe::file::{Cap, ReadPolicy, read_text, shown};
+use crate::observe::host::Host;
+use crate::observe::workspace::{FOLDER, Workspace};
+use crate::settings::allow::{AllowFile, AllowKeys};
+use crate::settings::toml_file::parse_toml;
+use crate::settings::trust::{self, State, Trusted};
+
+/// The file's name, in either folder.
+pub const FILE_NAME: &str = "proem.toml";
+
+/// The profile that is used when nobody says one.
+pub const DEFAULT_PROFILE: &str = "default";
+
+const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+
+/// Whose setting it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody's: the default.
+    Default,
+    /// The user's file.
+    User(PathBuf),
+    /// The workspace's file.
+    Workspace(PathBuf),
+    /// A variable of the environment.
+    Environment(&'static str),
+}
+
+impl Origin {
+    /// Where the setting stands, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Default => "default".into(),
+            Self::User(path) | Self::Workspace(path) => path.display().to_string(),
+            Self::Environment(name) => format!("environment variable {name}"),
+        }
+    }
+}
+
+/// A value and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Whose it is.
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    const fn default(value: T) -> Self {
+        Self { value, origin: Origin::Default }
+    }
+
+    fn set(&mut self, value: Option<T>, origin: &Origin) {
+        if let Some(value) = value {
+            *self = Self { value, origin: origin.clone() };
+        }
+    }
+}
+
+/// The effective configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The profile for requests that name none.
+    pub profile: Setting<String>,
+    /// A template file that replaces the base of the profile.
+    pub template: Setting<Option<PathBuf>>,
+    /// Environment variables that templates may insert.
+    pub env_allow: Setting<Vec<String>>,
+    /// Files that may be read although their name says secret.
+    pub files_allow: Setting<Vec<PathBuf>>,
+    /// How long all git commands of a build may run together.
+    pub git_time_max: Setting<Duration>,
+    /// The least that happens to hidden characters in files, whatever a profile says.
+    pub hygiene: Setting<Hygiene>,
+    /// The least that happens to secrets in files, whatever a profile says.
+    pub secrets: Setting<Secrets>,
+    /// Programs that take part in making prompts.
+    pub hooks: Setting<Vec<CommandHook>>,
+    /// What `proem check` may find without counting it.
+    pub allow: Vec<AllowFile>,
+    /// What was ignored, and why.
+    pub notes: Vec<Note>,
+}
+
+/// A configuration file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Keys {
+    profile: Option<String>,
+    template: Option<String>,
+    env: Option<EnvKeys>,
+    files: Option<FilesKeys>,
+    git: Option<GitKeys>,
+    hygiene: Option<Hygiene>,
+    secrets: Option<Secrets>,
+    hook: Option<Vec<HookKeys>>,
+    check: Option<CheckKeys>,
+}
+
+/// What a workspace may say. Everything else in its file is ignored, whatever it is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PlainKeys {
+    profile: Option<String>,
+    template: Option<String>,
+    check: Option<CheckKeys>,
+}
+
+/// The keys of [`PlainKeys`].
+const PLAIN: [&str; 3] = ["profile", "template", "check"];
+
+/// Settings that widen what proem may do, as they are written.
+const SECURITY: [(&str, &str); 6] = [
+    ("env", "[env]"),
+    ("files", "[files]"),
+    ("git", "[git]"),
+    ("hook", "[[hook]]"),
+    ("hygiene", "hygiene"),
+    ("secrets", "secrets"),
+];
+
+/// The hooks of a file, whatever else it says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct HookFile {
+    hook: Vec<HookKeys>,
+}
+
+/// The key of hooks.
+const HOOK: &str = "hook";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CheckKeys {
+    allow: Vec<AllowKeys>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct EnvKeys {
+    allow: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FilesKeys {
+    allow: Option<Vec<PathBuf>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GitKeys {
+    timeout_ms: Option<u64>,
+}
+
+impl Config {
+    /// Reads the configuration that holds for `workspace` on `host`.
+    pub fn load(host: &Host, workspace: &Workspace) -> Result<Self, Error> {
+        let mut config = Self {
+            profile: Setting::default(DEFAULT_PROFILE.to_owned()),
+            template: Setting::default(None),
+            env_allow: Setting::default(Vec::new()),
+            files_allow: Setting::default(Vec::new()),
+            git_time_max: Setting::default(GIT_TIME_MAX),
+            hygiene: Setting::default(Hygiene::Report),
+            secrets: Setting::default(Secrets::Report),
+            hooks: Setting::default(Vec::new()),
+            allow: Vec::new(),
+            notes: Vec::new(),
+        };
+        if let Some(folder) = host.config_dir() {
+            config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
+        }
+        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
+        config.take_workspace(host, workspace)?;
+        config.take_environment(host, workspace);
+        Ok(config)
+    }
+
+    fn take_user(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
+        let Some(keys) = read(path, policy)? else { return Ok(()) };
+        let origin = Origin::User(path.to_owned());
+        self.env_allow.set(keys.env.as_ref().and_then(|env| env.allow.clone()), &origin);
+        let folder = path.parent().unwrap_or(path);
+        let absolute = |paths: Vec<PathBuf>| paths.into_iter().map(|path| folder.join(path)).collect();
+        self.files_allow
+            .set(keys.files.as_ref().and_then(|files| files.allow.clone()).map(absolute), &origin);
+        let timeout = keys.git.as_ref().and_then(|git| git.timeout_ms).map(Duration::from_millis);
+        self.git_time_max.set(timeout, &origin);
+        self.hygiene.set(keys.hygiene, &origin);
+        self.secrets.set(keys.secrets, &origin);
+        let hooks = keys.hook.clone();
+        let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
+        self.hooks.set(hooks, &origin);
+        let Keys { profile, template, check, .. } = keys;
+        self.take_plain(PlainKeys { profile, template, check }, path, &origin, Path::new("/"));
+        Ok(())
+    }
+
+    /// A workspace is a stranger's: what it may not say has no effect, not even that of an error.
+    fn take_workspace(&mut self, host: &Host, workspace: &Workspace) -> Result<(), Error> {
+        let path = &workspace.folder().join(FILE_NAME);
+        let Some(text) = text_of(path, &workspace.own_files(host), WORKSPACE_ROLE)? else { return Ok(()) };
+        let shown = path.display().to_string();
+        let said: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
+        let trusted = if said.contains_key(HOOK) { trust::of(host, workspace)? } else { None };
+        let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
+        for key in said.keys().filter(|key| !may_say(key)) {
+            self.notes.push(ignored(key, path));
+        }
+        if let Some(trusted) = &trusted {
+            self.take_trusted(&text, path, trusted);
+        }
+        let keys = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
+        let project = path.parent().and_then(Path::parent).unwrap_or(path);
+        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project);
+        Ok(())
+    }
+
+    /// Takes those hooks of a workspace that the user approved and that are as they were then.
+    fn take_trusted(&mut self, text: &str, path: &Path, trusted: &Trusted) {
+        let Ok(HookFile { hook }) = toml::from_str(text) else {
+            self.notes.push(ignored(HOOK, path));
+            return;
+        };
+        let folder = path.parent().unwrap_or(path);
+        for hook in hook.into_iter().map(|keys| CommandHook::new(keys, folder)) {
+            match trusted.judge(&hook) {
+                State::Approved => {
+                    if self.hooks.origin == Origin::Default {
+                        self.hooks.origin = Origin::Workspace(path.to_owned());
+                    }
+                    self.hooks.value.push(hook);
+                }
+                State::Changed(what) => self.notes.push(changed(&hook.name, &what.join(", "), path)),
+                State::Unknown => self.notes.push(changed(&hook.name, "it was not there", path)),
+            }
+        }
+    }
+
+    /// Takes what any file may say. Paths are relative to the file that names them.
+    fn take_plain(&mut self, keys: PlainKeys, path: &Path, origin: &Origin, home: &Path) {
+        let folder = path.parent().unwrap_or(path);
+        if let Some(check) = keys.check {
+            let is_of_repository = matches!(origin, Origin::Workspace(_));
+            let (origin, folder) = (path.to_owned(), home.to_owned());
+            self.allow.push(AllowFile { keys: check.allow, origin, folder, is_of_repository });
+        }
+        self.profile.set(keys.profile, origin);
+        let template = keys.template.map(|template| Some(folder.join(template)));
+        self.template.set(template, origin);
+    }
+
+    fn take_environment(&mut self, host: &Host, workspace: &Workspace) {
+        if let Ok(folder) = host.env("PROEM_CONFIG_DIR")
+            && !folder.is_empty()
+            && !folder.starts_with('/')
+        {
+            let message = format!("PROEM_CONFIG_DIR is ignored: `{folder}` is not an absolute path");
+            self.notes.push(Note::new(Code::IgnoredSetting, Severity::Warning, message));
+        }
+        let set = |name| host.env(name).ok().filter(|value| !value.is_empty());
+        self.profile.set(set("PROEM_PROFILE"), &Origin::Environment("PROEM_PROFILE"));
+        let template = set("PROEM_TEMPLATE").map(|path| Some(workspace.path().join(path)));
+        self.template.set(template, &Origin::Environment("PROEM_TEMPLATE"));
+    }
+}
+
+/// The hooks that the workspace at `root` names, whoever trusts it.
+pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error> {
+    let folder = root.join(FOLDER);
+    let path = folder.join(FILE_NAME);
+    let policy = ReadPolicy::beneath(&[root.to_owned()], None, &[]);
+    let Some(text) = text_of(&path, &policy, WORKSPACE_ROLE)? else { return Ok(Vec::new()) };
+    let HookFile { hook } = parse_toml(&text, WORKSPACE_ROLE, &path.display().to_string())?;
+    Ok(hook.into_iter().map(|keys| CommandHook::new(keys, &folder)).collect())
+}
+
+/// Notes that the settings are not those of the working directory itself.
+fn above(folder: &Path, workspace: &Workspace) -> Note {
+    let (folder, cwd) = (shown(folder), shown(workspace.path()));
+    let message = format!("the settings in {folder} count in {cwd}, which has no `{FOLDER}` of its own");
+    Note::new(Code::WorkspaceAbove, Severity::Info, message)
+        .with_hint(format!("make a `{FOLDER}` in the working directory to use other settings there"))
+}
+
+fn changed(hook: &str, what: &str, path: &Path) -> Note {
+    let hook = shown(Path::new(hook));
+    let message = format!("the hook `{hook}` does not run: since it was approved, this has changed: {what}");
+    Note::new(Code::HookChanged, Severity::Warning, message)
+        .with_hint("look at it, then approve it with `proem trust add`")
+        .with_source(Source::File { path: shown(path).into(), place: None })
+}
+
+fn ignored(key: &str, path: &Path) -> Note {
+    let place = shown(path);
+    let security = SECURITY.iter().find(|(known, _)| *known == key);
+    let (message, hint) = match security {
+        Some((_, written)) => (
+            format!("`{written}` in {place} is ignored: a workspace may not set it"),
+            match *written {
+                "[[hook]]" => "look at it, then allow it with `proem trust add`",
+                _ => {
+                    "move it to proem.toml in your configuration directory; `proem config` says where that is"
+                }
+            },
+        ),
+        None => (
+            format!("`{}` in {place} is ignored: a workspace has no such setting", shown(Path::new(key))),
+            "a workspace may set `profile`, `template` and `[[check.allow]]`",
+        ),
+    };
+    Note::new(Code::IgnoredSetting, Severity::Warning, message)
+        .with_hint(hint)
+        .with_source(Source::File { path: place.into(), place: None })
+}
+
+/// What an error calls such a file: of whoever runs this, and of the workspace.
+const ROLE: FileRole = FileRole::Configuration;
+const WORKSPACE_ROLE: FileRole = FileRole::WorkspaceConfiguration;
+
+/// Reads a file that need not exist.
+fn read(path: &Path, policy: &ReadPolicy) -> Result<Option<Keys>, Error> {
+    let text = text_of(path, policy, ROLE)?;
+    text.map(|text| parse_toml(&text, ROLE, &path.display().to_string())).transpose()
+}
+
+fn text_of(path: &Path, policy: &ReadPolicy, role: FileRole) -> Result<Option<String>, Error> {
+    match read_text(path, policy, CAP) {
+        Ok(text) => Ok(Some(text)),
+        Err(Absence::NoSuchFile) => Ok(None),
+        Err(why) => Err(Error::Config {
+            role,
+            path: path.display().to_string(),
+            message: why.to_string(),
+            hint: None,
+            excerpt: None,
+        }),
+    }
+}

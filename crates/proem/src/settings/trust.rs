@@ -1,0 +1,268 @@
+//! What a user lets a workspace do: follow links out of the project, and run the programs that its configuration names, as
+//! they were when the user looked.
+//!
+//! Trust is by the real path of the workspace and by the content of what it names: a hook whose command, environment,
+//! limits or files are others than those that were approved does not run. It is kept in the configuration directory,
+//! and not at all if that lies in the workspace itself. Text that a workspace brings needs no trust.
+
+mod words;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use proem_core::digest::Digest;
+use proem_core::fact::Absence;
+use proem_core::limit::SETTINGS_BYTES_MAX;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::error::FileRole;
+use crate::hooks::{CommandHook, HookEvent};
+use crate::observe::file::{Cap, ReadPolicy, canonical, read_bytes, read_text};
+use crate::observe::host::Host;
+use crate::observe::workspace::Workspace;
+use crate::settings::config;
+use crate::settings::toml_file::parse_toml;
+
+const FILE_NAME: &str = "trust.toml";
+const ROLE: FileRole = FileRole::Trust;
+const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+
+/// How large a script may be.
+const SCRIPT: Cap = Cap { bytes_max: 4 << 20, words: "4 MiB" };
+
+/// Everything that is trusted, as the file has it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Book {
+    #[serde(default)]
+    workspace: Vec<Trusted>,
+}
+
+/// A workspace, and those of its hooks that may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trusted {
+    /// Its real path.
+    pub path: String,
+    /// The hooks, as they were approved.
+    #[serde(default)]
+    pub hook: Vec<Approval>,
+}
+
+/// A hook as it was when somebody approved it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// The name by which it is reported.
+    pub name: String,
+    /// When it is called.
+    pub event: HookEvent,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Names of environment variables that it gets besides the usual ones.
+    pub env: Vec<String>,
+    /// How long it may run.
+    pub timeout_ms: u64,
+    /// How much it may print, in bytes, where the configuration says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_bytes_max: Option<usize>,
+    /// The files that the command names, also inside of a word: the digest of one in the workspace, the real path of one elsewhere.
+    pub files: BTreeMap<String, String>,
+}
+
+/// What has become of a hook since it was approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It is as it was.
+    Approved,
+    /// These things about it are others.
+    Changed(Vec<String>),
+    /// Nobody approved it.
+    Unknown,
+}
+
+impl Approval {
+    /// A hook of the workspace at `root` as it is now.
+    fn of(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
+        let mut files = BTreeMap::new();
+        // A bare name is a program of `PATH`, never one of the workspace.
+        let words = hook.command.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
+        for path in words.flat_map(|(_, word)| words::paths(word)) {
+            if let Ok(real) = canonical(&hook.folder.join(path))
+                && real.is_file()
+            {
+                files.insert(path.to_owned(), identity(&real, root)?);
+            }
+        }
+        Ok(Self {
+            name: hook.name.clone(),
+            event: hook.event,
+            command: hook.command.clone(),
+            env: hook.env.clone(),
+            timeout_ms: u64::try_from(hook.time_max.as_millis()).unwrap_or(u64::MAX),
+            output_bytes_max: hook.output_bytes_max,
+            files,
+        })
+    }
+
+    /// Tells whether the command may run more than [`files`](Self::files): a line for a shell, or a word that names files in
+    /// a way that is not understood. What a program or script starts by itself is never among them.
+    #[must_use]
+    pub fn is_open_ended(&self) -> bool {
+        words::is_open_ended(&self.command)
+    }
+
+    /// What is not as it was, in words.
+    fn changes(&self, now: &Self) -> Vec<String> {
+        let mut changes = Vec::new();
+        let mut say = |is_other: bool, what: &str| changes.extend(is_other.then(|| what.to_owned()));
+        say(self.command != now.command, "its command");
+        say(self.env != now.env, "the environment that it wants");
+        let limits = |one: &Self| (one.timeout_ms, one.output_bytes_max);
+        say(limits(self) != limits(now), "its limits");
+        let names = self.files.keys().chain(now.files.keys().filter(|name| !self.files.contains_key(*name)));
+        for name in names.filter(|name| self.files.get(*name) != now.files.get(*name)) {
+            changes.push(format!("the file `{name}`"));
+        }
+        changes
+    }
+}
+
+/// What tells a file that a command names from another one: its bytes, or where it lies outside of the workspace.
+fn identity(real: &Path, root: &Path) -> Result<String, Error> {
+    if !real.starts_with(root) {
+        return Ok(format!("path:{}", real.display()));
+    }
+    let bytes = read_bytes(real, &ReadPolicy::user(None, &[]), SCRIPT).map_err(|why| Error::File {
+        role: FileRole::HookProgram,
+        path: real.display().to_string(),
+        why,
+    })?;
+    Ok(format!("sha256:{}", Digest::of(&bytes).hex()))
+}
+
+impl Trusted {
+    /// What has become of a hook.
+    pub(crate) fn judge(&self, hook: &CommandHook) -> State {
+        let same = |known: &&Approval| known.name == hook.name && known.event == hook.event;
+        let Some(known) = self.hook.iter().find(same) else { return State::Unknown };
+        match Approval::of(hook, Path::new(&self.path)) {
+            Ok(now) => match known.changes(&now) {
+                changes if changes.is_empty() => State::Approved,
+                changes => State::Changed(changes),
+            },
+            Err(error) => State::Changed(vec![error.to_string()]),
+        }
+    }
+
+    /// What has become of each of the hooks that the workspace names now.
+    pub fn states(&self) -> Result<Vec<(String, State)>, Error> {
+        let hooks = config::hooks_of_workspace(Path::new(&self.path))?;
+        Ok(hooks.iter().map(|hook| (hook.name.clone(), self.judge(hook))).collect())
+    }
+}
+
+/// What is trusted of a workspace, if anything is.
+pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, Error> {
+    let Some((file, root)) = places(host, &workspace.root()) else { return Ok(None) };
+    let Some(root) = root.to_str() else { return Ok(None) };
+    Ok(load(&file)?.workspace.into_iter().find(|trusted| trusted.path == root))
+}
+
+/// Tells whether the user trusts a workspace, or a folder of the same project that it lies in. A project inside of a
+/// trusted one is another one.
+pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Result<bool, Error> {
+    let Some((file, cwd)) = places(host, workspace.path()) else { return Ok(false) };
+    let is_meant = |known: &Trusted| {
+        let path = Path::new(&known.path);
+        cwd.starts_with(path) && path.starts_with(project)
+    };
+    Ok(load(&file)?.workspace.iter().any(is_meant))
+}
+
+/// The list, and the real path of a directory. `None` where the list lies in the directory, which could write it.
+fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    let folder = host.config_dir()?;
+    let root = canonical(directory).ok()?;
+    let real = canonical(&folder).unwrap_or_else(|_| folder.clone());
+    (!real.starts_with(&root)).then(|| (folder.join(FILE_NAME), root))
+}
+
+fn load(file: &Path) -> Result<Book, Error> {
+    let path = file.display().to_string();
+    match read_text(file, &ReadPolicy::user(None, &[]), CAP) {
+        Ok(text) => parse_toml(&text, ROLE, &path),
+        Err(Absence::NoSuchFile) => Ok(Book::default()),
+        Err(why) => {
+            Err(Error::Config { role: ROLE, path, message: why.to_string(), hint: None, excerpt: None })
+        }
+    }
+}
+
+/// Lets a workspace run the programs that it names, as they are now. What was approved before is forgotten.
+pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
+    let (file, root) = places(host, workspace.path()).ok_or_else(nowhere)?;
+    let path = root.to_str().ok_or_else(|| {
+        Error::usage("cannot trust a workspace whose path is not UTF-8", "give its folder another name")
+    })?;
+    let hooks = config::hooks_of_workspace(&root)?;
+    let hook = hooks.iter().map(|hook| Approval::of(hook, &root)).collect::<Result<_, _>>()?;
+    let trusted = Trusted { path: path.to_owned(), hook };
+    let mut book = load(&file)?;
+    book.workspace.retain(|known| known.path != trusted.path);
+    book.workspace.push(trusted.clone());
+    book.workspace.sort_by(|a, b| a.path.cmp(&b.path));
+    save(&file, &book)?;
+    Ok(trusted)
+}
+
+/// Every workspace that is trusted, by path.
+pub fn list(host: &Host) -> Result<Vec<Trusted>, Error> {
+    let Some(folder) = host.config_dir() else { return Ok(Vec::new()) };
+    Ok(load(&folder.join(FILE_NAME))?.workspace)
+}
+
+/// Trusts a workspace no more, by its path as it is listed or as it leads there; tells whether it was trusted.
+pub fn remove(host: &Host, path: &Path) -> Result<bool, Error> {
+    let folder = host.config_dir().ok_or_else(nowhere)?;
+    let file = folder.join(FILE_NAME);
+    let mut book = load(&file)?;
+    let real = canonical(path).unwrap_or_else(|_| path.to_owned());
+    let is_meant = |known: &Trusted| [path, &real].contains(&Path::new(&known.path));
+    if !book.workspace.iter().any(is_meant) {
+        return Ok(false);
+    }
+    book.workspace.retain(|known| !is_meant(known));
+    save(&file, &book)?;
+    Ok(true)
+}
+
+fn nowhere() -> Error {
+    Error::usage(
+        "cannot trust a workspace: there is no configuration directory outside of it",
+        "set PROEM_CONFIG_DIR to an absolute path elsewhere",
+    )
+}
+
+/// Writes the list in one step, readable by the user alone.
+fn save(file: &Path, book: &Book) -> Result<(), Error> {
+    let failed = |why: std::io::Error| Error::Write { path: file.display().to_string(), why };
+    let text = toml::to_string(book).map_err(|error| failed(std::io::Error::other(error)))?;
+    let folder = file.parent().unwrap_or(file);
+    fs::create_dir_all(folder).map_err(failed)?;
+    let beside = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options.open(&beside).and_then(|mut out| {
+        out.write_all(text.as_bytes())?;
+        out.sync_all()
+    });
+    written.and_then(|()| fs::rename(&beside, file)).map_err(|why| {
+        drop(fs::remove_file(&beside));
+        failed(why)
+    })
+}
