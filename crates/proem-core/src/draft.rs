@@ -6,8 +6,8 @@ use core::fmt;
 
 use crate::boundary;
 use crate::carrier::Carrier;
-use crate::considered::Considered;
-use crate::join;
+use crate::file_outcome::FileOutcome;
+use crate::join_sections::join_sections;
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::note::Note;
 use crate::profile::{Part, Profile, SectionRecipe};
@@ -42,7 +42,7 @@ pub struct Draft {
     /// What a reader should know.
     pub notes: Vec<Note>,
     /// The files that were looked at.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<FileOutcome>,
 }
 
 /// A carrier whose text would be larger than allowed.
@@ -93,7 +93,7 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) ->
 
 /// Makes a draft of finished sections, in their order.
 pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, TooLarge> {
-    let mut notes = join::join(profile, &mut sections);
+    let mut notes = join_sections(profile, &mut sections);
     notes.extend(boundary::neutralise(profile, &mut sections));
     for carrier in Carrier::ALL {
         let bytes = sections

@@ -8,7 +8,7 @@
 
 use core::ops::Add;
 
-use crate::change::estimated_tokens;
+use crate::cache_loss::estimated_tokens;
 
 /// Tokens of a text: a likely number, and two that it lies between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,11 +80,11 @@ impl Estimate {
     /// ```
     /// use proem_core::estimate::Estimate;
     ///
-    /// let estimate = Estimate::of("You are a calm assistant.");
+    /// let estimate = Estimate::from_text("You are a calm assistant.");
     /// assert!(estimate.low() <= 5 && estimate.high() >= 5);
     /// ```
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let mut found = Self { bytes: text.len(), ..Self::default() };
         let mut rest = text;
         let mut previous = '\0';

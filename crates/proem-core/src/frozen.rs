@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::carrier::Carrier;
-use crate::considered::Considered;
 use crate::digest::Digest;
 use crate::draft::{Draft, Section};
+use crate::file_outcome::FileOutcome;
 use crate::note::{Code, Note, Severity};
 use crate::profile::Part;
 use crate::rendered::{Rendered, Span};
@@ -27,7 +27,7 @@ pub struct Frozen {
     body: Body,
     digest: Digest,
     notes: Vec<Note>,
-    considered: Vec<Considered>,
+    considered: Vec<FileOutcome>,
 }
 
 /// The part of a prompt that belongs to one turn and follows everything cached.
@@ -41,12 +41,12 @@ pub struct Suffix {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
     carriers: BTreeMap<Carrier, Arc<Rendered>>,
-    sections: Vec<Placed>,
+    sections: Vec<PlacedSection>,
 }
 
 /// A section at its place in a carrier's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedSection {
     /// The section's name in the profile.
     pub id: String,
     /// The carrier.
@@ -87,7 +87,7 @@ impl Body {
         if is_empty {
             return;
         }
-        self.sections.push(Placed {
+        self.sections.push(PlacedSection {
             id: section.id,
             carrier: section.carrier,
             bytes: start..text.len(),
@@ -99,7 +99,7 @@ impl Body {
 
     /// What the section of a span accepts.
     fn accepted(&self, carrier: Carrier, span: &Span) -> Stability {
-        let holds = |section: &&Placed| {
+        let holds = |section: &&PlacedSection| {
             section.carrier == carrier
                 && section.bytes.start <= span.bytes.start
                 && span.bytes.end <= section.bytes.end
@@ -120,7 +120,7 @@ impl Body {
 
     /// The sections that have text, in order.
     #[must_use]
-    pub fn sections(&self) -> &[Placed] {
+    pub fn sections(&self) -> &[PlacedSection] {
         &self.sections
     }
 
@@ -145,11 +145,11 @@ pub struct Pieces {
     /// The text of each carrier.
     pub carriers: BTreeMap<Carrier, Arc<Rendered>>,
     /// The sections that have text, in order.
-    pub sections: Vec<Placed>,
+    pub sections: Vec<PlacedSection>,
     /// What a reader should know.
     pub notes: Vec<Note>,
     /// The files that were looked at.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<FileOutcome>,
 }
 
 impl Frozen {
@@ -171,14 +171,14 @@ impl Frozen {
     #[must_use]
     pub fn restore(pieces: Pieces, digest: Option<Digest>) -> Option<Self> {
         let Pieces { profile, carriers, sections, notes, considered } = pieces;
-        let is_inside = |placed: &Placed| {
+        let is_inside = |placed: &PlacedSection| {
             carriers.get(&placed.carrier).is_some_and(|text| text.text().get(placed.bytes.clone()).is_some())
         };
         if !sections.iter().all(is_inside) {
             return None;
         }
         let body = Body { carriers, sections };
-        let hash = || Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+        let hash = || Digest::new(body.text(Carrier::System).unwrap_or_default().as_bytes());
         let digest = digest.unwrap_or_else(hash);
         debug_assert_eq!(digest, hash(), "it is that of the text");
         Some(Self { profile, body, digest, notes, considered })
@@ -216,7 +216,7 @@ impl Frozen {
 
     /// The files that were looked at.
     #[must_use]
-    pub fn considered(&self) -> &[Considered] {
+    pub fn considered(&self) -> &[FileOutcome] {
         &self.considered
     }
 }
@@ -279,7 +279,7 @@ pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
         body.volatile()
             .map(|(carrier, span)| volatile_note(carrier, span, body.text(carrier).map_or(0, str::len))),
     );
-    let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+    let digest = Digest::new(body.text(Carrier::System).unwrap_or_default().as_bytes());
     (Frozen { profile, body, digest, notes, considered }, suffix)
 }
 

@@ -3,6 +3,8 @@
 //! Everything here works on character boundaries and is the same in every locale. Nothing outside
 //! this module may trim «to be safe»: a byte that goes missing is a byte nobody can explain.
 
+use alloc::string::String;
+
 /// Tells whether JavaScript's `trim` and `\s` count `character` as white space.
 ///
 /// Differs from Rust's `char::is_whitespace` in two places: U+FEFF is one, U+0085 is not.
@@ -63,6 +65,15 @@ pub struct Place {
     pub column: usize,
 }
 
+/// A line of a text with the place of a mistake in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The place of the mistake in the text.
+    pub place: Place,
+    /// The text of that line.
+    pub line: String,
+}
+
 /// Turns rising byte offsets of one text into places, in one pass over the text.
 ///
 /// Asking for an offset before the last one starts again from the top, so it is always right and
@@ -118,7 +129,7 @@ impl<'t> Offsets<'t> {
     }
 
     /// Returns the byte at a place; `None` when the text has no such place.
-    pub fn of(&mut self, place: Place) -> Option<usize> {
+    pub fn at(&mut self, place: Place) -> Option<usize> {
         if (place.line, place.column) < (self.place.line, self.place.column) {
             *self = Self::new(self.text);
         }
@@ -143,14 +154,14 @@ impl<'t> Offsets<'t> {
 /// Searching from every line to the end of a text that has no such needle takes time that is quadratic in the text. This
 /// remembers the last answer, which holds until it is passed.
 #[derive(Debug, Clone)]
-pub struct Ahead<'t> {
+pub struct ForwardSearch<'t> {
     text: &'t str,
     needle: &'t str,
     /// The offset of the last search, and its result.
     known: Option<(usize, Option<usize>)>,
 }
 
-impl<'t> Ahead<'t> {
+impl<'t> ForwardSearch<'t> {
     /// Searches for `needle` in `text`.
     #[must_use]
     pub const fn new(text: &'t str, needle: &'t str) -> Self {
@@ -179,7 +190,7 @@ mod tests {
     fn a_needle_is_found_from_any_offset() {
         for text in ["", "-->", "a-->b-->", "--->-->", "--", "é-->é"] {
             let starts = || (0..=text.len()).filter(|at| text.is_char_boundary(*at));
-            let mut ahead = Ahead::new(text, "-->");
+            let mut ahead = ForwardSearch::new(text, "-->");
             for at in starts().chain(starts().rev()).chain(starts().step_by(2)) {
                 let expected = text.get(at..).and_then(|rest| rest.find("-->")).map(|found| at + found);
                 assert_eq!(ahead.find_from(at), expected, "{text:?} from {at}");
@@ -195,10 +206,10 @@ mod tests {
         let mut offsets = Offsets::new(text);
         for at in starts.iter().chain(starts.iter().rev()) {
             let place = Places::new(text).at(*at);
-            assert_eq!(offsets.of(place), Some(*at), "{place:?}");
+            assert_eq!(offsets.at(place), Some(*at), "{place:?}");
         }
         for (line, column) in [(1, 4), (3, 2), (5, 1), (4, 3)] {
-            assert_eq!(offsets.of(Place { line, column }), None, "{line}:{column}");
+            assert_eq!(offsets.at(Place { line, column }), None, "{line}:{column}");
         }
     }
 
@@ -207,7 +218,7 @@ mod tests {
         let text = "a".repeat(1 << 20);
         let mut offsets = Offsets::new(&text);
         for column in 1..=text.len() + 1 {
-            assert_eq!(offsets.of(Place { line: 1, column }), Some(column - 1));
+            assert_eq!(offsets.at(Place { line: 1, column }), Some(column - 1));
         }
     }
 

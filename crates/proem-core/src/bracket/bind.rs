@@ -12,7 +12,7 @@ use crate::text::{Place, Places};
 
 /// The values of a template's slots.
 #[derive(Debug, Clone)]
-pub struct Bound<'f> {
+pub struct Bindings<'f> {
     pub(super) values: Vec<Value<'f>>,
     /// What all insertions take together, in whichever branch they stand.
     pub(super) bytes: usize,
@@ -70,11 +70,11 @@ pub fn bind<'f>(
     template: &Template<'_>,
     facts: &'f Facts,
     policies: &Policies,
-) -> Result<Bound<'f>, PolicyError> {
+) -> Result<Bindings<'f>, PolicyError> {
     let values: Vec<Value<'_>> =
         template.wanted().iter().map(|key| value(facts.fact(key), policies)).collect();
     let bytes = template.inserted_bytes(values.iter().map(Value::bytes));
-    let bound = Bound { values, bytes };
+    let bound = Bindings { values, bytes };
     match refused(template, &bound, facts, policies) {
         Some(error) => Err(error),
         None => Ok(bound),
@@ -96,7 +96,7 @@ fn value<'f>(fact: Option<&'f Fact>, policies: &Policies) -> Value<'f> {
 /// The first tag of the branches that apply which a policy does not let pass.
 fn refused(
     template: &Template<'_>,
-    bound: &Bound<'_>,
+    bound: &Bindings<'_>,
     facts: &Facts,
     policies: &Policies,
 ) -> Option<PolicyError> {

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 
 use super::template::{Problem, ProblemKind, Step, Template, Then};
 use super::{Policies, UnknownType};
+use crate::did_you_mean::nearest;
 use crate::fact::{Absence, Facts};
 use crate::limit::DIAGNOSTICS_MAX;
-use crate::nearest::nearest;
 use crate::note::{Code, Note, Severity};
 use crate::source::Source;
 use crate::text::Places;

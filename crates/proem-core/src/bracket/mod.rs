@@ -17,7 +17,7 @@ mod scan;
 mod slot;
 mod template;
 
-pub use bind::{Bound, PolicyError, bind};
+pub use bind::{Bindings, PolicyError, bind};
 pub use render::{render, render_with_spans, rendered_bytes};
 pub use template::Template;
 

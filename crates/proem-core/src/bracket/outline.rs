@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::bind::Bound;
+use super::bind::Bindings;
 use super::scan::{Scanner, Tag};
 use super::template::Template;
 
@@ -59,7 +59,7 @@ impl OutlineTag {
 
 /// Describes a template whose slots have their values.
 #[must_use]
-pub fn outline(template: &Template<'_>, bound: &Bound<'_>) -> Outline {
+pub fn outline(template: &Template<'_>, bound: &Bindings<'_>) -> Outline {
     let exists: BTreeMap<&str, bool> =
         template.wanted().iter().zip(&bound.values).map(|(key, value)| (*key, value.exists())).collect();
     let mut sketch = Sketch::default();

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::bind::{Bound, Value};
+use super::bind::{Bindings, Value};
 use super::template::{Step, Template, Then};
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::rendered::Rendered;
@@ -15,7 +15,7 @@ use crate::text::Places;
 ///
 /// Inserted values are copied, never scanned: a value that holds `[a:b]` stays `[a:b]`.
 #[must_use]
-pub fn render(template: &Template<'_>, bound: &Bound<'_>) -> String {
+pub fn render(template: &Template<'_>, bound: &Bindings<'_>) -> String {
     // Room for every branch at once: more than enough, and no second walk to find out.
     let room = template.source.len() + bound.bytes;
     let mut output = String::with_capacity(room.min(OUTPUT_BYTES_MAX));
@@ -25,7 +25,7 @@ pub fn render(template: &Template<'_>, bound: &Bound<'_>) -> String {
 
 /// The length that [`render`] will have, without rendering.
 #[must_use]
-pub fn rendered_bytes(template: &Template<'_>, bound: &Bound<'_>) -> usize {
+pub fn rendered_bytes(template: &Template<'_>, bound: &Bindings<'_>) -> usize {
     let mut bytes = 0;
     walk(template, bound, |text| bytes += text.len());
     bytes
@@ -37,7 +37,7 @@ pub fn rendered_bytes(template: &Template<'_>, bound: &Bound<'_>) -> usize {
 #[must_use]
 pub fn render_with_spans(
     template: &Template<'_>,
-    bound: &Bound<'_>,
+    bound: &Bindings<'_>,
     origin: &Source,
     stability: Stability,
 ) -> Rendered {
@@ -73,7 +73,7 @@ pub fn render_with_spans(
 
 /// What the template prints, piece by piece.
 #[inline]
-fn walk<'a>(template: &'a Template<'_>, bound: &Bound<'a>, mut print: impl FnMut(&'a str)) {
+fn walk<'a>(template: &'a Template<'_>, bound: &Bindings<'a>, mut print: impl FnMut(&'a str)) {
     visit(template, bound, |step| {
         print(step.text);
         if let Then::Insert { start, slot } = step.then {
@@ -83,7 +83,7 @@ fn walk<'a>(template: &'a Template<'_>, bound: &Bound<'a>, mut print: impl FnMut
 }
 
 #[inline]
-fn inserted<'a>(template: &Template<'a>, bound: &Bound<'a>, slot: u32, start: u32) -> &'a str {
+fn inserted<'a>(template: &Template<'a>, bound: &Bindings<'a>, slot: u32, start: u32) -> &'a str {
     match bound.values[slot as usize] {
         Value::Present(text, _) => text,
         Value::AsWritten => template.tag_at(start as usize),
@@ -95,7 +95,7 @@ fn inserted<'a>(template: &Template<'a>, bound: &Bound<'a>, slot: u32, start: u3
 #[inline]
 pub(super) fn visit<'a, 's>(
     template: &'a Template<'s>,
-    bound: &Bound<'_>,
+    bound: &Bindings<'_>,
     mut each: impl FnMut(&'a Step<'s>),
 ) {
     let mut rest = template.steps.iter();

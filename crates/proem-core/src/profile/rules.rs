@@ -20,13 +20,13 @@ pub struct RulesRecipe {
     pub without_root: WithoutRoot,
     /// What is removed from the text of each file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remove: Vec<Removed>,
+    pub remove: Vec<RuleStrip>,
     /// White space removed from both ends of each file.
     #[serde(default)]
     pub trim: RuleTrim,
     /// Which files give nothing.
     #[serde(default)]
-    pub drop: Dropped,
+    pub drop: RuleDrop,
     /// Whether bytes that are no UTF-8 become U+FFFD; otherwise such a file is left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lossy: bool,
@@ -38,7 +38,7 @@ pub struct RulesRecipe {
     pub file_bytes_max: Option<usize>,
     /// When two files are one.
     #[serde(default)]
-    pub twins: Twins,
+    pub twins: RuleIdentity,
     /// Whether a link that leads out of the project, or of a place of the user's, is not followed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_links_out: bool,
@@ -73,7 +73,7 @@ pub struct RulePlace {
     pub budget: bool,
     /// Where its files may import from, where that is another place than the recipe's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inside: Option<Inside>,
+    pub inside: Option<ImportInside>,
 }
 
 /// A file of a directory.
@@ -111,7 +111,7 @@ pub struct AppliesRecipe {
     pub description: Option<String>,
     /// What it is when none of them says anything.
     #[serde(default)]
-    pub otherwise: Otherwise,
+    pub otherwise: RuleDefault,
     /// Whether a file without front matter is ignored.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
@@ -120,7 +120,7 @@ pub struct AppliesRecipe {
 /// What a file is whose front matter says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Otherwise {
+pub enum RuleDefault {
     /// It applies always.
     #[default]
     Always,
@@ -190,7 +190,7 @@ pub enum RuleTake {
 /// What is removed from the text of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Removed {
+pub enum RuleStrip {
     /// A byte order mark at the start.
     ByteOrderMark,
     /// Front matter at the start.
@@ -215,7 +215,7 @@ pub enum RuleTrim {
 /// Which files give nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dropped {
+pub enum RuleDrop {
     /// None: an empty one is shown.
     #[default]
     None,
@@ -228,7 +228,7 @@ pub enum Dropped {
 /// When two files are one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Twins {
+pub enum RuleIdentity {
     /// When they have the same path.
     #[default]
     Path,
@@ -251,10 +251,10 @@ pub struct ImportsRecipe {
     pub depth_max: usize,
     /// What keeps a reference from being one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub code: Vec<Code>,
+    pub code: Vec<ImportCode>,
     /// What must hold the imported file.
     #[serde(default)]
-    pub inside: Inside,
+    pub inside: ImportInside,
     /// Whether an absolute path may be named.
     #[serde(default, skip_serializing_if = "is_false")]
     pub absolute: bool,
@@ -272,7 +272,7 @@ pub struct ImportsRecipe {
     pub fragment: bool,
     /// Which files count as known.
     #[serde(default)]
-    pub once: Once,
+    pub once: ImportOnce,
     /// Whether ignored files are not imported.
     #[serde(default, skip_serializing_if = "is_false")]
     pub not_ignored: bool,
@@ -323,7 +323,7 @@ pub enum ImportPut {
 /// What keeps a reference from being one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum ImportCode {
     /// Anything between equal runs of backticks, across lines.
     Backticks,
     /// Between equal runs of backticks in one paragraph.
@@ -339,7 +339,7 @@ pub enum Code {
 /// What must hold an imported file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Inside {
+pub enum ImportInside {
     /// The project's root, for files of the project; else the directory of the place.
     #[default]
     Root,
@@ -352,7 +352,7 @@ pub enum Inside {
 /// Which files count as known, so that they are not imported again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Once {
+pub enum ImportOnce {
     /// Those on the way from the file to this one, the file itself left out.
     #[default]
     Chain,

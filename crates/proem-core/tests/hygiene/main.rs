@@ -3,8 +3,8 @@
 
 mod emoji;
 
-use proem_core::hygiene::{neutralised, scan};
-use proem_core::shown::{shown, shown_line};
+use proem_core::text_safety::escape::{escape, escape_line};
+use proem_core::text_safety::hygiene::{neutralised, scan};
 use proptest::prelude::*;
 
 /// How many scalar values Unicode has.
@@ -109,7 +109,7 @@ fn every_emoji_survives_and_nothing_is_said_about_it() {
         ] {
             assert_eq!(scan(&text), [], "{}", text.escape_unicode());
             assert_eq!(neutralised(&text), None, "{}", text.escape_unicode());
-            assert_eq!(shown(&text), text, "{}", text.escape_unicode());
+            assert_eq!(escape(&text), text, "{}", text.escape_unicode());
         }
         // What hides behind one does not survive with it.
         let hidden = format!("{emoji}\u{E0068}\u{E0069}\u{200B}");
@@ -199,10 +199,10 @@ proptest! {
 
     #[test]
     fn what_is_shown_is_legible_and_stays_so(text in nasty()) {
-        let once = shown(&text).into_owned();
+        let once = escape(&text).into_owned();
         prop_assert_eq!(scan(&once), []);
-        prop_assert_eq!(shown(&once), once.as_str());
-        let line = shown_line(&text);
+        prop_assert_eq!(escape(&once), once.as_str());
+        let line = escape_line(&text);
         prop_assert!(!line.contains(char::is_control), "{}", line.escape_unicode());
     }
 }

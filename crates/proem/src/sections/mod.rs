@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use proem_core::bracket::outline::{self, Outline};
 use proem_core::bracket::{self, Template, diagnose, lint};
 use proem_core::carrier::Carrier;
-use proem_core::considered::Considered;
 use proem_core::draft::{self, Draft, Section};
+use proem_core::file_outcome::FileOutcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Content, JinjaRecipe, Part, Profile, SectionRecipe, Syntax};
 use proem_core::rendered::Rendered;
@@ -74,7 +74,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) lints: Option<&'b mut Vec<Note>>,
     pub(crate) parts: Parts,
     pub(crate) notes: Vec<Note>,
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
 impl Builder<'_> {

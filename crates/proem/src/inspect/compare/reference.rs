@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use proem_core::cache_loss::between;
 use proem_core::carrier::Carrier;
-use proem_core::change::between;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use similar::{Algorithm, DiffOp, capture_diff_slices};

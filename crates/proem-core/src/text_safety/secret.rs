@@ -208,8 +208,8 @@ fn has_long_run(text: &str) -> bool {
 /// A secret as it may be shown: how it begins, and how long it is.
 ///
 /// ```
-/// assert_eq!(proem_core::secret::masked("ghp_0123456789abcdef"), "ghp_… (20 characters)");
-/// assert_eq!(proem_core::secret::masked("hunter2!"), "…");
+/// assert_eq!(proem_core::text_safety::secret::masked("ghp_0123456789abcdef"), "ghp_… (20 characters)");
+/// assert_eq!(proem_core::text_safety::secret::masked("hunter2!"), "…");
 /// ```
 #[must_use]
 pub fn masked(secret: &str) -> String {

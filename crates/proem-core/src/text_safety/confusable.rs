@@ -59,7 +59,7 @@ const fn is_invisible(character: char) -> bool {
 /// Tells whether `name` is not `wanted` and would be read as it.
 ///
 /// ```
-/// use proem_core::lookalike::is_variant;
+/// use proem_core::text_safety::confusable::is_variant;
 ///
 /// assert!(is_variant("agents.md", "AGENTS.md"));
 /// assert!(is_variant("\u{410}GENTS.md", "AGENTS.md"));
@@ -76,7 +76,7 @@ pub fn is_variant(name: &str, wanted: &str) -> bool {
 /// what a reader takes it for.
 ///
 /// ```
-/// use proem_core::lookalike::disguised_word;
+/// use proem_core::text_safety::confusable::disguised_word;
 ///
 /// assert_eq!(disguised_word("## S\u{435}curity"), Some(("S\u{435}curity", "security".into())));
 /// assert_eq!(disguised_word("## Безопасность and α-helix"), None);

@@ -56,7 +56,7 @@ impl Outcome {
 
     /// What became of a file that could not be read.
     #[must_use]
-    pub const fn of(why: &Absence) -> Self {
+    pub const fn from_absence(why: &Absence) -> Self {
         match why {
             Absence::NoSuchFile => Self::Missing,
             Absence::SecretPath
@@ -71,7 +71,7 @@ impl Outcome {
 
 /// One file that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Considered {
+pub struct FileOutcome {
     /// The path as it was looked for.
     pub path: String,
     /// What became of it.

@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::cache_loss::estimated_tokens;
 use crate::carrier::Carrier;
-use crate::change::estimated_tokens;
 use crate::draft::Section;
 use crate::note::{Code, Note, Severity};
 use crate::profile::{Budget, CarrierCut, CarrierRecipe, Profile, Trim};
@@ -15,7 +15,7 @@ use crate::source::Source;
 use crate::text::clip;
 
 /// Adds what stands between sections, and cuts the ends of carriers, as the profile says.
-pub(crate) fn join(profile: &Profile, sections: &mut [Section]) -> Vec<Note> {
+pub(crate) fn join_sections(profile: &Profile, sections: &mut [Section]) -> Vec<Note> {
     let mut notes = Vec::new();
     for carrier in Carrier::ALL {
         let mut own: Vec<&mut Section> =

@@ -15,7 +15,7 @@ pub struct Oddity {
     /// The bytes of the run.
     pub bytes: Range<usize>,
     /// What it is.
-    pub kind: Kind,
+    pub kind: OddityKind,
     /// How many characters it has.
     pub characters: usize,
     /// What it says to those who can read it, where it says anything.
@@ -24,7 +24,7 @@ pub struct Oddity {
 
 /// What a run of characters does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OddityKind {
     /// Tag characters: ASCII that nobody sees.
     Tag,
     /// Controls of the direction of text, which show it in another order.
@@ -42,7 +42,7 @@ pub enum Kind {
     Control,
 }
 
-impl Kind {
+impl OddityKind {
     /// What the characters are called, in the plural.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -67,10 +67,10 @@ impl Kind {
 /// Finds the characters of a text that a reader does not see as a model does.
 ///
 /// ```
-/// use proem_core::hygiene::{Kind, scan};
+/// use proem_core::text_safety::hygiene::{OddityKind, scan};
 ///
 /// let found = scan("Be kind.\u{E0062}\u{E0061}\u{E0064}");
-/// assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Tag, Some("bad")));
+/// assert_eq!((found[0].kind, found[0].decoded.as_deref()), (OddityKind::Tag, Some("bad")));
 /// assert!(scan("👩‍🚀 می‌خواهم 🏴󠁧󠁢󠁳󠁣󠁴󠁿").is_empty());
 /// ```
 #[must_use]
@@ -104,11 +104,11 @@ pub fn scan(text: &str) -> Vec<Oddity> {
 
 /// Reads selectors that are spread over a text as one message, and tells it with the first.
 fn join_selectors(text: &str, found: &mut [Oddity]) {
-    let strays = found.iter().filter(|oddity| oddity.kind == Kind::Stray);
+    let strays = found.iter().filter(|oddity| oddity.kind == OddityKind::Stray);
     let spread = strays.flat_map(|oddity| slice(text, oddity.bytes.start, oddity.bytes.end).chars());
     let spread: String = spread.filter(|character| is_selector(*character)).collect();
-    let said = decoded(&spread, Kind::Variation);
-    if let Some(first) = found.iter_mut().find(|oddity| oddity.kind == Kind::Stray) {
+    let said = decoded(&spread, OddityKind::Variation);
+    if let Some(first) = found.iter_mut().find(|oddity| oddity.kind == OddityKind::Stray) {
         first.decoded = said;
     }
 }
@@ -139,7 +139,7 @@ pub fn neutralised(text: &str) -> Option<String> {
 
 fn pass(text: &str) -> Option<String> {
     let mut found = scan(text);
-    found.retain(|oddity| oddity.kind != Kind::Stray);
+    found.retain(|oddity| oddity.kind != OddityKind::Stray);
     if found.is_empty() {
         return None;
     }
@@ -172,10 +172,12 @@ const fn may_be_odd(character: char) -> bool {
 const FLAG: char = '\u{1F3F4}';
 
 /// What a character would be if nothing stood beside it.
-const fn bare_kind(character: char) -> Option<Kind> {
+const fn bare_kind(character: char) -> Option<OddityKind> {
     Some(match character {
-        '\u{E0000}'..='\u{E007F}' => Kind::Tag,
-        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => Kind::Bidi,
+        '\u{E0000}'..='\u{E007F}' => OddityKind::Tag,
+        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => {
+            OddityKind::Bidi
+        }
         '\u{200B}'..='\u{200D}'
         | '\u{2060}'..='\u{2064}'
         | '\u{206A}'..='\u{206F}'
@@ -188,9 +190,9 @@ const fn bare_kind(character: char) -> Option<Kind> {
         | '\u{17B5}'
         | '\u{180B}'..='\u{180F}'
         | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{3164}' => Kind::Invisible,
+        | '\u{3164}' => OddityKind::Invisible,
         '\t' | '\n' => return None,
-        '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Kind::Control,
+        '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => OddityKind::Control,
         _ => return None,
     })
 }
@@ -204,7 +206,7 @@ const fn is_musical(character: char) -> bool {
     matches!(character, '\u{1D173}'..='\u{1D17A}')
 }
 
-fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
+fn kind_of(text: &str, start: usize, character: char) -> Option<OddityKind> {
     let (before, behind) = (slice(text, 0, start), slice(text, start + character.len_utf8(), text.len()));
     if is_selector(character) {
         // Letters of our alphabet and white space have no variants.
@@ -213,13 +215,13 @@ fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
         // The first one behind a picture belongs to it.
         let is_of_picture = character == '\u{FE0F}' && before.ends_with(is_picture);
         let is_run = before.ends_with(is_selector) || (behind.starts_with(is_selector) && !is_of_picture);
-        return if is_run { Some(Kind::Variation) } else { is_bare.then_some(Kind::Stray) };
+        return if is_run { Some(OddityKind::Variation) } else { is_bare.then_some(OddityKind::Stray) };
     }
     if is_musical(character) {
-        return Some(Kind::Stray);
+        return Some(OddityKind::Stray);
     }
     match character {
-        '\u{FEFF}' if start == 0 => Some(Kind::ByteOrderMark),
+        '\u{FEFF}' if start == 0 => Some(OddityKind::ByteOrderMark),
         // The end of a line, as some systems write it.
         '\r' if behind.starts_with('\n') => None,
         '\u{200C}' | '\u{200D}' if joins_letters(before, behind) => None,
@@ -303,11 +305,15 @@ fn flag_end(text: &str, start: usize, character: char) -> Option<usize> {
 }
 
 /// What a run says: tag characters are ASCII, selectors are bytes.
-fn decoded(run: &str, kind: Kind) -> Option<String> {
+fn decoded(run: &str, kind: OddityKind) -> Option<String> {
     let said: String = match kind {
-        Kind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
-        Kind::Variation => String::from_utf8(run.chars().map(byte_of).collect()).ok()?,
-        Kind::Bidi | Kind::Invisible | Kind::Stray | Kind::ByteOrderMark | Kind::Control => return None,
+        OddityKind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
+        OddityKind::Variation => String::from_utf8(run.chars().map(byte_of).collect()).ok()?,
+        OddityKind::Bidi
+        | OddityKind::Invisible
+        | OddityKind::Stray
+        | OddityKind::ByteOrderMark
+        | OddityKind::Control => return None,
     };
     let shown: String = said.chars().filter(|character| !character.is_control()).collect();
     (!shown.is_empty()).then_some(shown)
@@ -323,7 +329,7 @@ fn byte_of(selector: char) -> u8 {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<OddityKind> {
         scan(text).into_iter().map(|oddity| oddity.kind).collect()
     }
 
@@ -338,14 +344,17 @@ mod tests {
     /// Row C4.
     #[test]
     fn hidden_text_is_found_and_read() {
-        assert_eq!(kinds("\u{FEFF}a\u{FEFF}"), [Kind::ByteOrderMark, Kind::Invisible]);
-        assert_eq!(kinds("a\u{200B}\u{200D}b"), [Kind::Invisible]);
-        assert_eq!(kinds("a\u{202E}b\u{1B}c\rd"), [Kind::Bidi, Kind::Control, Kind::Control]);
-        assert_eq!(kinds("🏴\u{E0069}\u{E0067}\u{E006E}"), [Kind::Tag], "a flag that does not end");
+        assert_eq!(kinds("\u{FEFF}a\u{FEFF}"), [OddityKind::ByteOrderMark, OddityKind::Invisible]);
+        assert_eq!(kinds("a\u{200B}\u{200D}b"), [OddityKind::Invisible]);
+        assert_eq!(
+            kinds("a\u{202E}b\u{1B}c\rd"),
+            [OddityKind::Bidi, OddityKind::Control, OddityKind::Control]
+        );
+        assert_eq!(kinds("🏴\u{E0069}\u{E0067}\u{E006E}"), [OddityKind::Tag], "a flag that does not end");
         let bytes: String =
             "hi".bytes().filter_map(|byte| char::from_u32(0xE0100 + u32::from(byte) - 16)).collect();
         let found = scan(&format!("😀{bytes}"));
-        assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Variation, Some("hi")));
+        assert_eq!((found[0].kind, found[0].decoded.as_deref()), (OddityKind::Variation, Some("hi")));
         let spread: String =
             "ab".chars().zip(bytes.chars()).flat_map(|(letter, bit)| [letter, bit]).collect();
         assert_eq!(scan(&spread)[0].decoded.as_deref(), Some("hi"));

@@ -45,7 +45,7 @@ pub fn begin(text: &str, origin: &Source, stability: Stability) -> Rendered {
 /// Fills every slot of one name.
 ///
 /// ```
-/// use proem_core::slots::{Slot, begin, fill};
+/// use proem_core::brace_slots::{Slot, begin, fill};
 /// use proem_core::{source::Source, stability::Stability};
 ///
 /// let source = Source::Request { field: "backend".into(), place: None };

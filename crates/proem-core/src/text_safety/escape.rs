@@ -6,28 +6,28 @@
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 
-use crate::hygiene;
+use crate::text_safety::hygiene;
 
 /// Spells what is hidden as `\u{202e}`; line breaks and tabs stay.
 ///
 /// ```
-/// use proem_core::shown::shown;
+/// use proem_core::text_safety::escape::escape;
 ///
-/// assert_eq!(shown("a/\u{202E}dm.b 👩‍🚀"), "a/\\u{202e}dm.b 👩‍🚀");
+/// assert_eq!(escape("a/\u{202E}dm.b 👩‍🚀"), "a/\\u{202e}dm.b 👩‍🚀");
 /// ```
 #[must_use]
-pub fn shown(text: &str) -> Cow<'_, str> {
-    spelt(text, |character| character.escape_unicode().to_string())
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_with(text, |character| character.escape_unicode().to_string())
 }
 
 /// The same for what must stay on its line, such as a path.
 #[must_use]
-pub fn shown_line(text: &str) -> Cow<'_, str> {
+pub fn escape_line(text: &str) -> Cow<'_, str> {
     const BREAKS: [char; 3] = ['\t', '\n', '\r'];
     if is_printable(text) {
         return Cow::Borrowed(text);
     }
-    let whole = shown(text);
+    let whole = escape(text);
     if !whole.contains(BREAKS) {
         return whole;
     }
@@ -46,7 +46,7 @@ fn is_printable(text: &str) -> bool {
 /// Replaces every character that is hidden, or that acts on a terminal, by what `spell` makes of it.
 ///
 /// What scripts and emoji need stays, as with [`hygiene::scan`]; so do line breaks and tabs.
-pub fn spelt(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
+pub fn escape_with(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if text.bytes().all(is_plain) {
         return Cow::Borrowed(text);
@@ -104,9 +104,9 @@ mod tests {
             ("a\tb\nc", "a\tb\nc"),
             ("a\rb", "a\\u{d}b"),
         ] {
-            assert_eq!(shown(text), expected, "{text:?}");
+            assert_eq!(escape(text), expected, "{text:?}");
         }
-        assert_eq!(shown_line("a\tb\nc\r\nd\u{202E}"), "a\\u{9}b\\u{a}c\\u{d}\\u{a}d\\u{202e}");
+        assert_eq!(escape_line("a\tb\nc\r\nd\u{202E}"), "a\\u{9}b\\u{a}c\\u{d}\\u{a}d\\u{202e}");
     }
 
     /// Every scalar value: what is left of it beside letters is one that a reader sees, and is left the second time, too.
@@ -114,7 +114,7 @@ mod tests {
     fn every_character_is_shown_or_spelt() {
         for character in '\0'..=char::MAX {
             let text = alloc::format!("x{character}y");
-            let once = shown_line(&text);
+            let once = escape_line(&text);
             let is_spelt = once != text;
             let code = u32::from(character);
             let is_ignorable = matches!(code,
@@ -122,7 +122,7 @@ mod tests {
                 | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0
                 | 0xFFF0..=0xFFF8 | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF);
             assert!(is_spelt || !(character.is_control() || is_ignorable), "U+{code:04X}");
-            assert_eq!(shown_line(&once), once, "U+{code:04X}");
+            assert_eq!(escape_line(&once), once, "U+{code:04X}");
             assert_eq!(
                 is_spelt,
                 once.is_ascii() && !text.is_ascii() || character.is_control(),
