@@ -1,9 +1,9 @@
-//! The pure core of proem: what turns observed facts into prompt bytes.
+//! The pure core of proem: turns observed facts into prompt bytes.
 //!
-//! Nothing in this crate can look at the world. It is `no_std`, so the compiler itself refuses a
-//! file, a clock, an environment variable, a process or an unordered map; what the core needs it
-//! names ([`Template::wanted`](bracket::Template::wanted)) and is given as values ([`fact::Facts`]).
-//! Equal inputs therefore give equal bytes on every machine and in every build.
+//! Nothing in this crate observes the world. It is `no_std`, so the compiler rejects files, clocks, environment
+//! variables, processes and unordered maps. The core names the values that it needs
+//! ([`Template::wanted`](bracket::Template::wanted)) and the caller provides them ([`fact::Facts`]). Equal inputs
+//! therefore give equal bytes on every machine and in every build.
 //!
 //! ```
 //! use proem_core::bracket::{self, Policies, Template};
