@@ -1,10 +1,10 @@
-//! Names that a reader takes for another: other case, letters of another script, invisible characters.
+//! Names that look like another name: different case, letters of another script, invisible characters.
 
 use alloc::string::String;
 
 use crate::text::slice;
 
-/// Letters of other scripts that look like a Latin one in most fonts.
+/// Letters of other scripts that look like a Latin letter in most fonts.
 const TWINS: [(&str, char); 26] = [
     ("АΑ", 'a'),
     ("аα", 'a'),
@@ -34,7 +34,7 @@ const TWINS: [(&str, char); 26] = [
     ("Ζ", 'z'),
 ];
 
-/// What a reader sees in a name: lower case, Latin letters for their twins, nothing invisible.
+/// Returns the visible form of a name: lower case, Latin letters for their lookalikes, nothing invisible.
 fn seen(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|character| !is_invisible(*character)).map(plain)
 }
@@ -56,7 +56,7 @@ const fn is_invisible(character: char) -> bool {
     )
 }
 
-/// Tells whether `name` is not `wanted` and would be read as it.
+/// Tells whether `name` differs from `wanted` and looks like it.
 ///
 /// ```
 /// use proem_core::text_safety::confusable::is_variant;
@@ -68,12 +68,12 @@ const fn is_invisible(character: char) -> bool {
 /// ```
 #[must_use]
 pub fn is_variant(name: &str, wanted: &str) -> bool {
-    // Names are compared as far as they are alike: most differ in the first letter.
+    // The comparison is lazy: most names differ in the first letter.
     seen(name).eq(seen(wanted)) && name != wanted
 }
 
-/// Finds the first word that mixes Latin letters with letters of another script that look like them, and returns it with
-/// what a reader takes it for.
+/// Finds the first word that mixes Latin letters with lookalikes from another script, and returns it with the Latin
+/// word that it looks like.
 ///
 /// ```
 /// use proem_core::text_safety::confusable::disguised_word;
@@ -91,7 +91,7 @@ pub fn disguised_word(text: &str) -> Option<(&str, String)> {
         rest = slice(rest, end, rest.len());
         if !word.is_ascii() && word.contains(|letter: char| letter.is_ascii_alphabetic()) {
             let others = || word.chars().filter(|letter| !letter.is_ascii());
-            // An ending in one's own language behind an abbreviation is no disguise.
+            // An ending in another script after an abbreviation is not a disguise.
             let stem = word.trim_end_matches(|letter: char| !letter.is_ascii());
             let is_ending = stem.len() > 1 && stem.chars().all(|letter| letter.is_ascii_uppercase());
             if !is_ending && others().all(|letter| plain(letter).is_ascii_alphabetic()) {

@@ -1,14 +1,14 @@
-//! Text from strangers as people are shown it: in notes, in errors, on a terminal.
+//! Escapes text from outside for notes, errors and terminals.
 //!
-//! What a reader would not see, or what would show the rest in another order, is spelt out. Prompts are never made of
-//! this: what happens to their text is the profile's policy, see [`hygiene`].
+//! Invisible characters and characters that reorder text are replaced with escapes. This text never enters a prompt:
+//! the profile's policy decides about prompts, see [`hygiene`].
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 
 use crate::text_safety::hygiene;
 
-/// Spells what is hidden as `\u{202e}`; line breaks and tabs stay.
+/// Escapes invisible characters as `\u{202e}`; keeps line breaks and tabs.
 ///
 /// ```
 /// use proem_core::text_safety::escape::escape;
@@ -20,7 +20,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     escape_with(text, |character| character.escape_unicode().to_string())
 }
 
-/// The same for what must stay on its line, such as a path.
+/// Escapes line breaks and tabs too, for text that must stay on one line, such as a path.
 #[must_use]
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     const BREAKS: [char; 3] = ['\t', '\n', '\r'];
@@ -38,14 +38,14 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(whole.chars().map(spell).collect())
 }
 
-/// Tells whether a text is what nearly all are: visible ASCII. Looks at all of it, which takes less than stopping early.
+/// Tells whether a text is visible ASCII, as most are. Examines all bytes, which is faster than stopping early.
 fn is_printable(text: &str) -> bool {
     text.bytes().fold(true, |is_so_far, byte| is_so_far & matches!(byte, b' '..=b'~'))
 }
 
-/// Replaces every character that is hidden, or that acts on a terminal, by what `spell` makes of it.
+/// Replaces every character that is invisible or acts on a terminal with the result of `spell`.
 ///
-/// What scripts and emoji need stays, as with [`hygiene::scan`]; so do line breaks and tabs.
+/// Keeps characters that scripts and emoji need, like [`hygiene::scan`], and line breaks and tabs.
 pub fn escape_with(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if text.bytes().all(is_plain) {
@@ -68,8 +68,9 @@ pub fn escape_with(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     Cow::Owned(whole)
 }
 
-/// What [`hygiene`] leaves in prompts because some text has need of it, and a name or a message has not: separators of
-/// lines, fillers and blanks, and everything else that Unicode says is ignored where it is not understood.
+/// Tells whether a character is kept in prompts by [`hygiene`], because some text needs it, and is not needed in a
+/// name or a message: line separators, fillers, blanks, and all other characters that Unicode defines as
+/// default-ignorable.
 const fn is_unseen(character: char) -> bool {
     matches!(
         character,
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(escape_line("a\tb\nc\r\nd\u{202E}"), "a\\u{9}b\\u{a}c\\u{d}\\u{a}d\\u{202e}");
     }
 
-    /// Every scalar value: what is left of it beside letters is one that a reader sees, and is left the second time, too.
+    /// Checks every scalar value: characters that stay are visible, and a second pass changes nothing.
     #[test]
     fn every_character_is_shown_or_spelt() {
         for character in '\0'..=char::MAX {

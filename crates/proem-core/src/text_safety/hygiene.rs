@@ -1,6 +1,6 @@
-//! Text that a reader does not see as a model does: hidden, reordered or controlling characters.
+//! Finds characters that a model reads and a reader does not see: invisible, reordering and control characters.
 //!
-//! Scripts and emoji need some of these characters. Where one belongs to what stands beside it, it is left alone.
+//! Scripts and emoji need some of these characters; they are kept where their neighbours give them a meaning.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,27 +14,27 @@ use crate::text::slice;
 pub struct Oddity {
     /// The bytes of the run.
     pub bytes: Range<usize>,
-    /// What it is.
+    /// The kind of the characters.
     pub kind: OddityKind,
-    /// How many characters it has.
+    /// The number of characters.
     pub characters: usize,
-    /// What it says to those who can read it, where it says anything.
+    /// The hidden message, if the characters encode one.
     pub decoded: Option<String>,
 }
 
-/// What a run of characters does.
+/// The effect of a run of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OddityKind {
-    /// Tag characters: ASCII that nobody sees.
+    /// Tag characters: invisible ASCII.
     Tag,
-    /// Controls of the direction of text, which show it in another order.
+    /// Direction controls, which show text in another order.
     Bidi,
     /// Characters without width or shape.
     Invisible,
-    /// Several variation selectors on end, which can carry bytes.
+    /// Several consecutive variation selectors, which can encode bytes.
     Variation,
-    /// A variation selector behind what has no variants, or a control of musical notation: invisible, and kept by
-    /// [`neutralised`].
+    /// A variation selector after a character without variants, or a control of musical notation: invisible, and kept
+    /// by [`neutralised`].
     Stray,
     /// A byte order mark at the start.
     ByteOrderMark,
@@ -43,7 +43,7 @@ pub enum OddityKind {
 }
 
 impl OddityKind {
-    /// What the characters are called, in the plural.
+    /// Returns the name of the characters, in the plural.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -57,14 +57,14 @@ impl OddityKind {
         }
     }
 
-    /// Whether the text loses nothing that a reader sees when the run is taken out.
+    /// Tells whether removing the run changes nothing visible.
     #[must_use]
     pub const fn is_removable(self) -> bool {
         matches!(self, Self::Tag | Self::Invisible | Self::Variation | Self::Stray | Self::ByteOrderMark)
     }
 }
 
-/// Finds the characters of a text that a reader does not see as a model does.
+/// Finds the characters of a text that a model reads and a reader does not see.
 ///
 /// ```
 /// use proem_core::text_safety::hygiene::{OddityKind, scan};
@@ -102,7 +102,7 @@ pub fn scan(text: &str) -> Vec<Oddity> {
     found
 }
 
-/// Reads selectors that are spread over a text as one message, and tells it with the first.
+/// Decodes selectors that are spread over a text as one message, and stores it with the first.
 fn join_selectors(text: &str, found: &mut [Oddity]) {
     let strays = found.iter().filter(|oddity| oddity.kind == OddityKind::Stray);
     let spread = strays.flat_map(|oddity| slice(text, oddity.bytes.start, oddity.bytes.end).chars());
@@ -113,7 +113,7 @@ fn join_selectors(text: &str, found: &mut [Oddity]) {
     }
 }
 
-/// The text without what can be taken out; `None` when there is nothing of that.
+/// Returns the text without removable characters; `None` if it has none.
 #[must_use]
 pub fn without_hidden(text: &str) -> Option<String> {
     let found: Vec<Oddity> = scan(text).into_iter().filter(|oddity| oddity.kind.is_removable()).collect();
@@ -126,11 +126,11 @@ pub fn without_hidden(text: &str) -> Option<String> {
     (!found.is_empty()).then_some(clean)
 }
 
-/// The text with what is hidden taken out, and what controls made visible; `None` when there is nothing to do.
+/// Returns the text with invisible characters removed and control characters made visible; `None` if nothing changes.
 #[must_use]
 pub fn neutralised(text: &str) -> Option<String> {
     let mut clean = pass(text)?;
-    // What is taken out may have kept two others apart.
+    // A removed run may have separated two others.
     while let Some(cleaner) = pass(&clean) {
         clean = cleaner;
     }
@@ -156,7 +156,7 @@ fn pass(text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// A quick look: letters, digits, signs and nearly all scripts are none of ours.
+/// Tells quickly whether a character may be odd; letters, digits, punctuation and nearly all scripts are not.
 const fn may_be_odd(character: char) -> bool {
     match character {
         '\t' | '\n' | ' '..='~' => false,
@@ -171,7 +171,7 @@ const fn may_be_odd(character: char) -> bool {
 
 const FLAG: char = '\u{1F3F4}';
 
-/// What a character would be if nothing stood beside it.
+/// Returns the kind of a character without regard to its neighbours.
 const fn bare_kind(character: char) -> Option<OddityKind> {
     Some(match character {
         '\u{E0000}'..='\u{E007F}' => OddityKind::Tag,
@@ -201,7 +201,7 @@ const fn is_selector(character: char) -> bool {
     matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
-/// Controls that begin and end beams and slurs.
+/// Tells whether a character starts or ends a beam or slur in musical notation.
 const fn is_musical(character: char) -> bool {
     matches!(character, '\u{1D173}'..='\u{1D17A}')
 }
@@ -209,10 +209,10 @@ const fn is_musical(character: char) -> bool {
 fn kind_of(text: &str, start: usize, character: char) -> Option<OddityKind> {
     let (before, behind) = (slice(text, 0, start), slice(text, start + character.len_utf8(), text.len()));
     if is_selector(character) {
-        // Letters of our alphabet and white space have no variants.
+        // ASCII letters and white space have no variants.
         let has_no_variant = |base: char| base.is_ascii_alphabetic() || base.is_whitespace();
         let is_bare = before.chars().next_back().is_none_or(has_no_variant);
-        // The first one behind a picture belongs to it.
+        // The first selector after a picture belongs to it.
         let is_of_picture = character == '\u{FE0F}' && before.ends_with(is_picture);
         let is_run = before.ends_with(is_selector) || (behind.starts_with(is_selector) && !is_of_picture);
         return if is_run { Some(OddityKind::Variation) } else { is_bare.then_some(OddityKind::Stray) };
@@ -222,7 +222,7 @@ fn kind_of(text: &str, start: usize, character: char) -> Option<OddityKind> {
     }
     match character {
         '\u{FEFF}' if start == 0 => Some(OddityKind::ByteOrderMark),
-        // The end of a line, as some systems write it.
+        // A CRLF line break.
         '\r' if behind.starts_with('\n') => None,
         '\u{200C}' | '\u{200D}' if joins_letters(before, behind) => None,
         '\u{200D}' if joins_pictures(before, behind) => None,
@@ -230,14 +230,14 @@ fn kind_of(text: &str, start: usize, character: char) -> Option<OddityKind> {
     }
 }
 
-/// A joiner beside a letter of a script that has need of it, and not in a row of them.
+/// Tells whether a single joiner is next to a letter of a script that needs it.
 fn joins_letters(before: &str, behind: &str) -> bool {
     let is_joiner = |character: char| matches!(character, '\u{200B}'..='\u{200D}');
     let is_alone = !before.ends_with(is_joiner) && !behind.starts_with(is_joiner);
     is_alone && (before.ends_with(is_joined) || behind.starts_with(is_joined))
 }
 
-/// Letters of scripts whose shapes depend on their neighbours.
+/// Tells whether a letter belongs to a script with contextual shapes.
 const fn is_joined(character: char) -> bool {
     matches!(
         character,
@@ -265,13 +265,13 @@ const fn is_joined(character: char) -> bool {
     )
 }
 
-/// A joiner between two pictures: one picture of both.
+/// Tells whether a joiner combines two pictures into one.
 fn joins_pictures(before: &str, behind: &str) -> bool {
     let base = before.strip_suffix('\u{FE0F}').unwrap_or(before);
     base.ends_with(is_picture) && behind.starts_with(is_picture)
 }
 
-/// Characters that can be emoji.
+/// Tells whether a character can be an emoji.
 const fn is_picture(character: char) -> bool {
     matches!(
         character,
@@ -290,7 +290,7 @@ const fn is_picture(character: char) -> bool {
     )
 }
 
-/// The end of a flag that is spelt with tag characters: a region, a part of it, and the sign that ends it.
+/// Returns the end of a flag that is written with tag characters: a region, a subdivision and the end tag.
 fn flag_end(text: &str, start: usize, character: char) -> Option<usize> {
     const LETTERS: core::ops::RangeInclusive<usize> = 3..=6;
     if character != FLAG {
@@ -304,7 +304,7 @@ fn flag_end(text: &str, start: usize, character: char) -> Option<usize> {
     (ends && LETTERS.contains(&letters)).then(|| start + FLAG.len_utf8() + (letters + 1) * 4)
 }
 
-/// What a run says: tag characters are ASCII, selectors are bytes.
+/// Decodes a run: tag characters are ASCII, selectors are bytes.
 fn decoded(run: &str, kind: OddityKind) -> Option<String> {
     let said: String = match kind {
         OddityKind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
