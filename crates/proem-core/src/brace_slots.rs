@@ -62,7 +62,7 @@ pub fn fill(text: &Rendered, slot: &Slot<'_>) -> Rendered {
     let mut end_of_tag = 0;
     for span in text.spans() {
         let mut at = span.bytes.start.max(end_of_tag);
-        let mut own = Own::of(text.text(), span);
+        let mut own = SpanPieces::new(text.text(), span);
         while let Some(start) = starts.next_if(|start| *start < span.bytes.end) {
             own.push(&mut filled, at, start);
             end_of_tag = start + tag.len();
@@ -75,15 +75,15 @@ pub fn fill(text: &Rendered, slot: &Slot<'_>) -> Rendered {
 }
 
 /// A span of the text before a pass, of which parts are kept.
-struct Own<'t> {
+struct SpanPieces<'t> {
     text: &'t str,
     span: &'t Span,
     /// The last byte with a known source, and that source. Tags are visited in order.
     known: (usize, Source),
 }
 
-impl<'t> Own<'t> {
-    fn of(text: &'t str, span: &'t Span) -> Self {
+impl<'t> SpanPieces<'t> {
+    fn new(text: &'t str, span: &'t Span) -> Self {
         Self { text, span, known: (span.bytes.start, span.source.clone()) }
     }
 

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
+use crate::limit::Size;
 use crate::note::{Code, Severity};
 use crate::stability::Stability;
 
@@ -43,8 +44,10 @@ pub enum Absence {
     NotUtf8(usize),
     /// The content has a NUL byte at this offset.
     HasNul(usize),
-    /// The content exceeds the limit, which is given in words.
-    OverLimit(&'static str),
+    /// The content exceeds this number of bytes.
+    OverLimit(usize),
+    /// All files of a build together exceed this number of bytes.
+    OverTotal(usize),
     /// The path is empty, holds a NUL or is too long.
     BadPath(&'static str),
     /// The path's name suggests a secret.
@@ -75,7 +78,7 @@ impl Absence {
             Self::GitFailed(_) | Self::TimedOut => Code::GitFailed,
             Self::NotRegular(_) => Code::NotRegular,
             Self::NotUtf8(_) | Self::HasNul(_) | Self::EnvNotUtf8 => Code::NotUtf8,
-            Self::OverLimit(_) => Code::OverLimit,
+            Self::OverLimit(_) | Self::OverTotal(_) => Code::OverLimit,
             Self::SecretPath => Code::SecretPath,
             Self::OutsideRoots | Self::Reserved => Code::RootNotAllowed,
             Self::PathEscape => Code::PathEscape,
@@ -149,7 +152,10 @@ impl fmt::Display for Absence {
             Self::Unreadable(why) => write!(formatter, "cannot be read: {why}"),
             Self::NotUtf8(offset) => write!(formatter, "not UTF-8: bad byte at offset {offset}"),
             Self::HasNul(offset) => write!(formatter, "not text: NUL byte at offset {offset}"),
-            Self::OverLimit(limit) => write!(formatter, "over {limit}"),
+            Self::OverLimit(bytes) => write!(formatter, "over {}", Size::new(*bytes)),
+            Self::OverTotal(bytes) => {
+                write!(formatter, "over {} for all files of a build", Size::new(*bytes))
+            }
             Self::BadPath(why) => write!(formatter, "{why}"),
             Self::SecretPath => formatter.write_str("refused: its name says that it holds a secret"),
             Self::OutsideRoots => formatter.write_str("refused: outside the allowed roots"),

@@ -15,7 +15,7 @@ use core::fmt;
 
 use granit_parser::{ErrorKind, Event, Marker, Options, Parser, ScalarStyle, ScanError, Span};
 
-use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_DEPTH_MAX, FRONT_MATTER_NODES_MAX};
+use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_DEPTH_MAX, FRONT_MATTER_NODES_MAX, Size};
 use crate::text::{Place, Places, slice};
 
 /// A file, divided into front matter and body.
@@ -182,7 +182,8 @@ pub fn parse(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
 fn parse_any(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
     let mut tree = Tree { yaml, open: Vec::new(), nodes: 0, root: None };
     if yaml.len() > FRONT_MATTER_BYTES_MAX {
-        return Err(tree.error(FRONT_MATTER_BYTES_MAX, "front matter is over 8 KiB"));
+        let message = format!("front matter is over {}", Size::new(FRONT_MATTER_BYTES_MAX));
+        return Err(tree.error(FRONT_MATTER_BYTES_MAX, message));
     }
     if let Some(offset) = tab_before_key(yaml) {
         return Err(tree.error(offset, "a tab stands before a key; indent with spaces"));

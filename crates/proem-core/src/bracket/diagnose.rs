@@ -13,7 +13,7 @@ use crate::limit::DIAGNOSTICS_MAX;
 use crate::note::{Code, Note, Severity};
 use crate::source::Source;
 use crate::text::Places;
-use crate::variable;
+use crate::variable::{self, Variable};
 
 /// Returns a note for each unmatched tag, unknown type and unknown name, in the order of the text.
 ///
@@ -26,7 +26,7 @@ pub fn diagnose(
     given: &BTreeSet<&str>,
     policies: &Policies,
 ) -> Vec<Note> {
-    let given = Given::new(given, policies.unknown_type);
+    let given = GivenKeys::new(given, policies.unknown_type);
     let mut found: Vec<(usize, Finding<'_>)> =
         template.problems.iter().map(|problem| (problem.start, Finding::Unmatched(*problem))).collect();
     for step in &template.steps {
@@ -89,7 +89,7 @@ enum Finding<'t> {
 }
 
 impl Finding<'_> {
-    fn note(&self, template: &Template<'_>, start: usize, given: &Given<'_>) -> Note {
+    fn note(&self, template: &Template<'_>, start: usize, given: &GivenKeys<'_>) -> Note {
         match self {
             Self::Unmatched(problem) => unmatched(template, problem),
             Self::Unknown { key, code, is_condition } => {
@@ -106,13 +106,13 @@ impl Finding<'_> {
 }
 
 /// The variables that the request provides, by key and by type.
-struct Given<'g> {
+struct GivenKeys<'g> {
     keys: &'g BTreeSet<&'g str>,
     types: BTreeSet<&'g str>,
     unknown_type: UnknownType,
 }
 
-impl<'g> Given<'g> {
+impl<'g> GivenKeys<'g> {
     fn new(keys: &'g BTreeSet<&'g str>, unknown_type: UnknownType) -> Self {
         Self { keys, types: keys.iter().map(|key| variable::split(key).0).collect(), unknown_type }
     }
@@ -167,7 +167,7 @@ fn unmatched(template: &Template<'_>, problem: &Problem) -> Note {
     Note::new(code, Severity::Warning, format!("`{tag}` {why}")).with_hint(hint).with_fix(fix, text)
 }
 
-fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
+fn unknown(key: &str, code: Code, given: &GivenKeys<'_>) -> Note {
     let (kind, _) = variable::split(key);
     let message = match code {
         Code::UnknownName => format!("`[{key}]` names no variable of the type `{kind}`"),
@@ -186,7 +186,7 @@ fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
     Note::new(code, Severity::Warning, message).with_hint(hint)
 }
 
-fn never_true(key: &str, code: Code, given: &Given<'_>) -> Note {
+fn never_true(key: &str, code: Code, given: &GivenKeys<'_>) -> Note {
     let (kind, _) = variable::split(key);
     let what = match code {
         Code::UnknownName => format!("which is no variable of the type `{kind}`"),
@@ -200,9 +200,10 @@ fn never_true(key: &str, code: Code, given: &Given<'_>) -> Note {
     Note::new(code, Severity::Warning, message).with_hint(hint)
 }
 
-fn suggestion(key: &str, given: &Given<'_>) -> Option<String> {
-    let fixed = variable::TABLE.iter().filter(|variable| !variable.dynamic);
-    let known: Vec<String> = fixed.map(|variable| format!("{}:{}", variable.kind, variable.name)).collect();
+fn suggestion(key: &str, given: &GivenKeys<'_>) -> Option<String> {
+    let fixed = Variable::ALL.into_iter().filter(|variable| !variable.is_dynamic());
+    let known: Vec<String> =
+        fixed.map(|variable| format!("{}:{}", variable.kind(), variable.name())).collect();
     nearest(
         key,
         known.iter().map(String::as_str).chain(given.keys.iter().copied().filter(|key| key.contains(':'))),

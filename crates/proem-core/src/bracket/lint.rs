@@ -12,11 +12,7 @@ use crate::note::{Code, Note, Severity};
 use crate::source::Source;
 use crate::stability::Stability;
 use crate::text::Places;
-use crate::variable::{LITERAL, split};
-
-/// The variables that every build has.
-const ALWAYS: [&str; 6] =
-    ["system:time", "system:date", "system:clock", "system:datetime", "system:os", "prompt:cwd"];
+use crate::variable::{self, LITERAL, Variable};
 
 /// Finds conditions that are always or never true, tags that never insert anything, and values that change every turn
 /// and are absent now.
@@ -77,7 +73,7 @@ impl<'l> Lint<'l> {
     fn condition(&self, key: &str, negated: bool) -> Option<Note> {
         let (is_present, why) = match self.known(key) {
             Some(is_present) => (is_present, "a block around it asks the same"),
-            None if ALWAYS.contains(&key) || split(key).0 == LITERAL => (true, "every build has this value"),
+            None if is_always_present(key) => (true, "every build has this value"),
             None => return None,
         };
         let answer = if is_present == negated { "never" } else { "always" };
@@ -111,6 +107,11 @@ impl<'l> Lint<'l> {
         let hint = format!("correct the name, or put it into `[if {key}]…[endif]` if it may be missing");
         Some(Note::new(Code::NeverPresent, Severity::Warning, message).with_hint(hint))
     }
+}
+
+/// Tells whether every build has a value for a key.
+fn is_always_present(key: &str) -> bool {
+    variable::split(key).0 == LITERAL || variable::find(key).is_some_and(Variable::is_always_present)
 }
 
 #[cfg(test)]

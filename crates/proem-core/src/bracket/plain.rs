@@ -4,14 +4,14 @@
 //! compare both with a renderer that implements the grammar directly. It examines a bounded number of bytes, so
 //! hostile input cannot make it slow.
 
-use super::scan::{Key, Tag, Take};
+use super::scan::{Key, Tag, TagSink};
 
 const INSIDE_BYTES_MAX: usize = 64;
 
 /// Emits the tag that opens at `open` if it has the usual form, and returns its end.
 #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
 #[inline(always)]
-pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl Take<'s>) -> Option<usize> {
+pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl TagSink<'s>) -> Option<usize> {
     let inside = source.as_bytes().get(open + 1..)?;
     match inside {
         [b'i', b'f', b' ', after @ ..] => {
@@ -33,7 +33,7 @@ pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl Take<'s>) -> 
 
 #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
 #[inline(always)]
-fn taken<'s>(to: &mut impl Take<'s>, open: usize, inside_bytes: usize, tag: Tag<'s>) -> usize {
+fn taken<'s>(to: &mut impl TagSink<'s>, open: usize, inside_bytes: usize, tag: Tag<'s>) -> usize {
     let end = open + inside_bytes + 2;
     to.take(open..end, tag);
     end

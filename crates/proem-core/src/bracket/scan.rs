@@ -12,7 +12,7 @@ use crate::text::{is_javascript_space, is_line_break, slice};
 
 /// A tag and the bytes it occupies, brackets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found<'s> {
+pub(super) struct FoundTag<'s> {
     pub(super) bytes: Range<usize>,
     pub(super) tag: Tag<'s>,
 }
@@ -51,13 +51,13 @@ impl<'s> Key<'s> {
 }
 
 /// Receives tags, one callback per kind, so that the kind is dispatched once.
-pub(super) trait Take<'s> {
+pub(super) trait TagSink<'s> {
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>);
 }
 
-impl<'s> Take<'s> for Option<Found<'s>> {
+impl<'s> TagSink<'s> for Option<FoundTag<'s>> {
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>) {
-        *self = Some(Found { bytes, tag });
+        *self = Some(FoundTag { bytes, tag });
     }
 }
 
@@ -97,7 +97,7 @@ impl<'s> Scanner<'s> {
     /// Emits the next tag; `None` if there is none.
     #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
     #[inline(always)]
-    pub(super) fn give(&mut self, to: &mut impl Take<'s>) -> Option<()> {
+    pub(super) fn give(&mut self, to: &mut impl TagSink<'s>) -> Option<()> {
         let open = self.open_from(self.position)?;
         self.position = match plain::give(self.source, open, to) {
             Some(end) => end,
@@ -108,7 +108,7 @@ impl<'s> Scanner<'s> {
 
     /// Emits the first tag that opens at or after `open`, without the fast path, and returns its end.
     #[cold]
-    fn give_any_form(&mut self, mut open: usize, to: &mut impl Take<'s>) -> Option<usize> {
+    fn give_any_form(&mut self, mut open: usize, to: &mut impl TagSink<'s>) -> Option<usize> {
         loop {
             let close = self.close_behind(open)?;
             if let Some(tag) = self.classify(open + 1, close) {
@@ -246,9 +246,9 @@ fn last_break(source: &str, start: usize, end: usize) -> LastBreak {
 }
 
 impl<'s> Iterator for Scanner<'s> {
-    type Item = Found<'s>;
+    type Item = FoundTag<'s>;
 
-    fn next(&mut self) -> Option<Found<'s>> {
+    fn next(&mut self) -> Option<FoundTag<'s>> {
         let mut found = None;
         self.give(&mut found)?;
         found

@@ -49,7 +49,7 @@ impl<'s> Slots<'s> {
     #[expect(clippy::inline_always, reason = "most keys are known, and a call costs more than the look")]
     #[inline(always)]
     pub(super) fn slot(&mut self, key: Key<'s>) -> u32 {
-        let ends = Ends::of(key);
+        let ends = Ends::new(key);
         let cell = ends.hash(key.bytes()) & self.table.len().wrapping_sub(1);
         match self.table.get(cell) {
             Some(slot) if self.is_at(*slot, key, ends) => *slot,
@@ -127,7 +127,7 @@ impl<'s> Slots<'s> {
 
 impl Ends {
     #[inline]
-    fn of(key: Key<'_>) -> Self {
+    fn new(key: Key<'_>) -> Self {
         let bytes = key.bytes();
         if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
             return Self(u64::from_le_bytes(*head), u64::from_le_bytes(*tail));

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::scan::{Scanner, Tag, Take};
+use super::scan::{Scanner, Tag, TagSink};
 use super::slot::Slots;
 use super::{Policies, StandaloneTags};
 use crate::text::slice;
@@ -137,7 +137,7 @@ struct Parser<'s> {
     standalone_tags: StandaloneTags,
 }
 
-impl<'s> Take<'s> for Parser<'s> {
+impl<'s> TagSink<'s> for Parser<'s> {
     #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
     #[inline(always)]
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>) {

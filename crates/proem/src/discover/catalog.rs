@@ -23,7 +23,7 @@ use crate::settings::toml_file::parse_toml;
 /// The file of a layer, in the user's and in the workspace's folder.
 const FILE_NAME: &str = "prompts.toml";
 
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// The wording that holds for one build.
 #[derive(Debug, Clone, Default)]

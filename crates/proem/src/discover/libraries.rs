@@ -16,7 +16,7 @@ use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
 use crate::request::caller::Author;
 
-const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// The places where assets are looked for.
 pub(crate) struct Libraries {

@@ -6,7 +6,7 @@ use proem_core::limit::TEMPLATE_BYTES_MAX;
 use super::{Owner, Places, Trail};
 use crate::observe::file::{Cap, ReadPolicy, exists, read};
 
-const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// A file's text.
 #[derive(Debug, Clone)]

@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use proem_core::fact::Absence;
 use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::front_matter::{self, FrontMatter, Split, Value};
-use proem_core::limit::{RESIDENT_BYTES_MAX, RESIDENTS_MAX};
+use proem_core::limit::{
+    FRONT_MATTER_BYTES_MAX, RESIDENT_BYTES_MAX, RESIDENT_NAME_BYTES_MAX, RESIDENTS_MAX, Size,
+    WORKFLOW_DESCRIPTION_CHARACTERS_MAX,
+};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::Place;
@@ -22,9 +25,7 @@ use crate::error::Error;
 use crate::error::reason;
 use crate::observe::file::{Cap, ReadPolicy, is_dir, read_dir, read_text, shown};
 
-const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
-const SLUG_BYTES_MAX: usize = 64;
-const WORKFLOW_DESCRIPTION_CHARS_MAX: usize = 1024;
+const CAP: Cap = Cap::new(RESIDENT_BYTES_MAX);
 
 /// The key that makes a file resident: as the format spells it, and as the dictionary does.
 const FLAGS: [&str; 2] = ["model_invokation", "model_invocation"];
@@ -195,9 +196,9 @@ fn examine(path: &Path, slug: &OsStr, kind: ResidentKind, policy: &ReadPolicy) -
         return Ok(Finding::Passed(Outcome::Hidden, format!("`{}` is not true", FLAGS[0])));
     }
     let chars = description.chars().count();
-    if kind == ResidentKind::Workflow && chars > WORKFLOW_DESCRIPTION_CHARS_MAX {
+    if kind == ResidentKind::Workflow && chars > WORKFLOW_DESCRIPTION_CHARACTERS_MAX {
         let message = format!(
-            "`description` has {chars} characters, and at most {WORKFLOW_DESCRIPTION_CHARS_MAX} may be resident"
+            "`description` has {chars} characters, and at most {WORKFLOW_DESCRIPTION_CHARACTERS_MAX} may be resident"
         );
         return Err(Problem::malformed(message));
     }
@@ -211,7 +212,10 @@ fn read(text: &str) -> Result<FrontMatter, Problem> {
             return Err(Problem::malformed("there is no front matter: the first line is not `---`"));
         }
         Split::Unclosed => return Err(Problem::malformed("front matter has no closing `---`")),
-        Split::TooLong => return Err(Problem::malformed("front matter has no closing `---` within 8 KiB")),
+        Split::TooLong => {
+            let limit = Size::new(FRONT_MATTER_BYTES_MAX);
+            return Err(Problem::malformed(format!("front matter has no closing `---` within {limit}")));
+        }
     };
     front_matter::parse(yaml).map_err(|error| {
         let place = Some(error.place_in_file());
@@ -259,7 +263,7 @@ fn is_slug(slug: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    slug.len() <= SLUG_BYTES_MAX && slug.split('-').all(is_word)
+    slug.len() <= RESIDENT_NAME_BYTES_MAX && slug.split('-').all(is_word)
 }
 
 /// Why a file or folder cannot be used.

@@ -18,7 +18,7 @@ use super::{Owner, Places, Trail, file};
 use crate::observe::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
 use crate::observe::listing_order;
 
-const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
+const CAP: Cap = Cap::new(RESIDENT_BYTES_MAX);
 const DESCRIPTION_CHARACTERS_MAX: usize = 80;
 const HASH_DIGITS: usize = 12;
 

@@ -247,7 +247,7 @@ fn store_note(note: &Note) -> StoredNote {
 
 /// Notes of a code that this proem does not know are of no use to it.
 fn restore_note(stored: StoredNote) -> Option<Note> {
-    let code = Code::named(&stored.code)?;
+    let code = Code::from_word(&stored.code)?;
     let StoredNote { severity, message, hint, source, fix, .. } = stored;
     let fix = fix.map(|(start, end, text)| Fix { bytes: start..end, text });
     Some(Note { code, severity, message, hint, source: source.map(restore_source), fix })

@@ -24,7 +24,7 @@ use crate::settings::config::{Config, Origin};
 /// The section that `system`, `template` and the configured template replace.
 pub(crate) const SECTION: &str = "base";
 
-const TEMPLATE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const TEMPLATE: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// A template's text, and everything that follows from where it comes from.
 #[derive(Debug)]

@@ -263,7 +263,7 @@ fn nothing(field: &str) -> Collected {
 
 /// The `AGENTS.md` of the working directory, whole; white space alone counts as none.
 fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
-    const CAP: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
+    const CAP: Cap = Cap::new(FILE_BYTES_MAX);
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
     let source = Source::File { path: shown.clone().into(), place: None };

@@ -21,7 +21,7 @@ use crate::request::OneOrMany;
 use crate::request::caller::Author;
 use crate::sections::base_text::{self, Text};
 
-const FILE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const FILE: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 impl Builder<'_> {
     /// The template of a section: what the request or the configuration says in place of the base,

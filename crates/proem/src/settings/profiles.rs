@@ -19,7 +19,7 @@ use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::request::caller::Caller;
 
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// Where a profile comes from, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use proem_core::fact::Absence;
 use proem_core::file_outcome::Outcome;
-use proem_core::limit::DOCUMENTS_BYTES_MAX;
+use proem_core::limit::{
+    DOCUMENTS_BYTES_MAX, IMPORT_MATCHES_MAX, IMPORT_PATTERN_BYTES_MAX, IMPORT_REFERENCES_MAX,
+    IMPORTS_BYTES_MAX, Size,
+};
 use proem_core::note::{Code as NoteCode, Note, Severity};
 use proem_core::profile::rules::{
     ImportInside, ImportOnce, ImportPut, ImportsRecipe, RulePlace, RuleStrip, RuleTrim, RulesRecipe,
@@ -22,16 +25,6 @@ use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
 use crate::discover::{Trail, file};
 use crate::observe::deadline;
 use crate::observe::file::{Found, ReadPolicy, read_head, shown};
-
-/// Most text that imports of one file may bring.
-const INSERTED_BYTES_MAX: usize = 1 << 20;
-/// Most references of one file that are looked at, whatever the recipe says.
-const REFERENCES_MAX: usize = 1_000;
-
-/// Most matches of a recipe's pattern in one file that are looked at, references or not.
-const MATCHES_MAX: usize = 100_000;
-/// Most memory that a compiled pattern may take, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// The rules of imports, ready for use.
 pub(super) struct Importer<'r> {
@@ -89,7 +82,7 @@ pub(super) type Told = HashSet<(String, String)>;
 impl<'r> Importer<'r> {
     pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
         let reference = RegexBuilder::new(&recipe.reference)
-            .size_limit(PATTERN_BYTES_MAX)
+            .size_limit(IMPORT_PATTERN_BYTES_MAX)
             .build()
             .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
         if reference.captures_len() < 2 {
@@ -145,7 +138,7 @@ impl<'r> Importer<'r> {
         let (mut pieces, mut end) = (Vec::new(), 0);
         for (number, found) in self.reference.captures_iter(&piece.text).enumerate() {
             // A pattern may search all of the text for each of its matches. The build fails then.
-            if number > MATCHES_MAX || deadline::check_clocks().is_err() {
+            if number > IMPORT_MATCHES_MAX || deadline::check_clocks().is_err() {
                 break;
             }
             let Some(group) = found.get(1) else { continue };
@@ -154,7 +147,9 @@ impl<'r> Importer<'r> {
                 continue;
             }
             run.references += 1;
-            if run.references > self.recipe.references_max.unwrap_or(REFERENCES_MAX).min(REFERENCES_MAX) {
+            if run.references
+                > self.recipe.references_max.unwrap_or(IMPORT_REFERENCES_MAX).min(IMPORT_REFERENCES_MAX)
+            {
                 break;
             }
             let named = self.plain(group.as_str());
@@ -195,8 +190,8 @@ impl<'r> Importer<'r> {
         let Import { named, found, real } = import;
         let path = shown(real);
         // Once there is no room, nothing has room: then the text need not be looked at.
-        if run.bytes > INSERTED_BYTES_MAX {
-            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+        if run.bytes > IMPORTS_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some(over_imports()));
             return Vec::new();
         }
         let raw = found.bytes.clone();
@@ -211,8 +206,8 @@ impl<'r> Importer<'r> {
             text.truncate(text.trim_end().len());
         }
         run.bytes += text.len();
-        if run.bytes > INSERTED_BYTES_MAX {
-            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+        if run.bytes > IMPORTS_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some(over_imports()));
             return Vec::new();
         }
         run.trail.consider(&path, Outcome::Used, None);
@@ -284,7 +279,7 @@ impl<'r> Importer<'r> {
             ImportOnce::File => run.brought.contains(&real),
             ImportOnce::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
         };
-        let bytes_max = if run.bytes > INSERTED_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
+        let bytes_max = if run.bytes > IMPORTS_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
         match read_head(&wanted, run.job.policy, bytes_max) {
             Ok(_) if known => words(&self.recipe.known, &real, "known"),
             Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
@@ -389,6 +384,11 @@ fn part(piece: &Piece, text: String, source: PieceSource) -> Piece {
     let Piece { path, relative, kind, owner, .. } = piece;
     let (path, relative, kind) = (path.clone(), relative.clone(), kind.clone());
     Piece { path, relative, kind, owner: *owner, text, source, begins: false, ends: false }
+}
+
+/// The reason for leaving out an import.
+fn over_imports() -> String {
+    format!("of {} of imported text", Size::new(IMPORTS_BYTES_MAX))
 }
 
 /// Marks the first and the last piece of an entry, and trims what imports left at its ends.

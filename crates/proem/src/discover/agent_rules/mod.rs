@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
 use proem_core::file_outcome::Outcome;
-use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, RULE_FILES_MAX, Size};
 use proem_core::line_map::LineMap;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::rules::{
@@ -28,9 +28,6 @@ use walk::Folders;
 
 /// Most files without room that are noted one by one.
 const NOTES_MAX: usize = 20;
-
-/// Most files that are read at all; what is found beyond that is only counted.
-const READ_MAX: usize = 2_000;
 
 /// A piece of the text that files give, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,11 +255,15 @@ impl Search<'_> {
         owner: Owner,
     ) -> Option<Candidate> {
         self.read += 1;
-        if self.read > READ_MAX {
-            if self.read == READ_MAX + 1 {
+        if self.read > RULE_FILES_MAX {
+            if self.read == RULE_FILES_MAX + 1 {
                 self.found.trail.notes.push(too_many(&shown));
             }
-            self.found.trail.consider(&shown, Outcome::OverBudget, Some(format!("of {READ_MAX} files")));
+            self.found.trail.consider(
+                &shown,
+                Outcome::OverBudget,
+                Some(format!("of {RULE_FILES_MAX} files")),
+            );
             return None;
         }
         match read_head(&path, self.policy, DOCUMENTS_BYTES_MAX) {
@@ -319,7 +320,10 @@ impl Search<'_> {
             return self.found.trail.consider(&shown, Outcome::Empty, None);
         }
         if self.taken.len() >= DOCUMENTS_MAX || self.bytes + treated.len() > DOCUMENTS_BYTES_MAX {
-            let why = format!("of {DOCUMENTS_MAX} files and 1 MiB for all instruction files");
+            let why = format!(
+                "of {DOCUMENTS_MAX} files and {} for all instruction files",
+                Size::new(DOCUMENTS_BYTES_MAX)
+            );
             return self.leave_out(&shown, why);
         }
         self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
@@ -497,7 +501,7 @@ fn no_room(path: &str, why: &str) -> Note {
 }
 
 fn too_many(path: &str) -> Note {
-    let message = format!("{path} and what follows is left out: over the limit of {READ_MAX} files");
+    let message = format!("{path} and what follows is left out: over the limit of {RULE_FILES_MAX} files");
     Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(path))
 }
 

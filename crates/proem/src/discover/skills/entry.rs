@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proem_core::front_matter::{self, FrontMatter, Split, Value};
+use proem_core::limit::{
+    FRONT_MATTER_BYTES_MAX, SKILL_COMPATIBILITY_CHARACTERS_MAX, SKILL_DESCRIPTION_CHARACTERS_MAX,
+    SKILL_NAME_CHARACTERS_MAX, Size,
+};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
 use super::{Owner, Spot};
 use crate::observe::file::shown;
-
-const NAME_CHARACTERS_MAX: usize = 64;
-const DESCRIPTION_CHARACTERS_MAX: usize = 1024;
-const COMPATIBILITY_CHARACTERS_MAX: usize = 500;
 
 /// A skill as the prompt knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +137,7 @@ fn skill(spot: &Spot<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill
     };
     let mut problems = Vec::new();
     check_name(name, (!is_in_root).then_some(folder), head, &mut problems);
-    check_length("description", description, DESCRIPTION_CHARACTERS_MAX, head, &mut problems);
+    check_length("description", description, SKILL_DESCRIPTION_CHARACTERS_MAX, head, &mut problems);
     check_others(head, &mut problems);
     let key = "disable-model-invocation";
     let is_hidden = head.value(key) == Some(&Value::Bool(true));
@@ -180,7 +180,10 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
         },
         Split::Absent => Err(none("it has no front matter: the first line is not `---`")),
         Split::Unclosed => Err(none("its front matter has no closing `---`")),
-        Split::TooLong => Err(none("its front matter has no closing `---` within 8 KiB")),
+        Split::TooLong => {
+            let limit = Size::new(FRONT_MATTER_BYTES_MAX);
+            Err(none(&format!("its front matter has no closing `---` within {limit}")))
+        }
     }
 }
 
@@ -227,7 +230,7 @@ fn check_name(name: &str, folder: Option<&str>, head: &Head<'_>, problems: &mut 
             Problem::new(message).hint("use lower-case letters, digits and single hyphens between them");
         problems.push(problem.at(place));
     }
-    check_length("name", name, NAME_CHARACTERS_MAX, head, problems);
+    check_length("name", name, SKILL_NAME_CHARACTERS_MAX, head, problems);
     if let Some(folder) = folder.filter(|folder| *folder != name) {
         let message = format!(
             "the name `{}` is not that of its folder, `{}`",
@@ -264,7 +267,7 @@ fn check_others(head: &Head<'_>, problems: &mut Vec<Problem>) {
     });
     check_metadata(head, problems);
     if let Some(Value::Text(text)) = head.value("compatibility") {
-        check_length("compatibility", text, COMPATIBILITY_CHARACTERS_MAX, head, problems);
+        check_length("compatibility", text, SKILL_COMPATIBILITY_CHARACTERS_MAX, head, problems);
     }
 }
 

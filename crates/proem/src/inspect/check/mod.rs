@@ -49,7 +49,7 @@ use crate::settings::config::Config;
 use crate::settings::models::{Model, Models};
 use crate::settings::tokens::Tokenizer;
 
-const FILE: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
+const FILE: Cap = Cap::new(DOCUMENTS_BYTES_MAX);
 
 /// What was found in a prompt, or in all files of a project.
 #[derive(Debug, Clone)]

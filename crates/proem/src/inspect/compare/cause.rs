@@ -4,6 +4,7 @@ use std::fmt;
 
 use proem_core::source::Source;
 use proem_core::stability::Stability;
+use proem_core::variable::{self, ReadFrom, Variable};
 
 use crate::sections::resolver::CUT_MARKER;
 
@@ -225,10 +226,10 @@ fn is_cut_elsewhere(before: &str, after: &str) -> bool {
 
 fn of_variable(key: &str, stability: Stability) -> Cause {
     let key = key.to_owned();
-    match stability {
-        _ if key.starts_with("git:") => Cause::Git(key),
-        Stability::Turn => Cause::Clock(key),
-        Stability::Day => Cause::Day(key),
+    match (variable::find(&key).map(Variable::read_from), stability) {
+        (Some(ReadFrom::Git), _) => Cause::Git(key),
+        (Some(ReadFrom::Clock), Stability::Day) => Cause::Day(key),
+        (Some(ReadFrom::Clock), _) => Cause::Clock(key),
         _ => Cause::Variable(key),
     }
 }

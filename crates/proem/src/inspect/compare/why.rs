@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proem_core::carrier::Carrier;
 use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::frozen::Body;
+use proem_core::limit::FILE_BYTES_MAX;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use proem_core::text::Places;
@@ -32,7 +33,7 @@ const ELSEWHERE: [&str; 9] = [
 ];
 
 /// Most of a file that is searched.
-const FILE: Cap = Cap { bytes_max: 1 << 20, words: "1 MiB" };
+const FILE: Cap = Cap::new(FILE_BYTES_MAX);
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use proem_core::fact::Absence;
+use proem_core::limit::LINKS_MAX;
 
 use super::secret::is_secret;
 use crate::request::caller::{Caller, Workspaces};
@@ -173,7 +174,6 @@ impl Fence {
 
 /// The deepest real directory on the way to a path that does not exist, links that dangle followed.
 pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
-    const LINKS_MAX: usize = 40;
     if let Ok(real) = super::open::canonical(path) {
         return real;
     }
