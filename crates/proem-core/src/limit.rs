@@ -173,6 +173,24 @@ limits! {
     GIT_CHECKOUT_FILE_BYTES_MAX: u64 = 1 << 30, "a file that git writes when it lays out a revision";
     CONNECTIONS_MAX: usize = 4096, "connections of a server, by default";
     ADDRESS_CONNECTIONS_MAX: usize = 1024, "connections from one address without the token, by default";
+    /// The system may allow fewer. The usual 128 are not enough for a thousand clients at once: the others would try again
+    /// a second later.
+    CONNECTIONS_WAITING_MAX: u32 = 4096, "connections that wait to be accepted";
+    HEADER_SECONDS_MAX: usize = 30, "seconds in which a client sends the headers of a request";
+    STALL_SECONDS_MAX: usize = 30, "seconds in which a client reads nothing of its response";
+    /// Further requests get status 503.
+    REQUESTS_WAITING_MAX: usize = 256, "requests that wait for a worker";
+    BODIES_BYTES_MAX: usize = 128 << 20, "the bodies of all requests together";
+    CONVERSATION_ID_BYTES_MAX: usize = 128, "the id of a conversation";
+    /// The oldest calls are dropped.
+    CONVERSATION_CALLS_MAX: u64 = 10_000, "calls that are kept of one conversation";
+    PASSWORD_FILE_BYTES_MAX: u64 = 1 << 20, "a password file of PostgreSQL";
+    CERTIFICATES_BYTES_MAX: u64 = 4 << 20, "a file of certificates";
+    TOKEN_FILE_BYTES_MAX: usize = 4096, "a file with a token";
+    /// A conversation with all of its texts may be large.
+    ANSWER_BYTES_MAX: usize = 64 << 20, "a response of a server to the command line";
+    ANSWER_SECONDS_MAX: usize = 60, "seconds in which a server responds to the command line";
+    SAVED_BUILD_BYTES_MAX: usize = 64 << 20, "a saved build";
 }
 
 /// The most CPU time that one build may take.
@@ -183,6 +201,13 @@ pub const HOOK_TIME_MAX: Duration = seconds(HOOK_SECONDS_MAX);
 pub const GIT_TIME_MAX: Duration = seconds(GIT_SECONDS_MAX);
 /// The longest time of git for one revision.
 pub const GIT_REVISION_TIME_MAX: Duration = seconds(GIT_REVISION_SECONDS_MAX);
+
+/// The longest time in which a client sends the headers of a request.
+pub const HEADER_TIME_MAX: Duration = seconds(HEADER_SECONDS_MAX);
+/// The longest time in which a client reads nothing of its response.
+pub const STALL_TIME_MAX: Duration = seconds(STALL_SECONDS_MAX);
+/// The longest time in which a server responds to the command line.
+pub const ANSWER_TIME_MAX: Duration = seconds(ANSWER_SECONDS_MAX);
 
 /// Returns the table as `proem config` and the documentation print it.
 #[must_use]

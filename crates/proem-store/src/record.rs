@@ -5,27 +5,21 @@ use std::collections::BTreeMap;
 use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
-use proem_core::limit::AUTHOR_BYTES_MAX;
+use proem_core::limit::{AUTHOR_BYTES_MAX, CONVERSATION_ID_BYTES_MAX};
 use proem_core::text::clip;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::StoreError;
 
-/// Longest name of a conversation.
-const ID_BYTES_MAX: usize = 128;
-
 /// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`. A dot alone, or two, cannot:
 /// no client could send it in a path.
 #[must_use]
 pub fn is_conversation_id(id: &str) -> bool {
     !matches!(id, "." | "..")
-        && (1..=ID_BYTES_MAX).contains(&id.len())
+        && (1..=CONVERSATION_ID_BYTES_MAX).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
 }
-
-/// Most calls of one conversation that are kept; older ones go.
-pub(crate) const CALLS_MAX: u64 = 10_000;
 
 /// The life of one frozen prompt in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Engine, Error, Request, Revision, RevisionError, Workspace};
 use proem_core::carrier::Carrier;
-use proem_core::limit::REQUEST_BYTES_MAX;
+use proem_core::limit::{REQUEST_BYTES_MAX, SAVED_BUILD_BYTES_MAX};
 use proem_store::{Conversations, Kept};
 
 use super::compared;
@@ -25,9 +25,6 @@ use crate::input;
 use crate::remote::Remote;
 use crate::terminal::{output_columns, print, print_json, visible, visible_line};
 use crate::wrap::flow;
-
-/// Largest saved build: a prompt and the sources of its bytes.
-const SAVED_BYTES_MAX: usize = 64 << 20;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -95,7 +92,7 @@ fn side(
     }
     let path = Path::new(name);
     if path.is_file() || name == "-" {
-        let text = input::read(path, "prompt", SAVED_BYTES_MAX)?;
+        let text = input::read(path, "prompt", SAVED_BUILD_BYTES_MAX)?;
         if is_saved(&text) {
             return Snapshot::read(name, &text).map_err(|error| Failure::Input {
                 what: "saved build",

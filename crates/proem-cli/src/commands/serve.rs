@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proem::Engine;
+use proem_core::limit::TOKEN_FILE_BYTES_MAX;
 use proem_server::{App, Connections, Listening, Options, Telemetry, Token, log_line, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,9 +22,6 @@ const PORT: u16 = 7717;
 
 /// How long work that nobody waits for may hold up the end.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// Largest file with a token.
-const TOKEN_BYTES_MAX: usize = 4096;
 
 pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     let addresses = addresses(arguments)?;
@@ -139,7 +137,7 @@ fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
 /// The token, from a file or the environment; never from the command line, which others can see.
 fn token(arguments: &Serve) -> Result<Option<Token>, Failure> {
     let text = match &arguments.token_file {
-        Some(path) => Some(input::read(path, "token", TOKEN_BYTES_MAX)?),
+        Some(path) => Some(input::read(path, "token", TOKEN_FILE_BYTES_MAX)?),
         None => env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty()),
     };
     let Some(text) = text else { return Ok(None) };

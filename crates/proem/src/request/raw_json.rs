@@ -1,10 +1,10 @@
 //! JSON whose order and spelling stay as they are: what a provider has seen once must be sent again byte
 //! for byte, and a map that sorts its keys or rewrites a number would not do that.
 
-use proem_core::limit::LIST_ITEMS_MAX;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use proem_core::limit::LIST_ITEMS_MAX;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};

@@ -1,8 +1,9 @@
 //! The files that a name or a pattern means in a folder, by name.
 
-use proem_core::limit::{RULE_DEPTH_MAX, RULE_ENTRIES_MAX};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use proem_core::limit::{RULE_DEPTH_MAX, RULE_ENTRIES_MAX};
 
 use super::{ReadPolicy, joined};
 use crate::observe::deadline;

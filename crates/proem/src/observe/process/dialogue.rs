@@ -3,11 +3,11 @@
 //! A question is one short line, and its answer is read before the next one is asked, so that neither side can wait for the
 //! other while a pipe is full.
 
-use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

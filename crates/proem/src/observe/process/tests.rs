@@ -1,8 +1,8 @@
-use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::PathBuf;
 
+use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::io::Errno;
