@@ -170,7 +170,10 @@ fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
     const CONVERSATIONS: usize = 100_000;
     let desk = Desk::of("template");
     damaged(&desk, CONVERSATIONS);
-    let mut command = desk.command(&["store", "check"]);
+    let path = desk.root.path().join(".local/share/proem/proem.db");
+    let linked = desk.work().join("the team's.db");
+    std::os::unix::fs::symlink(&path, &linked).unwrap();
+    let mut command = desk.command(&["store", "check", "--store", "the team's.db"]);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -182,7 +185,10 @@ fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3), "{said}");
     assert!(before < CONVERSATIONS, "it stopped before the end");
-    let place = said.split("`proem store check --after ").nth(1).and_then(|rest| rest.split('`').next());
+    let place = said
+        .split(r"`proem store check --store 'the team'\''s.db' --after ")
+        .nth(1)
+        .and_then(|rest| rest.split('`').next());
     let rest = desk.run(&["store", "check", "--after", place.expect(&said), "--format", "json"]);
     assert_eq!(rest.status.code(), Some(1));
     let text = String::from_utf8(rest.stdout).unwrap();
