@@ -12,6 +12,9 @@ use crate::wrap::flow;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
+/// The beginning of a line that goes on with a line of a prompt: a space there would be a line that both have.
+const CONTINUED: &str = "  … ";
+
 /// What is printed about two prompts.
 pub(super) struct Page<'p> {
     /// The comparison as `proem diff --format json` has it.
@@ -187,7 +190,8 @@ fn hunks(before: &str, after: &str, context: usize) -> String {
                 Side::Both => (" ", Style::new()),
             };
             let end = if text.ends_with('\n') { "" } else { " (no line break)" };
-            shown.push_str(&format!("{style}{sign}{}{end}{style:#}\n", visible(text.trim_end_matches('\n'))));
+            let line = format!("{style}{sign}{}{end}{style:#}\n", visible(text.trim_end_matches('\n')));
+            shown.push_str(&flow(&line, output_columns(), CONTINUED));
         }
     }
     shown
