@@ -274,9 +274,9 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
            rename the folder or the skill\n\
          ../.claude/skills/deploy/SKILL.md:5:2: warning[hidden_text]: 1 invisible\n    \
              character: <U+200B>\n  \
-           remove it: `proem check --fix` does\n\
+           remove it, or add `--fix` to the command\n\
          AGENTS.md:1:9: error[hidden_text]: 2 tag characters, in clear text: «hi»\n  \
-           remove it: `proem check --fix` does\n\
+           remove it, or add `--fix` to the command\n\
          1 error, 3 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
          4 files of agents in 5 folders\n"
     );
