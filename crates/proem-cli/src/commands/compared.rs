@@ -1,7 +1,7 @@
 //! Two prompts against each other, for people: one page for a local comparison and for one that a server made.
 
 use anstyle::{AnsiColor, Style};
-use proem::doctor::{ChangedLine, Side, changed_lines};
+use proem::compare::{ChangedLine, Side, changed_lines};
 use serde_json::Value;
 
 use crate::arguments::Format;
