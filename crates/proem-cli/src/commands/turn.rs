@@ -1,8 +1,8 @@
 //! `proem turn`: everything that the model sees in one turn.
 
 use anstyle::Style;
-use proem::hooks::Message;
 use proem::build_shape::{TurnShape, notes_of_turn};
+use proem::hooks::Message;
 use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
 use proem_core::note::Note;
 use serde_json::Value;
