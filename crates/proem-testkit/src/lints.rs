@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `tree/`, `home/`, `config/`, `steps.toml` | as for other cases |
 //! | `prompt.json` | the request, if it says anything; `corpus/defaults.json` pins what it does not say |
-//! | `expected.json` | the findings that count, arguments, and the exit code where it is not plain |
+//! | `expected.json` | the findings that count, arguments, the exit code where it is not plain, and `once` where none may repeat |
 //!
 //! Keys and tokens have `{{+}}` in the middle, which goes when a case is laid out: they are made up, but whoever scans
 //! the project for secrets cannot know that. What had it must appear in no output.
