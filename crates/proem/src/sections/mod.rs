@@ -262,7 +262,7 @@ impl<'b> Builder<'b> {
         let Text { content, origin, author, stability, reference, .. } = text;
         let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
         let asset = Asset { reference, text: content, origin, stability };
-        let context = bindings::context(self.sources.request, self.sources.profile, &self.tools);
+        let context = bindings::context(self.sources.request, self.sources.profile, self.tools);
         self.run(name, asset, author, context)
     }
 
