@@ -72,7 +72,7 @@ impl<'t> Ranges<'t> {
     fn offset(&mut self, source: &Source) -> Option<usize> {
         match source {
             Source::Request { field, place: Some(place) } if **field == *"template" => {
-                self.offsets.of(*place)
+                self.offsets.at(*place)
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! What skills there are, and what became of each: for people who write them.
 
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::note::Note;
 use proem_core::profile::{Collection, Content};
 

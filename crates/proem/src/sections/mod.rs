@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use proem_core::bracket::outline::{self, Outline};
 use proem_core::bracket::{self, Template, diagnose, lint};
 use proem_core::carrier::Carrier;
-use proem_core::considered::Considered;
 use proem_core::draft::{self, Draft, Section};
+use proem_core::file_outcome::FileOutcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Content, JinjaRecipe, Part, Profile, SectionRecipe, Syntax};
 use proem_core::rendered::Rendered;
@@ -107,7 +107,7 @@ pub(crate) struct Builder<'b> {
     /// The number of lints before the section that is worked on.
     lints_before: usize,
     pub(crate) notes: Vec<Note>,
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
 impl<'b> Builder<'b> {

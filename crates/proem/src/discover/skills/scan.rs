@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::{DIRECTORY_ENTRIES_MAX, SKILL_DEPTH_MAX, SKILL_FOLDERS_MAX};
-use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
+use proem_core::text_safety::confusable::is_variant;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -107,7 +107,7 @@ impl Walk<'_, '_> {
         if !self.seen.insert(identity) {
             let (path, why) = (file::shown(path), Some("of a folder that was looked through".to_owned()));
             let outcome = Outcome::Duplicate;
-            return self.search.found.considered.push(Considered { path, outcome, why });
+            return self.search.found.considered.push(FileOutcome { path, outcome, why });
         }
         let (entries, ignore_files) = match list(folder) {
             Ok(listed) => listed,
@@ -133,7 +133,7 @@ impl Walk<'_, '_> {
         if is_loop {
             let why = Some("of a folder that it lies in: a loop of links".to_owned());
             let (path, outcome) = (file::shown(path), Outcome::Duplicate);
-            self.search.found.considered.push(Considered { path, outcome, why });
+            self.search.found.considered.push(FileOutcome { path, outcome, why });
         }
         is_loop
     }
@@ -181,7 +181,7 @@ impl Walk<'_, '_> {
             let note = Note::new(Code::NameVariant, Severity::Warning, message);
             self.search.found.notes.push(note.with_source(super::file(&shown)));
             let (outcome, why) = (Outcome::Malformed, Some("its name is not SKILL.md".to_owned()));
-            self.search.found.considered.push(Considered { path: shown, outcome, why });
+            self.search.found.considered.push(FileOutcome { path: shown, outcome, why });
         }
     }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use proem_core::hygiene::without_hidden;
 use proem_core::note::{Code, Fix, Note};
 use proem_core::source::Source;
 use proem_core::text::Places;
+use proem_core::text_safety::hygiene::without_hidden;
 
 use super::{Report, is_mendable};
 use crate::error::Error;

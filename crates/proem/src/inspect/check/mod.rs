@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
@@ -332,7 +332,7 @@ fn said(request: &Request) -> Vec<ScannedText<'_>> {
 fn dangling(build: &Build) -> Vec<Note> {
     let missing = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Missing);
     let links = missing.filter(|one| Path::new(&one.path).is_symlink());
-    let note = |one: &proem_core::considered::Considered| {
+    let note = |one: &proem_core::file_outcome::FileOutcome| {
         let target = std::fs::read_link(&one.path)
             .map(|target| crate::observe::file::shown(&target))
             .unwrap_or_default();
@@ -389,7 +389,7 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
     };
     let shadowed = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Shadowed);
     let shadowed = shadowed.filter(|one| !noted(&one.path));
-    let note = |one: &proem_core::considered::Considered| {
+    let note = |one: &proem_core::file_outcome::FileOutcome| {
         let text = read_utf8(Path::new(&one.path), policy, FILE).ok()?;
         let own = (Path::new(&one.path), text.as_str());
         if files.iter().any(|(path, other)| references::are_related(own, (Path::new(path), other))) {

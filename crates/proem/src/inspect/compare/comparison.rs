@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
+use proem_core::cache_loss::between;
 use proem_core::carrier::Carrier;
-use proem_core::change::between;
 use proem_core::source::Source;
 
 use super::alignment::Alignment;

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 
+use proem_core::cache_loss::between;
 use proem_core::carrier::Carrier;
-use proem_core::change::between;
 use proem_core::source::Source;
 use similar::DiffOp;
 
