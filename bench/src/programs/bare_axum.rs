@@ -36,7 +36,7 @@ pub(crate) async fn run() -> io::Result<()> {
         })),
         Some("dressed") => {
             let file = Arc::new(fs::File::open(&path)?);
-            let tag = format!("\"{}\"", Digest::of(&answer));
+            let tag = format!("\"{}\"", Digest::new(&answer));
             let tag = HeaderValue::from_str(&tag).expect("digits are fine");
             Router::new().fallback(any(move |_: Bytes| {
                 look(&path, &file);
@@ -113,7 +113,7 @@ fn row(store: &PathBuf, path: &str) -> rusqlite::Result<String> {
         let connection = connection.as_ref().expect("it was opened");
         let mut select = connection.prepare_cached("SELECT text FROM prompt WHERE id = ?")?;
         let text: String = select.query_row([id], |row| row.get(0))?;
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::new(text.as_bytes());
         Ok(json!({ "digest": digest.to_string(), "carriers": { "system": text } }).to_string())
     })
 }

@@ -21,7 +21,7 @@ pub(crate) fn run() {
         if is_build {
             drop(black_box(proem::build(&request, Caller::User).expect("it builds")));
         } else {
-            black_box(Digest::of(black_box(prompt.as_bytes())));
+            black_box(Digest::new(black_box(prompt.as_bytes())));
         }
     }
 }

@@ -63,7 +63,7 @@ impl Sources {
             Sink { sources: self, text: Vec::with_capacity(12 << 10), spans: Vec::with_capacity(128) };
         marked.render_captured_to(&self.context, &mut sink).expect("it renders");
         let text = String::from_utf8(sink.text).expect("it is text");
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::new(text.as_bytes());
         (Rendered::restore(text, sink.spans).expect("the spans cover it"), digest)
     }
 

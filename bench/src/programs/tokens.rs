@@ -31,7 +31,7 @@ fn digests(options: &Options, bytes: usize) {
         .grows("digest", bytes)
         .enter("floor", || Sha256::digest(black_box(text.as_bytes())))
         .enter("blake3", || blake3::hash(black_box(text.as_bytes())))
-        .enter("proem", || Digest::of(black_box(text.as_bytes())))
+        .enter("proem", || Digest::new(black_box(text.as_bytes())))
         .run_short(options);
 }
 

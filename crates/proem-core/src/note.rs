@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::shown::shown_line;
 use crate::source::Source;
+use crate::text_safety::escape::escape_line;
 
 /// How much a note matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -326,7 +326,7 @@ impl fmt::Display for Code {
 
 /// A text that says what it seems to say; the same one, nearly always.
 fn legible(text: String) -> String {
-    match shown_line(&text) {
+    match escape_line(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(spelt) => spelt,
     }

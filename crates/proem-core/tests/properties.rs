@@ -1,4 +1,4 @@
-//! Bracket templates against a slow, obvious renderer, on generated input.
+//! Compares bracket templates with a slow, simple renderer, on generated input.
 #![expect(
     clippy::unwrap_used,
     clippy::string_slice,
@@ -17,7 +17,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proptest::prelude::*;
 
-/// Pieces that make tags likely, whole, broken and nested.
+/// Generates pieces that make complete, broken and nested tags likely.
 const PIECES: [&str; 34] = [
     "[",
     "]",
@@ -62,7 +62,7 @@ fn template() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.concat())
 }
 
-/// Values that look like templates: they must come out as they are.
+/// Generates values that look like templates; they must be inserted unchanged.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), Just("V".to_owned()), template()]
 }

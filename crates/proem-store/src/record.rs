@@ -89,7 +89,7 @@ impl<'e> Blobs<'e> {
     /// The digests of the texts, as they are written beside an epoch.
     pub(crate) fn texts_json(&self) -> String {
         let digests: BTreeMap<&str, String> =
-            self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::of(bytes).hex())).collect();
+            self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::new(bytes).hex())).collect();
         serde_json::to_string(&digests).unwrap_or_default()
     }
 }
@@ -125,7 +125,7 @@ impl Digests<'_> {
             request,
         );
         // Texts, numbers and truths are always written.
-        Digest::of(&serde_json::to_vec(&whole).unwrap_or_default()).hex()
+        Digest::new(&serde_json::to_vec(&whole).unwrap_or_default()).hex()
     }
 
     /// Makes sure that a row is the one that was sealed. Rows of the first version have no seal.
@@ -142,7 +142,7 @@ impl TemplateVersion {
     /// The digest of a version.
     pub(crate) fn seal(&self) -> String {
         let Self { version, text, author, written_at } = self;
-        Digest::of(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
+        Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
     }
 
     /// Makes sure that a version is the one that was sealed.

@@ -122,7 +122,7 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: String) -> Result<String, TransferError> {
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::new(text.as_bytes());
         if self.seen.insert(digest) {
             self.line(&Record::Text { digest: digest.hex(), text })?;
         }
@@ -164,7 +164,7 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 done.templates += 1;
             }
             Record::Text { digest, text } => {
-                if Digest::of(text.as_bytes()).hex() != digest {
+                if Digest::new(text.as_bytes()).hex() != digest {
                     return Err(bad(format!("the text is not that of the digest {digest}")));
                 }
                 texts.insert(digest, text);

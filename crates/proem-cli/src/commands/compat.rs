@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use proem::Caller;
 use proem::compare::{ChangedLine, Side, changed_lines};
 use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use serde_json::json;
 
 use super::request::request;

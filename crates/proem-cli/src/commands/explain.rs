@@ -11,8 +11,8 @@ use proem::stats::{Cached, Stats, stats};
 use proem::tokens::Tokenizer;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
-use proem_core::considered::{Considered, Outcome};
-use proem_core::frozen::{Frozen, Placed};
+use proem_core::file_outcome::{FileOutcome, Outcome};
+use proem_core::frozen::{Frozen, PlacedSection};
 use proem_core::note::{Note, Severity};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
@@ -157,7 +157,7 @@ impl Short<'_> {
     }
 
     /// The files of a section, each with its tokens; none where the section is one file.
-    fn files_of(&self, section: &Placed) -> Vec<Row> {
+    fn files_of(&self, section: &PlacedSection) -> Vec<Row> {
         let text = self.build.whole.text(section.carrier).unwrap_or_default();
         let mut files: Vec<(&str, String, &Span)> = Vec::new();
         for span in self.build.whole.spans(section.carrier) {
@@ -191,7 +191,7 @@ impl Short<'_> {
     /// The files that are there and not used, and how many names were looked for in vain.
     fn others(&self) -> String {
         let considered = self.build.frozen.considered();
-        let is_other = |file: &&Considered| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
+        let is_other = |file: &&FileOutcome| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
         let others: Vec<Row> =
             considered.iter().filter(is_other).map(|file| file_row(file, self.paths)).collect();
         let missing = considered.iter().filter(|file| file.outcome == Outcome::Missing).count();
@@ -238,7 +238,7 @@ fn file_of(source: &Source) -> Option<&str> {
     }
 }
 
-fn files(considered: &[Considered], paths: &Paths, width: Option<usize>) -> String {
+fn files(considered: &[FileOutcome], paths: &Paths, width: Option<usize>) -> String {
     if considered.is_empty() {
         return "No file was looked at.\n".to_owned();
     }
@@ -250,7 +250,7 @@ fn file_columns() -> [Column; 3] {
     [Column::word("outcome"), Column::text("file").least(30), Column::text("why").least(24)]
 }
 
-fn file_row(file: &Considered, paths: &Paths) -> Row {
+fn file_row(file: &FileOutcome, paths: &Paths) -> Row {
     let style = match file.outcome {
         Outcome::Used => AnsiColor::Green.on_default(),
         Outcome::Missing => DIM,

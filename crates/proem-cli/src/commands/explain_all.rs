@@ -6,7 +6,7 @@ use anstyle::Style;
 use proem::Build;
 use proem::stats::{SectionStats, Stats};
 use proem_core::carrier::Carrier;
-use proem_core::frozen::{Body, Placed};
+use proem_core::frozen::{Body, PlacedSection};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -55,7 +55,7 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Ro
     let tokens = stats.carriers.iter().find(|one| one.carrier == carrier.word()).map_or(0, |one| one.tokens);
     let empty = || Cell::plain("");
     let mut rows = vec![vec![number(bytes), empty(), number(tokens), empty(), empty(), word]];
-    let sections: Vec<&Placed> =
+    let sections: Vec<&PlacedSection> =
         body.sections().iter().filter(|section| section.carrier == carrier).collect();
     let own = stats.sections.iter().rev().filter(|one| one.carrier == carrier.word());
     // Of two sections of one name, the first one is meant.
@@ -74,12 +74,12 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Ro
 }
 
 /// Tells whether a span lies in `section`. One without bytes may lie between two: its template decides.
-fn is_part(span: &Span, section: &Placed, next: Option<&Placed>) -> bool {
+fn is_part(span: &Span, section: &PlacedSection, next: Option<&PlacedSection>) -> bool {
     if !span.bytes.is_empty() || span.bytes.start != section.bytes.end {
         return span.bytes.end <= section.bytes.end;
     }
     let template = span.template.as_ref().map(Source::without_place);
-    let is_of = |section: &Placed| template.as_ref() == Some(&section.source);
+    let is_of = |section: &PlacedSection| template.as_ref() == Some(&section.source);
     is_of(section) || !next.is_some_and(is_of)
 }
 
@@ -91,8 +91,8 @@ fn is_one_run(span: &Span, next: &Span) -> bool {
         && span.source.is_same(&next.source)
 }
 
-fn section_row(section: &Placed, counted: Option<&SectionStats>, paths: &Paths) -> Row {
-    let Placed { id, bytes, stability, source, .. } = section;
+fn section_row(section: &PlacedSection, counted: Option<&SectionStats>, paths: &Paths) -> Row {
+    let PlacedSection { id, bytes, stability, source, .. } = section;
     let text = format!("  {} from {}", visible_line(id), paths.source(source));
     vec![
         number(bytes.len()),

@@ -4,7 +4,7 @@ use proem::deliver::Options;
 use proem::models::Models;
 use proem::stats::{Cached, Stats, stats};
 use proem::{Build, Caller, Request};
-use proem_core::considered::Considered;
+use proem_core::file_outcome::FileOutcome;
 use proem_core::note::Note;
 use proem_core::rendered::Span;
 
@@ -117,11 +117,11 @@ fn piece(text: &str, span: &Span) -> String {
     )
 }
 
-fn files(considered: &[Considered]) -> String {
+fn files(considered: &[FileOutcome]) -> String {
     if considered.is_empty() {
         return String::new();
     }
-    let row = |file: &Considered| {
+    let row = |file: &FileOutcome| {
         let why = file.why.as_deref().unwrap_or_default();
         format!(
             "<tr><td>{}<td>{}<td class=\"dim\">{}\n",

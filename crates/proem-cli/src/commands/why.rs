@@ -8,7 +8,7 @@ use proem::build_shape::SourceShape;
 use proem::compare::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
 use proem::{Build, Caller, Workspace};
 use proem_core::carrier::Carrier;
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use serde_json::{Value, json};

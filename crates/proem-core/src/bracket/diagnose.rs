@@ -1,5 +1,4 @@
-//! Says what the author of a template probably did not mean, and what had no value, without
-//! changing the result.
+//! Reports probable mistakes in a template and variables without a value, without changing the result.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -8,9 +7,9 @@ use alloc::vec::Vec;
 
 use super::template::{Problem, ProblemKind, Step, Template, Then};
 use super::{Policies, UnknownType};
+use crate::did_you_mean::nearest;
 use crate::fact::{Absence, Facts};
 use crate::limit::DIAGNOSTICS_MAX;
-use crate::nearest::nearest;
 use crate::note::{Code, Note, Severity};
 use crate::source::Source;
 use crate::text::Places;
@@ -18,8 +17,8 @@ use crate::variable;
 
 /// Returns a note for each unmatched tag, unknown type and unknown name, in the order of the text.
 ///
-/// `origin` is where the template comes from; `given` are the keys that the request provides, which
-/// are known whatever their type.
+/// `origin` is the source of the template; `given` are the keys that the request provides, which are known regardless
+/// of their type.
 #[must_use]
 pub fn diagnose(
     template: &Template<'_>,
@@ -64,7 +63,7 @@ pub fn absences(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<
     })
 }
 
-/// Puts findings into words, the first ones of a bounded number, each with its place.
+/// Writes notes for the first findings, up to the limit, each with its place.
 fn describe<F>(
     template: &Template<'_>,
     origin: &Source,
@@ -83,7 +82,7 @@ fn describe<F>(
     notes
 }
 
-/// Something to report; put into words only when it is among the first ones.
+/// A finding; formatted only if it is among the first ones.
 enum Finding<'t> {
     Unmatched(Problem),
     Unknown { key: &'t str, code: Code, is_condition: bool },
@@ -106,7 +105,7 @@ impl Finding<'_> {
     }
 }
 
-/// What the request provides, by key and by type.
+/// The variables that the request provides, by key and by type.
 struct Given<'g> {
     keys: &'g BTreeSet<&'g str>,
     types: BTreeSet<&'g str>,
@@ -118,7 +117,7 @@ impl<'g> Given<'g> {
         Self { keys, types: keys.iter().map(|key| variable::split(key).0).collect(), unknown_type }
     }
 
-    /// Tells in which way `key` is unknown, if it is.
+    /// Returns the kind of mistake if `key` is unknown.
     fn unknown(&self, key: &str) -> Option<Code> {
         let (kind, _) = variable::split(key);
         if kind == variable::LITERAL || self.keys.contains(key) || variable::find(key).is_some() {
@@ -129,7 +128,7 @@ impl<'g> Given<'g> {
     }
 }
 
-/// Where a tag that asks for a variable stands, and the variable's slot.
+/// Iterates over the tags that use a variable: the place of each, and the variable's slot.
 const fn asked(step: &Step<'_>) -> Option<(usize, usize)> {
     match step.then {
         Then::Insert { start, slot } | Then::Test { start, slot, .. } => {

@@ -1,4 +1,4 @@
-//! What a template says that has no effect: conditions whose answer is known, and tags that can insert nothing.
+//! Finds parts of a template without effect: conditions with a known result, and tags that can insert nothing.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -14,12 +14,12 @@ use crate::stability::Stability;
 use crate::text::Places;
 use crate::variable::{LITERAL, split};
 
-/// Variables that every build has.
+/// The variables that every build has.
 const ALWAYS: [&str; 6] =
     ["system:time", "system:date", "system:clock", "system:datetime", "system:os", "prompt:cwd"];
 
-/// Looks for conditions that are always true or never, for tags that never insert anything, and for values that change
-/// with every turn and happen to be absent.
+/// Finds conditions that are always or never true, tags that never insert anything, and values that change every turn
+/// and are absent now.
 #[must_use]
 pub fn lint(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note> {
     let mut lint = Lint { facts, open: Vec::new(), asked: BTreeMap::new() };
@@ -37,9 +37,9 @@ pub fn lint(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note
 
 struct Lint<'l> {
     facts: &'l Facts,
-    /// What the open blocks ask for.
+    /// The conditions of the open blocks.
     open: Vec<&'l str>,
-    /// For each variable, whether it is there in the branches that are open, the innermost last.
+    /// For each variable, its presence as implied by the open branches, innermost last.
     asked: BTreeMap<&'l str, Vec<bool>>,
 }
 
@@ -69,7 +69,7 @@ impl<'l> Lint<'l> {
         }
     }
 
-    /// What the open blocks know about a variable.
+    /// Returns the presence of a variable as implied by the open blocks.
     fn known(&self, key: &str) -> Option<bool> {
         self.asked.get(key)?.last().copied()
     }
@@ -103,7 +103,7 @@ impl<'l> Lint<'l> {
             let hint = "move it to a section on the `turn` carrier, or as far down as possible";
             return Some(Note::new(Code::VolatileInPrefix, Severity::Warning, message).with_hint(hint));
         }
-        // Where a condition asks for it, that it may be missing is meant.
+        // A condition on the variable shows that its absence is expected.
         if !matches!(absence, Absence::NoSuchFile | Absence::EnvNotSet) || self.known(key) == Some(true) {
             return None;
         }

@@ -2,7 +2,7 @@
 //! warm.
 
 use proem_core::carrier::Carrier;
-use proem_core::frozen::Placed;
+use proem_core::frozen::PlacedSection;
 use proem_core::note::{Code, Note, Severity};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -184,7 +184,7 @@ fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known:
     }
 }
 
-fn section(placed: &Placed, build: &Build, tokenizer: Tokenizer) -> SectionStats {
+fn section(placed: &PlacedSection, build: &Build, tokenizer: Tokenizer) -> SectionStats {
     let text = build.whole.text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
     let frozen_bytes = build.frozen.body().text(placed.carrier).map_or(0, str::len);
     let cached = match placed.carrier {

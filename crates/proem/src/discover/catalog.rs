@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proem_core::builtin;
+use proem_core::did_you_mean::nearest;
 use proem_core::fact::Absence;
 use proem_core::limit::SETTINGS_BYTES_MAX;
-use proem_core::nearest::nearest;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
 use proem_core::line_map::LineMap;
-use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
+use proem_core::text_safety::confusable::is_variant;
 
 use super::{Owner, Places, Trail, file};
 use crate::observe::file::{

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use proem_core::builtin;
+use proem_core::did_you_mean::nearest;
 use proem_core::fact::Absence;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
-use proem_core::nearest::nearest;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 

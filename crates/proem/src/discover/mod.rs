@@ -16,8 +16,8 @@ pub(crate) mod skills;
 
 use std::collections::BTreeMap;
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -55,14 +55,14 @@ impl Owner {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trail {
     pub(crate) notes: Vec<Note>,
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
     /// The files that are there and could not be read.
     pub(crate) unread: Vec<(String, Absence)>,
 }
 
 impl Trail {
     fn consider(&mut self, path: &str, outcome: Outcome, why: Option<String>) {
-        self.considered.push(Considered { path: path.to_owned(), outcome, why });
+        self.considered.push(FileOutcome { path: path.to_owned(), outcome, why });
     }
 
     /// Notes a place that this caller may not look at at all: there is nothing wrong with the file.
@@ -76,7 +76,7 @@ impl Trail {
     }
 
     fn note(&mut self, path: &str, why: &Absence, is_by_rule: bool) {
-        self.consider(path, Outcome::of(why), Some(why.to_string()));
+        self.consider(path, Outcome::from_absence(why), Some(why.to_string()));
         if *why == Absence::NoSuchFile {
             return;
         }

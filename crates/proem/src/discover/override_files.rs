@@ -1,6 +1,6 @@
 //! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
 
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
 use super::{Owner, Places, Trail};

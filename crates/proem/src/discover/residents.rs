@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::front_matter::{self, FrontMatter, Split, Value};
 use proem_core::limit::{RESIDENT_BYTES_MAX, RESIDENTS_MAX};
 use proem_core::note::{Code, Note, Severity};
@@ -57,7 +57,7 @@ pub(crate) struct Collected {
     /// What was skipped and should not have been written so.
     pub(crate) notes: Vec<Note>,
     /// Every file that was looked at, by slug.
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
 /// Reads the front matter of every `*.md` directly in `folder`.
@@ -98,12 +98,12 @@ pub(crate) fn lines(entries: &[Entry]) -> String {
 impl Collected {
     fn add(&mut self, entry: Entry) {
         let path = entry.path.clone();
-        self.considered.push(Considered { path, outcome: Outcome::Used, why: None });
+        self.considered.push(FileOutcome { path, outcome: Outcome::Used, why: None });
         self.entries.push(entry);
     }
 
     fn consider(&mut self, path: &Path, outcome: Outcome, why: Option<String>) {
-        self.considered.push(Considered { path: shown(path), outcome, why });
+        self.considered.push(FileOutcome { path: shown(path), outcome, why });
     }
 
     /// Notes a problem with knowledge; one with a workflow is an error.
@@ -291,7 +291,7 @@ impl Problem {
     fn unread(why: &Absence) -> Self {
         // `absent` speaks of variables; the other codes say something about a file.
         let code = if why.code() == Code::Absent { Code::MalformedResident } else { why.code() };
-        let outcome = Outcome::of(why);
+        let outcome = Outcome::from_absence(why);
         Self { code, outcome, message: why.to_string(), hint: why.hint(), place: None }
     }
 

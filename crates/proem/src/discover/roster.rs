@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proem_core::lookalike::is_variant;
 use proem_core::profile::{Collection, Content, Profile, RulesRecipe};
+use proem_core::text_safety::confusable::is_variant;
 
 /// Folders of agents whose profiles name no file in them.
 const MORE_FOLDERS: [&str; 3] = [".codex", ".gemini", ".opencode"];

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Fact, Facts};
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::{FILE_BYTES_MAX, FILES_BYTES_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Profile;
@@ -43,7 +43,7 @@ pub(crate) struct Resolver<'b> {
     git: OnceCell<Git>,
     /// The same for templates of others, once one of them asks.
     guarded_git: OnceCell<Git>,
-    considered: BTreeMap<(String, Author), Considered>,
+    considered: BTreeMap<(String, Author), FileOutcome>,
     notes: Vec<Note>,
     /// The bytes of all files that were read so far.
     files_bytes: usize,
@@ -167,7 +167,7 @@ impl<'b> Resolver<'b> {
     }
 
     /// The files that were looked at, by path.
-    pub(crate) fn into_considered(self) -> Vec<Considered> {
+    pub(crate) fn into_considered(self) -> Vec<FileOutcome> {
         self.considered.into_values().collect()
     }
 
@@ -269,9 +269,9 @@ impl<'b> Resolver<'b> {
         self.files_bytes += value.as_ref().map_or(0, String::len);
         let (outcome, why) = match &value {
             Ok(_) => (Outcome::Used, None),
-            Err(why) => (Outcome::of(why), Some(why.to_string())),
+            Err(why) => (Outcome::from_absence(why), Some(why.to_string())),
         };
-        self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
+        self.considered.insert((shown.clone(), author), FileOutcome { path: shown.clone(), outcome, why });
         let value = value.map(|text| self.treated(name, text, Some(&shown)));
         Fact { value, stability: Stability::Project, path: Some(shown.into()) }
     }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{AppendFiles, FilesRecipe, GivenField, SectionRecipe, TemplateRecipe};
@@ -75,14 +75,14 @@ impl Builder<'_> {
         let (outcome, why) = match &text {
             Ok(text) if text.chars().all(is_javascript_space) => (Outcome::Empty, Some("it is empty".into())),
             Ok(_) => (Outcome::Used, None),
-            Err(why) => (Outcome::of(why), Some(why.to_string())),
+            Err(why) => (Outcome::from_absence(why), Some(why.to_string())),
         };
         if let Some(why) = why.as_ref().filter(|_| outcome != Outcome::Empty) {
             let message = format!("the section `{section}` is absent: {shown}: {why}");
             let source = discover::file(&shown);
             self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
         }
-        self.considered.push(Considered { path: shown.clone(), outcome, why });
+        self.considered.push(FileOutcome { path: shown.clone(), outcome, why });
         FileText { path: shown, text: text.unwrap_or_default(), owner: Owner::User }
     }
 
@@ -124,7 +124,7 @@ impl Builder<'_> {
         let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
         for path in paths.iter().filter(|path| exists(path)) {
             let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
-            self.considered.push(Considered { path, outcome: Outcome::Shadowed, why });
+            self.considered.push(FileOutcome { path, outcome: Outcome::Shadowed, why });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use proem_core::nearest::nearest;
+use proem_core::did_you_mean::nearest;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use serde::Deserialize;

@@ -142,7 +142,7 @@ fn identity(real: &Path, root: &Path) -> Result<String, Error> {
         path: real.display().to_string(),
         why,
     })?;
-    Ok(format!("sha256:{}", Digest::of(&bytes).hex()))
+    Ok(format!("sha256:{}", Digest::new(&bytes).hex()))
 }
 
 impl Trusted {

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code as NoteCode, Note, Severity};
 use proem_core::profile::rules::{
-    ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
+    ImportInside, ImportOnce, ImportPut, ImportsRecipe, RulePlace, RuleStrip, RuleTrim, RulesRecipe,
 };
 use proem_core::text::Places;
 use regex::{Regex, RegexBuilder};
@@ -101,10 +101,10 @@ impl<'r> Importer<'r> {
     /// What must hold the files that a file imports.
     pub(super) fn boundary(&self, place: &RulePlace, path: &Path, folders: &Folders) -> Option<PathBuf> {
         let inside = match place.inside.unwrap_or(self.recipe.inside) {
-            Inside::Anywhere => return None,
-            Inside::Cwd => folders.cwd().to_owned(),
-            Inside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
-            Inside::Root => folders.root_of(path),
+            ImportInside::Anywhere => return None,
+            ImportInside::Cwd => folders.cwd().to_owned(),
+            ImportInside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
+            ImportInside::Root => folders.root_of(path),
         };
         Some(crate::observe::file::canonical(&inside).unwrap_or(inside))
     }
@@ -114,8 +114,8 @@ impl<'r> Importer<'r> {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
         let chain = match self.recipe.once {
-            Once::Chain => Vec::new(),
-            Once::File | Once::Prompt => vec![first.real.clone()],
+            ImportOnce::Chain => Vec::new(),
+            ImportOnce::File | ImportOnce::Prompt => vec![first.real.clone()],
         };
         let mut run = Run {
             trail,
@@ -280,9 +280,9 @@ impl<'r> Importer<'r> {
             return words(&self.recipe.outside, &real, "outside");
         }
         let known = match self.recipe.once {
-            Once::Chain => run.chain.contains(&real),
-            Once::File => run.brought.contains(&real),
-            Once::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
+            ImportOnce::Chain => run.chain.contains(&real),
+            ImportOnce::File => run.brought.contains(&real),
+            ImportOnce::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
         };
         let bytes_max = if run.bytes > INSERTED_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
         match read_head(&wanted, run.job.policy, bytes_max) {
@@ -328,7 +328,8 @@ fn words(template: &str, named: &str, real: &Path) -> String {
 
 /// Front matter of an import stays where it is put in place.
 fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
-    let remove = recipe.remove.iter().copied().filter(|removed| *removed == Removed::ByteOrderMark).collect();
+    let remove =
+        recipe.remove.iter().copied().filter(|removed| *removed == RuleStrip::ByteOrderMark).collect();
     RulesRecipe { remove, ..recipe.clone() }
 }
 

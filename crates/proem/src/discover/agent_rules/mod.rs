@@ -10,12 +10,14 @@ mod walk;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
 use proem_core::line_map::LineMap;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::rules::{Dropped, RuleFile, RulePlace, RuleTake, RuleTrim, RulesRecipe, Twins};
+use proem_core::profile::rules::{
+    RuleDrop, RuleFile, RuleIdentity, RulePlace, RuleTake, RuleTrim, RulesRecipe,
+};
 use proem_core::source::Source;
 
 use super::{Owner, Places, Trail, file};
@@ -309,9 +311,9 @@ impl Search<'_> {
         let trim = place.trim.unwrap_or(self.recipe.trim);
         let (treated, line_map) = text::treated(&text, self.recipe, trim);
         let is_dropped = match self.recipe.drop {
-            Dropped::None => false,
-            Dropped::Empty => treated.is_empty(),
-            Dropped::Blank => treated.trim().is_empty(),
+            RuleDrop::None => false,
+            RuleDrop::Empty => treated.is_empty(),
+            RuleDrop::Blank => treated.trim().is_empty(),
         };
         if is_dropped {
             return self.found.trail.consider(&shown, Outcome::Empty, None);
@@ -374,9 +376,9 @@ impl Search<'_> {
 
     fn twin(&self, shown: &str, found: &Found) -> Option<&str> {
         let is_twin = |taken: &&Taken| match self.recipe.twins {
-            Twins::Path => taken.path == shown,
-            Twins::File => taken.identity == found.identity || taken.real == found.real,
-            Twins::Content => taken.raw == found.bytes,
+            RuleIdentity::Path => taken.path == shown,
+            RuleIdentity::File => taken.identity == found.identity || taken.real == found.real,
+            RuleIdentity::Content => taken.raw == found.bytes,
         };
         self.taken.iter().find(is_twin).map(|taken| taken.path.as_str())
     }

@@ -73,8 +73,11 @@ impl Problem {
     }
 }
 
+/// A skill, if the file is one, and its problems.
+pub(super) type ParsedSkill = (Option<Arc<Skill>>, Vec<Problem>);
+
 /// Reads a skill from the head of its file. Without one, the first problem says why.
-pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
+pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
         Ok(head) => {

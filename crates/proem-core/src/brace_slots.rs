@@ -1,7 +1,7 @@
-//! Templates whose only tags are names in double braces: `{{name}}`, exactly so spelled.
+//! Templates that have only one kind of tag: a name in double braces, spelled exactly `{{name}}`.
 //!
-//! Each slot is filled in one pass over the whole text, in the order that the profile gives. What a pass
-//! inserts is text for the passes behind it, and for those alone.
+//! Each slot is filled in one pass over the whole text, in the order that the profile gives. Inserted text is visible
+//! to later passes only.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,20 +11,20 @@ use crate::source::Source;
 use crate::stability::Stability;
 use crate::text::{Place, slice};
 
-/// A name and the text that takes its place.
+/// A name and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot<'s> {
     /// The name between the braces.
     pub name: &'s str,
-    /// What takes its place.
+    /// The text that replaces the tag.
     pub value: String,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: Source,
-    /// How long the value stays the same.
+    /// The lifetime of the value.
     pub stability: Stability,
 }
 
-/// How many slots of this name a text has.
+/// Counts the slots of this name in a text.
 #[must_use]
 pub fn count(text: &str, name: &str) -> usize {
     text.matches(&tag(name)).count()
@@ -34,7 +34,7 @@ fn tag(name: &str) -> String {
     format!("{{{{{name}}}}}")
 }
 
-/// A text from `origin` before the first pass.
+/// Creates a text from `origin`, before the first pass.
 #[must_use]
 pub fn begin(text: &str, origin: &Source, stability: Stability) -> Rendered {
     let mut rendered = Rendered::new();
@@ -45,7 +45,7 @@ pub fn begin(text: &str, origin: &Source, stability: Stability) -> Rendered {
 /// Fills every slot of one name.
 ///
 /// ```
-/// use proem_core::slots::{Slot, begin, fill};
+/// use proem_core::brace_slots::{Slot, begin, fill};
 /// use proem_core::{source::Source, stability::Stability};
 ///
 /// let source = Source::Request { field: "backend".into(), place: None };
@@ -58,7 +58,7 @@ pub fn fill(text: &Rendered, slot: &Slot<'_>) -> Rendered {
     let tag = tag(slot.name);
     let mut starts = text.text().match_indices(&tag).map(|(at, _)| at).peekable();
     let mut filled = Rendered::new();
-    // Where the tag that was met last ends: it may reach into the next span.
+    // The end of the last tag, which may reach into the next span.
     let mut end_of_tag = 0;
     for span in text.spans() {
         let mut at = span.bytes.start.max(end_of_tag);
@@ -74,11 +74,11 @@ pub fn fill(text: &Rendered, slot: &Slot<'_>) -> Rendered {
     filled
 }
 
-/// A span of the text before a pass, of which pieces stay.
+/// A span of the text before a pass, of which parts are kept.
 struct Own<'t> {
     text: &'t str,
     span: &'t Span,
-    /// The last byte whose source is known, and that source: tags are asked for in their order.
+    /// The last byte with a known source, and that source. Tags are visited in order.
     known: (usize, Source),
 }
 
@@ -87,7 +87,7 @@ impl<'t> Own<'t> {
         Self { text, span, known: (span.bytes.start, span.source.clone()) }
     }
 
-    /// Where the byte at `at` comes from.
+    /// Returns the source of the byte at `at`.
     fn source(&mut self, at: usize) -> Source {
         let (from, source) = &self.known;
         self.known = (at, source.behind(slice(self.text, *from, at)));
@@ -122,7 +122,7 @@ mod tests {
         fill(&fill(&begun, &slot("backend", backend)), &slot("servers", servers))
     }
 
-    /// What JavaScript's `replace` does with a pattern without flags but `g`, and a literal replacement.
+    /// Mirrors JavaScript's `replace` with a global pattern and a literal replacement.
     fn expected(text: &str, backend: &str, servers: &str) -> String {
         text.replace("{{backend}}", backend).replace("{{servers}}", servers)
     }

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 /// is one edit. Ties go to the earlier candidate, so the answer is always the same.
 ///
 /// ```
-/// assert_eq!(proem_core::nearest::nearest("git:brnach", ["git:status", "git:branch"]), Some("git:branch"));
-/// assert_eq!(proem_core::nearest::nearest("zebra", ["git:status"]), None);
+/// assert_eq!(proem_core::did_you_mean::nearest("git:brnach", ["git:status", "git:branch"]), Some("git:branch"));
+/// assert_eq!(proem_core::did_you_mean::nearest("zebra", ["git:status"]), None);
 /// ```
 #[must_use]
 pub fn nearest<'c>(wanted: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {

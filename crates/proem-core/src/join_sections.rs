@@ -1,12 +1,11 @@
-//! Puts the sections of each carrier together: what stands between them, what goes at the ends, and how
-//! much there may be of it.
+//! Joins the sections of each carrier: separators, trimmed ends, and size limits.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::cache_loss::estimated_tokens;
 use crate::carrier::Carrier;
-use crate::change::estimated_tokens;
 use crate::draft::Section;
 use crate::note::{Code, Note, Severity};
 use crate::profile::{Budget, CarrierCut, CarrierRecipe, Profile, Trim};
@@ -14,8 +13,8 @@ use crate::rendered::Rendered;
 use crate::source::Source;
 use crate::text::clip;
 
-/// Adds what stands between sections, and cuts the ends of carriers, as the profile says.
-pub(crate) fn join(profile: &Profile, sections: &mut [Section]) -> Vec<Note> {
+/// Adds separators between sections and trims and cuts carriers as the profile specifies.
+pub(crate) fn join_sections(profile: &Profile, sections: &mut [Section]) -> Vec<Note> {
     let mut notes = Vec::new();
     for carrier in Carrier::ALL {
         let mut own: Vec<&mut Section> =
@@ -47,7 +46,7 @@ impl Join<'_> {
         Source::Profile { profile: self.profile.name.as_str().into(), key: key.into() }
     }
 
-    /// Begins the sections that ask for it on a line of their own.
+    /// Adds a line break before sections that must start on a new line.
     fn line_breaks(&self, sections: &mut [&mut Section]) {
         let mut ends_line = false;
         for section in sections.iter_mut().filter(|section| !section.rendered.is_empty()) {
@@ -68,7 +67,7 @@ impl Join<'_> {
         }
     }
 
-    /// Notes a carrier that is larger than the profile wants, with its sections by size.
+    /// Reports a carrier that exceeds the profile's budget, with its sections by size.
     fn over_budget(&self, sections: &[&mut Section], budget: Budget) -> Option<Note> {
         let bytes = bytes(sections);
         let tokens = estimated_tokens(bytes);
@@ -98,7 +97,7 @@ impl Join<'_> {
         Some(note)
     }
 
-    /// Cuts a carrier that is too large, and marks the place.
+    /// Cuts a carrier that is too large and adds the marker.
     fn cut(&self, sections: &mut [&mut Section], cut: &CarrierCut) -> Option<Note> {
         let whole = bytes(sections);
         if whole <= cut.bytes_max {
@@ -111,7 +110,7 @@ impl Join<'_> {
             if kept > 0 {
                 last = index;
             }
-            // Behind the cut nothing follows, also where a short section would still fit.
+            // No text follows the cut, even if a short section would still fit.
             room = if kept < section.rendered.len() { 0 } else { room - kept };
             section.rendered.truncate(kept);
         }

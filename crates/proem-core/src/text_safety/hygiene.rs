@@ -1,6 +1,6 @@
-//! Text that a reader does not see as a model does: hidden, reordered or controlling characters.
+//! Finds characters that a model reads and a reader does not see: invisible, reordering and control characters.
 //!
-//! Scripts and emoji need some of these characters. Where one belongs to what stands beside it, it is left alone.
+//! Scripts and emoji need some of these characters; they are kept where their neighbours give them a meaning.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,27 +14,27 @@ use crate::text::slice;
 pub struct Oddity {
     /// The bytes of the run.
     pub bytes: Range<usize>,
-    /// What it is.
-    pub kind: Kind,
-    /// How many characters it has.
+    /// The kind of the characters.
+    pub kind: OddityKind,
+    /// The number of characters.
     pub characters: usize,
-    /// What it says to those who can read it, where it says anything.
+    /// The hidden message, if the characters encode one.
     pub decoded: Option<String>,
 }
 
-/// What a run of characters does.
+/// The effect of a run of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Tag characters: ASCII that nobody sees.
+pub enum OddityKind {
+    /// Tag characters: invisible ASCII.
     Tag,
-    /// Controls of the direction of text, which show it in another order.
+    /// Direction controls, which show text in another order.
     Bidi,
     /// Characters without width or shape.
     Invisible,
-    /// Several variation selectors on end, which can carry bytes.
+    /// Several consecutive variation selectors, which can encode bytes.
     Variation,
-    /// A variation selector behind what has no variants, or a control of musical notation: invisible, and kept by
-    /// [`neutralised`].
+    /// A variation selector after a character without variants, or a control of musical notation: invisible, and kept
+    /// by [`neutralised`].
     Stray,
     /// A byte order mark at the start.
     ByteOrderMark,
@@ -42,8 +42,8 @@ pub enum Kind {
     Control,
 }
 
-impl Kind {
-    /// What the characters are called, in the plural.
+impl OddityKind {
+    /// Returns the name of the characters, in the plural.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -57,20 +57,20 @@ impl Kind {
         }
     }
 
-    /// Whether the text loses nothing that a reader sees when the run is taken out.
+    /// Tells whether removing the run changes nothing visible.
     #[must_use]
     pub const fn is_removable(self) -> bool {
         matches!(self, Self::Tag | Self::Invisible | Self::Variation | Self::Stray | Self::ByteOrderMark)
     }
 }
 
-/// Finds the characters of a text that a reader does not see as a model does.
+/// Finds the characters of a text that a model reads and a reader does not see.
 ///
 /// ```
-/// use proem_core::hygiene::{Kind, scan};
+/// use proem_core::text_safety::hygiene::{OddityKind, scan};
 ///
 /// let found = scan("Be kind.\u{E0062}\u{E0061}\u{E0064}");
-/// assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Tag, Some("bad")));
+/// assert_eq!((found[0].kind, found[0].decoded.as_deref()), (OddityKind::Tag, Some("bad")));
 /// assert!(scan("👩‍🚀 می‌خواهم 🏴󠁧󠁢󠁳󠁣󠁴󠁿").is_empty());
 /// ```
 #[must_use]
@@ -102,18 +102,18 @@ pub fn scan(text: &str) -> Vec<Oddity> {
     found
 }
 
-/// Reads selectors that are spread over a text as one message, and tells it with the first.
+/// Decodes selectors that are spread over a text as one message, and stores it with the first.
 fn join_selectors(text: &str, found: &mut [Oddity]) {
-    let strays = found.iter().filter(|oddity| oddity.kind == Kind::Stray);
+    let strays = found.iter().filter(|oddity| oddity.kind == OddityKind::Stray);
     let spread = strays.flat_map(|oddity| slice(text, oddity.bytes.start, oddity.bytes.end).chars());
     let spread: String = spread.filter(|character| is_selector(*character)).collect();
-    let said = decoded(&spread, Kind::Variation);
-    if let Some(first) = found.iter_mut().find(|oddity| oddity.kind == Kind::Stray) {
+    let said = decoded(&spread, OddityKind::Variation);
+    if let Some(first) = found.iter_mut().find(|oddity| oddity.kind == OddityKind::Stray) {
         first.decoded = said;
     }
 }
 
-/// The text without what can be taken out; `None` when there is nothing of that.
+/// Returns the text without removable characters; `None` if it has none.
 #[must_use]
 pub fn without_hidden(text: &str) -> Option<String> {
     let found: Vec<Oddity> = scan(text).into_iter().filter(|oddity| oddity.kind.is_removable()).collect();
@@ -126,11 +126,11 @@ pub fn without_hidden(text: &str) -> Option<String> {
     (!found.is_empty()).then_some(clean)
 }
 
-/// The text with what is hidden taken out, and what controls made visible; `None` when there is nothing to do.
+/// Returns the text with invisible characters removed and control characters made visible; `None` if nothing changes.
 #[must_use]
 pub fn neutralised(text: &str) -> Option<String> {
     let mut clean = pass(text)?;
-    // What is taken out may have kept two others apart.
+    // A removed run may have separated two others.
     while let Some(cleaner) = pass(&clean) {
         clean = cleaner;
     }
@@ -139,7 +139,7 @@ pub fn neutralised(text: &str) -> Option<String> {
 
 fn pass(text: &str) -> Option<String> {
     let mut found = scan(text);
-    found.retain(|oddity| oddity.kind != Kind::Stray);
+    found.retain(|oddity| oddity.kind != OddityKind::Stray);
     if found.is_empty() {
         return None;
     }
@@ -156,7 +156,7 @@ fn pass(text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// A quick look: letters, digits, signs and nearly all scripts are none of ours.
+/// Tells quickly whether a character may be odd; letters, digits, punctuation and nearly all scripts are not.
 const fn may_be_odd(character: char) -> bool {
     match character {
         '\t' | '\n' | ' '..='~' => false,
@@ -171,11 +171,13 @@ const fn may_be_odd(character: char) -> bool {
 
 const FLAG: char = '\u{1F3F4}';
 
-/// What a character would be if nothing stood beside it.
-const fn bare_kind(character: char) -> Option<Kind> {
+/// Returns the kind of a character without regard to its neighbours.
+const fn bare_kind(character: char) -> Option<OddityKind> {
     Some(match character {
-        '\u{E0000}'..='\u{E007F}' => Kind::Tag,
-        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => Kind::Bidi,
+        '\u{E0000}'..='\u{E007F}' => OddityKind::Tag,
+        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => {
+            OddityKind::Bidi
+        }
         '\u{200B}'..='\u{200D}'
         | '\u{2060}'..='\u{2064}'
         | '\u{206A}'..='\u{206F}'
@@ -188,9 +190,9 @@ const fn bare_kind(character: char) -> Option<Kind> {
         | '\u{17B5}'
         | '\u{180B}'..='\u{180F}'
         | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{3164}' => Kind::Invisible,
+        | '\u{3164}' => OddityKind::Invisible,
         '\t' | '\n' => return None,
-        '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Kind::Control,
+        '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => OddityKind::Control,
         _ => return None,
     })
 }
@@ -199,28 +201,28 @@ const fn is_selector(character: char) -> bool {
     matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
-/// Controls that begin and end beams and slurs.
+/// Tells whether a character starts or ends a beam or slur in musical notation.
 const fn is_musical(character: char) -> bool {
     matches!(character, '\u{1D173}'..='\u{1D17A}')
 }
 
-fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
+fn kind_of(text: &str, start: usize, character: char) -> Option<OddityKind> {
     let (before, behind) = (slice(text, 0, start), slice(text, start + character.len_utf8(), text.len()));
     if is_selector(character) {
-        // Letters of our alphabet and white space have no variants.
+        // ASCII letters and white space have no variants.
         let has_no_variant = |base: char| base.is_ascii_alphabetic() || base.is_whitespace();
         let is_bare = before.chars().next_back().is_none_or(has_no_variant);
-        // The first one behind a picture belongs to it.
+        // The first selector after a picture belongs to it.
         let is_of_picture = character == '\u{FE0F}' && before.ends_with(is_picture);
         let is_run = before.ends_with(is_selector) || (behind.starts_with(is_selector) && !is_of_picture);
-        return if is_run { Some(Kind::Variation) } else { is_bare.then_some(Kind::Stray) };
+        return if is_run { Some(OddityKind::Variation) } else { is_bare.then_some(OddityKind::Stray) };
     }
     if is_musical(character) {
-        return Some(Kind::Stray);
+        return Some(OddityKind::Stray);
     }
     match character {
-        '\u{FEFF}' if start == 0 => Some(Kind::ByteOrderMark),
-        // The end of a line, as some systems write it.
+        '\u{FEFF}' if start == 0 => Some(OddityKind::ByteOrderMark),
+        // A CRLF line break.
         '\r' if behind.starts_with('\n') => None,
         '\u{200C}' | '\u{200D}' if joins_letters(before, behind) => None,
         '\u{200D}' if joins_pictures(before, behind) => None,
@@ -228,14 +230,14 @@ fn kind_of(text: &str, start: usize, character: char) -> Option<Kind> {
     }
 }
 
-/// A joiner beside a letter of a script that has need of it, and not in a row of them.
+/// Tells whether a single joiner is next to a letter of a script that needs it.
 fn joins_letters(before: &str, behind: &str) -> bool {
     let is_joiner = |character: char| matches!(character, '\u{200B}'..='\u{200D}');
     let is_alone = !before.ends_with(is_joiner) && !behind.starts_with(is_joiner);
     is_alone && (before.ends_with(is_joined) || behind.starts_with(is_joined))
 }
 
-/// Letters of scripts whose shapes depend on their neighbours.
+/// Tells whether a letter belongs to a script with contextual shapes.
 const fn is_joined(character: char) -> bool {
     matches!(
         character,
@@ -263,13 +265,13 @@ const fn is_joined(character: char) -> bool {
     )
 }
 
-/// A joiner between two pictures: one picture of both.
+/// Tells whether a joiner combines two pictures into one.
 fn joins_pictures(before: &str, behind: &str) -> bool {
     let base = before.strip_suffix('\u{FE0F}').unwrap_or(before);
     base.ends_with(is_picture) && behind.starts_with(is_picture)
 }
 
-/// Characters that can be emoji.
+/// Tells whether a character can be an emoji.
 const fn is_picture(character: char) -> bool {
     matches!(
         character,
@@ -288,7 +290,7 @@ const fn is_picture(character: char) -> bool {
     )
 }
 
-/// The end of a flag that is spelt with tag characters: a region, a part of it, and the sign that ends it.
+/// Returns the end of a flag that is written with tag characters: a region, a subdivision and the end tag.
 fn flag_end(text: &str, start: usize, character: char) -> Option<usize> {
     const LETTERS: core::ops::RangeInclusive<usize> = 3..=6;
     if character != FLAG {
@@ -302,12 +304,16 @@ fn flag_end(text: &str, start: usize, character: char) -> Option<usize> {
     (ends && LETTERS.contains(&letters)).then(|| start + FLAG.len_utf8() + (letters + 1) * 4)
 }
 
-/// What a run says: tag characters are ASCII, selectors are bytes.
-fn decoded(run: &str, kind: Kind) -> Option<String> {
+/// Decodes a run: tag characters are ASCII, selectors are bytes.
+fn decoded(run: &str, kind: OddityKind) -> Option<String> {
     let said: String = match kind {
-        Kind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
-        Kind::Variation => String::from_utf8(run.chars().map(byte_of).collect()).ok()?,
-        Kind::Bidi | Kind::Invisible | Kind::Stray | Kind::ByteOrderMark | Kind::Control => return None,
+        OddityKind::Tag => run.chars().filter_map(|tag| char::from_u32(u32::from(tag) - 0xE0000)).collect(),
+        OddityKind::Variation => String::from_utf8(run.chars().map(byte_of).collect()).ok()?,
+        OddityKind::Bidi
+        | OddityKind::Invisible
+        | OddityKind::Stray
+        | OddityKind::ByteOrderMark
+        | OddityKind::Control => return None,
     };
     let shown: String = said.chars().filter(|character| !character.is_control()).collect();
     (!shown.is_empty()).then_some(shown)
@@ -323,7 +329,7 @@ fn byte_of(selector: char) -> u8 {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<OddityKind> {
         scan(text).into_iter().map(|oddity| oddity.kind).collect()
     }
 
@@ -338,14 +344,17 @@ mod tests {
     /// Row C4.
     #[test]
     fn hidden_text_is_found_and_read() {
-        assert_eq!(kinds("\u{FEFF}a\u{FEFF}"), [Kind::ByteOrderMark, Kind::Invisible]);
-        assert_eq!(kinds("a\u{200B}\u{200D}b"), [Kind::Invisible]);
-        assert_eq!(kinds("a\u{202E}b\u{1B}c\rd"), [Kind::Bidi, Kind::Control, Kind::Control]);
-        assert_eq!(kinds("🏴\u{E0069}\u{E0067}\u{E006E}"), [Kind::Tag], "a flag that does not end");
+        assert_eq!(kinds("\u{FEFF}a\u{FEFF}"), [OddityKind::ByteOrderMark, OddityKind::Invisible]);
+        assert_eq!(kinds("a\u{200B}\u{200D}b"), [OddityKind::Invisible]);
+        assert_eq!(
+            kinds("a\u{202E}b\u{1B}c\rd"),
+            [OddityKind::Bidi, OddityKind::Control, OddityKind::Control]
+        );
+        assert_eq!(kinds("🏴\u{E0069}\u{E0067}\u{E006E}"), [OddityKind::Tag], "a flag that does not end");
         let bytes: String =
             "hi".bytes().filter_map(|byte| char::from_u32(0xE0100 + u32::from(byte) - 16)).collect();
         let found = scan(&format!("😀{bytes}"));
-        assert_eq!((found[0].kind, found[0].decoded.as_deref()), (Kind::Variation, Some("hi")));
+        assert_eq!((found[0].kind, found[0].decoded.as_deref()), (OddityKind::Variation, Some("hi")));
         let spread: String =
             "ab".chars().zip(bytes.chars()).flat_map(|(letter, bit)| [letter, bit]).collect();
         assert_eq!(scan(&spread)[0].decoded.as_deref(), Some("hi"));

@@ -1,33 +1,33 @@
-//! Text from strangers as people are shown it: in notes, in errors, on a terminal.
+//! Escapes text from outside for notes, errors and terminals.
 //!
-//! What a reader would not see, or what would show the rest in another order, is spelt out. Prompts are never made of
-//! this: what happens to their text is the profile's policy, see [`hygiene`].
+//! Invisible characters and characters that reorder text are replaced with escapes. This text never enters a prompt:
+//! the profile's policy decides about prompts, see [`hygiene`].
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 
-use crate::hygiene;
+use crate::text_safety::hygiene;
 
-/// Spells what is hidden as `\u{202e}`; line breaks and tabs stay.
+/// Escapes invisible characters as `\u{202e}`; keeps line breaks and tabs.
 ///
 /// ```
-/// use proem_core::shown::shown;
+/// use proem_core::text_safety::escape::escape;
 ///
-/// assert_eq!(shown("a/\u{202E}dm.b 👩‍🚀"), "a/\\u{202e}dm.b 👩‍🚀");
+/// assert_eq!(escape("a/\u{202E}dm.b 👩‍🚀"), "a/\\u{202e}dm.b 👩‍🚀");
 /// ```
 #[must_use]
-pub fn shown(text: &str) -> Cow<'_, str> {
-    spelt(text, |character| character.escape_unicode().to_string())
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_with(text, |character| character.escape_unicode().to_string())
 }
 
-/// The same for what must stay on its line, such as a path.
+/// Escapes line breaks and tabs too, for text that must stay on one line, such as a path.
 #[must_use]
-pub fn shown_line(text: &str) -> Cow<'_, str> {
+pub fn escape_line(text: &str) -> Cow<'_, str> {
     const BREAKS: [char; 3] = ['\t', '\n', '\r'];
     if is_printable(text) {
         return Cow::Borrowed(text);
     }
-    let whole = shown(text);
+    let whole = escape(text);
     if !whole.contains(BREAKS) {
         return whole;
     }
@@ -38,15 +38,15 @@ pub fn shown_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(whole.chars().map(spell).collect())
 }
 
-/// Tells whether a text is what nearly all are: visible ASCII. Looks at all of it, which takes less than stopping early.
+/// Tells whether a text is visible ASCII, as most are. Examines all bytes, which is faster than stopping early.
 fn is_printable(text: &str) -> bool {
     text.bytes().fold(true, |is_so_far, byte| is_so_far & matches!(byte, b' '..=b'~'))
 }
 
-/// Replaces every character that is hidden, or that acts on a terminal, by what `spell` makes of it.
+/// Replaces every character that is invisible or acts on a terminal with the result of `spell`.
 ///
-/// What scripts and emoji need stays, as with [`hygiene::scan`]; so do line breaks and tabs.
-pub fn spelt(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
+/// Keeps characters that scripts and emoji need, like [`hygiene::scan`], and line breaks and tabs.
+pub fn escape_with(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if text.bytes().all(is_plain) {
         return Cow::Borrowed(text);
@@ -68,8 +68,9 @@ pub fn spelt(text: &str, spell: impl Fn(char) -> String) -> Cow<'_, str> {
     Cow::Owned(whole)
 }
 
-/// What [`hygiene`] leaves in prompts because some text has need of it, and a name or a message has not: separators of
-/// lines, fillers and blanks, and everything else that Unicode says is ignored where it is not understood.
+/// Tells whether a character is kept in prompts by [`hygiene`], because some text needs it, and is not needed in a
+/// name or a message: line separators, fillers, blanks, and all other characters that Unicode defines as
+/// default-ignorable.
 const fn is_unseen(character: char) -> bool {
     matches!(
         character,
@@ -104,17 +105,17 @@ mod tests {
             ("a\tb\nc", "a\tb\nc"),
             ("a\rb", "a\\u{d}b"),
         ] {
-            assert_eq!(shown(text), expected, "{text:?}");
+            assert_eq!(escape(text), expected, "{text:?}");
         }
-        assert_eq!(shown_line("a\tb\nc\r\nd\u{202E}"), "a\\u{9}b\\u{a}c\\u{d}\\u{a}d\\u{202e}");
+        assert_eq!(escape_line("a\tb\nc\r\nd\u{202E}"), "a\\u{9}b\\u{a}c\\u{d}\\u{a}d\\u{202e}");
     }
 
-    /// Every scalar value: what is left of it beside letters is one that a reader sees, and is left the second time, too.
+    /// Checks every scalar value: characters that stay are visible, and a second pass changes nothing.
     #[test]
     fn every_character_is_shown_or_spelt() {
         for character in '\0'..=char::MAX {
             let text = alloc::format!("x{character}y");
-            let once = shown_line(&text);
+            let once = escape_line(&text);
             let is_spelt = once != text;
             let code = u32::from(character);
             let is_ignorable = matches!(code,
@@ -122,7 +123,7 @@ mod tests {
                 | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0
                 | 0xFFF0..=0xFFF8 | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF);
             assert!(is_spelt || !(character.is_control() || is_ignorable), "U+{code:04X}");
-            assert_eq!(shown_line(&once), once, "U+{code:04X}");
+            assert_eq!(escape_line(&once), once, "U+{code:04X}");
             assert_eq!(
                 is_spelt,
                 once.is_ascii() && !text.is_ascii() || character.is_control(),

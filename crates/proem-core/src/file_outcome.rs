@@ -1,4 +1,4 @@
-//! Files that were looked at, and what became of each.
+//! Files that were considered for a prompt, with the outcome of each.
 
 use alloc::string::String;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::Absence;
 
-/// What became of a file.
+/// The outcome for a considered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,19 +17,19 @@ pub enum Outcome {
     Empty,
     /// It does not exist.
     Missing,
-    /// It exists and could not be taken: a directory, a device, not text, too large.
+    /// It exists and cannot be used: a directory, a device, not text, too large.
     Unreadable,
-    /// It exists perhaps, and may not be read.
+    /// It may exist, and a rule forbids reading it.
     Refused,
-    /// It was read, and does not ask to be in the prompt.
+    /// It was read and is not meant to be in the prompt.
     Hidden,
-    /// It was read, or only its name was, and it is not what it should be.
+    /// Its content, or its name, is invalid.
     Malformed,
-    /// Another one takes its place.
+    /// Another file takes its place.
     Shadowed,
     /// It is the same file as another one.
     Duplicate,
-    /// There was no room left for it.
+    /// A limit left no room for it.
     OverBudget,
     /// An ignore file excludes it.
     Ignored,
@@ -54,9 +54,9 @@ impl Outcome {
         }
     }
 
-    /// What became of a file that could not be read.
+    /// Returns the outcome for a file that could not be read.
     #[must_use]
-    pub const fn of(why: &Absence) -> Self {
+    pub const fn from_absence(why: &Absence) -> Self {
         match why {
             Absence::NoSuchFile => Self::Missing,
             Absence::SecretPath
@@ -69,13 +69,13 @@ impl Outcome {
     }
 }
 
-/// One file that was looked at.
+/// One file that was considered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Considered {
-    /// The path as it was looked for.
+pub struct FileOutcome {
+    /// The path that was looked up.
     pub path: String,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why it was not used.
+    /// The reason for not using the file.
     pub why: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! Names that a reader takes for another: other case, letters of another script, invisible characters.
+//! Names that look like another name: different case, letters of another script, invisible characters.
 
 use alloc::string::String;
 
 use crate::text::slice;
 
-/// Letters of other scripts that look like a Latin one in most fonts.
+/// Letters of other scripts that look like a Latin letter in most fonts.
 const TWINS: [(&str, char); 26] = [
     ("АΑ", 'a'),
     ("аα", 'a'),
@@ -34,10 +34,10 @@ const TWINS: [(&str, char); 26] = [
     ("Ζ", 'z'),
 ];
 
-/// The letter that Turkish and its relatives write in every other word.
+/// The letter that Turkish and related languages use in ordinary words.
 const DOTLESS_I: char = 'ı';
 
-/// What a reader sees in a name: lower case, Latin letters for their twins, nothing invisible.
+/// Returns the visible form of a name: lower case, Latin letters for their lookalikes, nothing invisible.
 fn seen(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|character| !is_invisible(*character)).map(plain)
 }
@@ -59,10 +59,10 @@ const fn is_invisible(character: char) -> bool {
     )
 }
 
-/// Tells whether `name` is not `wanted` and would be read as it.
+/// Tells whether `name` differs from `wanted` and looks like it.
 ///
 /// ```
-/// use proem_core::lookalike::is_variant;
+/// use proem_core::text_safety::confusable::is_variant;
 ///
 /// assert!(is_variant("agents.md", "AGENTS.md"));
 /// assert!(is_variant("\u{410}GENTS.md", "AGENTS.md"));
@@ -71,17 +71,17 @@ const fn is_invisible(character: char) -> bool {
 /// ```
 #[must_use]
 pub fn is_variant(name: &str, wanted: &str) -> bool {
-    // Names are compared as far as they are alike: most differ in the first letter.
+    // The comparison is lazy: most names differ in the first letter.
     seen(name).eq(seen(wanted)) && name != wanted
 }
 
-/// Finds the first word that mixes Latin letters with letters of another script that look like them, and returns it with
-/// what a reader takes it for.
+/// Finds the first word that mixes Latin letters with lookalikes from another script, and returns it with the Latin
+/// word that it looks like.
 ///
 /// The dotless `ı` is a Latin letter of ordinary Turkish words, and counts in addresses alone.
 ///
 /// ```
-/// use proem_core::lookalike::disguised_word;
+/// use proem_core::text_safety::confusable::disguised_word;
 ///
 /// assert_eq!(disguised_word("## S\u{435}curity"), Some(("S\u{435}curity", "security".into())));
 /// assert_eq!(disguised_word("## Безопасность and α-helix"), None);
@@ -99,7 +99,7 @@ pub fn disguised_word(text: &str) -> Option<(&str, String)> {
         rest = slice(rest, end, rest.len());
         if !word.is_ascii() && word.contains(|letter: char| letter.is_ascii_alphabetic()) {
             let others = || word.chars().filter(|letter| !letter.is_ascii());
-            // An ending in one's own language behind an abbreviation is no disguise.
+            // An ending in another script after an abbreviation is not a disguise.
             let stem = word.trim_end_matches(|letter: char| !letter.is_ascii());
             let is_ending = stem.len() > 1 && stem.chars().all(|letter| letter.is_ascii_uppercase());
             let is_turkish = || !is_address && others().all(|letter| letter == DOTLESS_I);
