@@ -133,7 +133,7 @@ fn hostile_rules_are_bounded() {
 #[test]
 fn what_agents_are_told_differently_is_found() {
     let desk = Desk::of("default");
-    desk.write("AGENTS.md", b"# Tests\n\nRun `make test`.\n\nSee @docs/style.md\n")
+    desk.write("AGENTS.md", b"# Tests\n\nRun `make test`.\n\n@docs/style.md\n")
         .write("CLAUDE.md", b"# Tests\n\nRun `npm test`.\n")
         .write("docs/style.md", b"Four spaces.\n")
         .write(".github/instructions/a.instructions.md", b"---\napplyTo: \"**\"\n---\nBe brief.\n");

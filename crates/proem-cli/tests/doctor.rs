@@ -284,3 +284,24 @@ fn tools_count_in_what_is_lost_also_between_saved_builds() {
     let text = desk.said(&text.stdout);
     assert!(text.contains("lost per call   at least "), "{text}");
 }
+
+/// A long line of a prompt goes on below, with a mark, where there is a width; a pipe gets it as it is.
+#[test]
+fn changed_lines_fit_the_terminal() {
+    let desk = Desk::of("template");
+    let before = "one two three four five six seven eight nine ten";
+    desk.write("a.json", format!(r#"{{"template": "{before}\n"}}"#).as_bytes());
+    desk.write("b.json", format!(r#"{{"template": "{before} eleven\n"}}"#).as_bytes());
+    let shown = |columns: Option<&str>| {
+        let mut command = desk.command(&["diff", "a.json", "b.json"]);
+        let output = command.envs(columns.map(|columns| ("COLUMNS", columns))).output().unwrap();
+        let said = desk.said(&output.stdout);
+        said.split_once("--- system\n").expect(&said).1.to_owned()
+    };
+    assert_eq!(shown(None), format!("-{before}\n+{before} eleven\n"));
+    assert_eq!(
+        shown(Some("40")),
+        "-one two three four five six seven eight\n  … nine ten\n\
+         +one two three four five six seven eight\n  … nine ten eleven\n"
+    );
+}

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `tree/`, `home/`, `config/`, `steps.toml` | as for other cases |
 //! | `prompt.json` | the request, if any; `corpus/defaults.json` pins the host values that it leaves out |
-//! | `expected.json` | the expected findings, arguments, and the exit code if it is not the usual one |
+//! | `expected.json` | the expected findings, arguments, and the exit code if it is not the usual one, and `once` where no finding may repeat |
 //!
 //! Keys and tokens contain `{{+}}`, which is removed during setup: they are invented, but a secret scanner run on
 //! this project cannot know that. The assembled values must not appear in any output.

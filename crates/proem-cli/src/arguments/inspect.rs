@@ -87,7 +87,7 @@ pub(crate) struct Drift {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) layout: LayoutFlags,
-    /// How much text to show around differences; `0` leaves the text out, as `--url` does
+    /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
     #[command(flatten)]

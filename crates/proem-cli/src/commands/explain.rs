@@ -200,9 +200,10 @@ impl Short<'_> {
             text.push_str(&Table::new(file_columns()).with(others).print(self.width));
         }
         if missing > 0 {
-            let (files, are) = if missing == 1 { ("file", "is") } else { ("files", "are") };
+            let (files, are, them) =
+                if missing == 1 { ("file", "is", "it") } else { ("files", "are", "them") };
             let line = format!(
-                "{DIM}{missing} more {files} would be read and {are} not there: `--files` lists them{DIM:#}\n"
+                "{DIM}{missing} more {files} would be read and {are} not there: `--files` lists {them}{DIM:#}\n"
             );
             text.push_str(&flow(&line, self.width, ""));
         }

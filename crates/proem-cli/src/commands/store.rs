@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proem_store::{Place, Store, TransferError, Transferred, export, import};
 
-use super::store_check;
+use super::store_check::{self, Again, Check};
 use crate::arguments::{StoreCommand, StoreFlags};
 use crate::failure::Failure;
 use crate::notes::print_status;
@@ -16,8 +16,7 @@ use crate::terminal::print;
 
 /// The store that a flag names, else the environment, else the user's own.
 pub(super) fn place(flag: Option<&str>) -> Result<Place, Failure> {
-    let said =
-        flag.map(str::to_owned).or_else(|| env::var("PROEM_STORE").ok()).filter(|text| !text.is_empty());
+    let said = flag.map(str::to_owned).or_else(named_by_variable).filter(|text| !text.is_empty());
     if let Some(said) = said {
         return Ok(Place::parse(&said)?);
     }
@@ -29,6 +28,11 @@ pub(super) fn place(flag: Option<&str>) -> Result<Place, Failure> {
         hint: "name one with `--store FILE`".into(),
     })?;
     Ok(Place::Sqlite(folder.join("proem/proem.db")))
+}
+
+/// The store that the environment names.
+fn named_by_variable() -> Option<String> {
+    env::var("PROEM_STORE").ok().filter(|text| !text.is_empty())
 }
 
 /// Opens the store; one that is not there is not made by looking at it.
@@ -57,7 +61,11 @@ pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, F
 pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {
         StoreCommand::Check { flags, prune, after, output } => {
-            store_check::run(&*open(flags)?, *prune, after.as_deref(), output.format())
+            let (flag, variable) = (flags.store.as_deref(), named_by_variable());
+            let again = Again::new(flag, variable.as_deref(), &place(flag)?);
+            let store = open(flags)?;
+            let (after, format) = (after.as_deref(), output.format());
+            store_check::run(Check { store: &*store, again, prunes: *prune, after, format })
         }
         StoreCommand::Export { flags, file } => {
             let store = open(flags)?;

@@ -34,6 +34,9 @@ const TWINS: [(&str, char); 26] = [
     ("Ζ", 'z'),
 ];
 
+/// The letter that Turkish and related languages use in ordinary words.
+const DOTLESS_I: char = 'ı';
+
 /// Returns the visible form of a name: lower case, Latin letters for their lookalikes, nothing invisible.
 fn seen(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|character| !is_invisible(*character)).map(plain)
@@ -75,16 +78,21 @@ pub fn is_variant(name: &str, wanted: &str) -> bool {
 /// Finds the first word that mixes Latin letters with lookalikes from another script, and returns it with the Latin
 /// word that it looks like.
 ///
+/// The dotless `ı` is a Latin letter of ordinary Turkish words, and counts in addresses alone.
+///
 /// ```
 /// use proem_core::text_safety::confusable::disguised_word;
 ///
 /// assert_eq!(disguised_word("## S\u{435}curity"), Some(("S\u{435}curity", "security".into())));
 /// assert_eq!(disguised_word("## Безопасность and α-helix"), None);
+/// assert_eq!(disguised_word("kullanıcı kuralları"), None);
+/// assert_eq!(disguised_word("see https://gıthub.com"), Some(("gıthub", "github".into())));
 /// ```
 #[must_use]
 pub fn disguised_word(text: &str) -> Option<(&str, String)> {
-    let mut rest = text;
+    let (mut rest, mut is_address) = (text, false);
     while let Some(start) = rest.find(char::is_alphabetic) {
+        is_address = is_address_behind(slice(rest, 0, start), is_address);
         rest = slice(rest, start, rest.len());
         let end = rest.find(|character: char| !character.is_alphanumeric()).unwrap_or(rest.len());
         let word = slice(rest, 0, end);
@@ -94,10 +102,19 @@ pub fn disguised_word(text: &str) -> Option<(&str, String)> {
             // An ending in another script after an abbreviation is not a disguise.
             let stem = word.trim_end_matches(|letter: char| !letter.is_ascii());
             let is_ending = stem.len() > 1 && stem.chars().all(|letter| letter.is_ascii_uppercase());
-            if !is_ending && others().all(|letter| plain(letter).is_ascii_alphabetic()) {
+            let is_turkish = || !is_address && others().all(|letter| letter == DOTLESS_I);
+            if !is_ending && others().all(|letter| plain(letter).is_ascii_alphabetic()) && !is_turkish() {
                 return Some((word, seen(word).collect()));
             }
         }
     }
     None
+}
+
+/// Tells whether an address with a scheme goes on behind what stands between two words.
+fn is_address_behind(gap: &str, is_address: bool) -> bool {
+    match gap.rfind(char::is_whitespace) {
+        Some(space) => slice(gap, space, gap.len()).contains("://"),
+        None => is_address || gap.contains("://"),
+    }
 }

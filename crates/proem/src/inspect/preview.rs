@@ -11,10 +11,10 @@ use proem_core::text::Offsets;
 
 use crate::build::Build;
 use crate::conversation::session::Engine;
-use crate::engine::Memory;
 use crate::error::Error;
 use crate::request::Request;
 use crate::request::caller::Caller;
+use crate::sections::build_state::BuildState;
 use crate::settings::models::Model;
 use crate::settings::tokens::Tokenizer;
 
@@ -33,7 +33,7 @@ pub struct Preview {
 impl Engine {
     /// Builds a prompt and keeps the structure of the request's template.
     pub fn preview(&self, request: &Request, caller: Caller) -> Result<Preview, Error> {
-        let mut memory = Memory { outline: Some(Outline::default()), ..Memory::default() };
+        let mut memory = BuildState { outline: Some(Outline::default()), ..BuildState::default() };
         let build = self.build_with(request, caller, &mut memory)?;
         Ok(Preview { build, outline: memory.outline.unwrap_or_default() })
     }

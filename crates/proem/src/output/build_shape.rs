@@ -313,7 +313,6 @@ impl<'b> TurnShape<'b> {
     /// Puts a turn into this shape.
     #[must_use]
     pub fn of(build: &'b Build, turn: &'b Turn) -> Self {
-        let notes = build.frozen.notes().iter().chain(&turn.notes);
         Self {
             version: VERSION,
             profile: build.frozen.profile(),
@@ -324,9 +323,16 @@ impl<'b> TurnShape<'b> {
             history: &turn.history,
             changes: turn.changes.iter().map(change).collect(),
             expected_miss: turn.expected_miss.as_deref(),
-            notes: notes.map(NoteShape::of).collect(),
+            notes: notes_of_turn(build, turn).map(NoteShape::of).collect(),
         }
     }
+}
+
+/// The notes of a conversation's prompt and of one of its turns, each once: the facts of a turn are observed again, and what
+/// could not be observed for the prompt mostly cannot be for the turn.
+pub fn notes_of_turn<'b>(build: &'b Build, turn: &'b Turn) -> impl Iterator<Item = &'b Note> {
+    let of_prompt = build.frozen.notes();
+    of_prompt.iter().chain(turn.notes.iter().filter(|note| !of_prompt.contains(note)))
 }
 
 fn tool(tool: &ToolDefinition) -> ToolShape<'_> {

@@ -234,7 +234,7 @@ impl Run {
                 (Code::BidiControl, "remove it, unless the text is in a script that needs it")
             }
             OddityKind::Control => (Code::ControlCharacter, "remove it: it can change what a terminal shows"),
-            _ if is_file => (Code::HiddenText, "remove it: `proem check --fix` does"),
+            _ if is_file => (Code::HiddenText, "remove it, or add `--fix` to the command"),
             _ => (Code::HiddenText, "remove it"),
         };
         let (severity, said) = match decoded {

@@ -73,8 +73,11 @@ impl Problem {
     }
 }
 
+/// A skill, if the file is one, and its problems.
+pub(super) type ParsedSkill = (Option<Arc<Skill>>, Vec<Problem>);
+
 /// Reads a skill from the head of its file. Without one, the first problem says why.
-pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
+pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
         Ok(head) => {
@@ -162,8 +165,9 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
     };
     let text = match text_of_front_matter(head).map_or_else(|| str::from_utf8(head), Ok) {
         Ok(text) => text,
-        // The head may end inside a character, and the body is nobody's business here.
+        // The head may end inside a character, which is no fault of the file; and the body is not judged here.
         Err(error) => match head.get(..error.valid_up_to()).map(str::from_utf8) {
+            Some(Ok(text)) if error.error_len().is_none() => text,
             Some(Ok(text)) if matches!(front_matter::split(text), Split::Found { .. }) => text,
             _ => return Err(none(&format!("not UTF-8: bad byte at offset {}", error.valid_up_to()))),
         },
@@ -224,21 +228,25 @@ fn check_name(name: &str, folder: Option<&str>, head: &Head<'_>, problems: &mut 
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    if !name.split('-').all(is_word) {
-        let message = format!("the name `{}` is not well formed", name.escape_debug());
-        let problem =
-            Problem::new(message).hint("use lower-case letters, digits and single hyphens between them");
-        problems.push(problem.at(place));
+    let is_well_formed = name.split('-').all(is_word);
+    let faults = [
+        (!is_well_formed).then(|| "not well formed".to_owned()),
+        folder
+            .filter(|folder| *folder != name)
+            .map(|folder| format!("not that of its folder, `{}`", folder.escape_debug())),
+    ];
+    let faults: Vec<String> = faults.into_iter().flatten().collect();
+    if !faults.is_empty() {
+        // One name is one fault: what is written instead mends both.
+        let message = format!("the name `{}` is {}", name.escape_debug(), faults.join(", and "));
+        let hint = if is_well_formed {
+            "rename the folder or the skill"
+        } else {
+            "use lower-case letters, digits and single hyphens between them"
+        };
+        problems.push(Problem::new(message).hint(hint).at(place));
     }
     check_length("name", name, SKILL_NAME_CHARACTERS_MAX, head, problems);
-    if let Some(folder) = folder.filter(|folder| *folder != name) {
-        let message = format!(
-            "the name `{}` is not that of its folder, `{}`",
-            name.escape_debug(),
-            folder.escape_debug()
-        );
-        problems.push(Problem::new(message).hint("rename the folder or the skill").at(place));
-    }
 }
 
 fn check_length(key: &str, text: &str, max: usize, head: &Head<'_>, problems: &mut Vec<Problem>) {

@@ -5,10 +5,7 @@
 
 mod entry;
 mod head;
-mod memory;
 mod scan;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -213,7 +210,12 @@ impl Search<'_> {
     }
 
     /// Takes a file, unless it was taken under another name; `read` makes a skill of it.
-    fn take(&mut self, spot: &Spot<'_>, identity: Identity, read: impl FnOnce(&Arc<str>) -> memory::Read) {
+    fn take(
+        &mut self,
+        spot: &Spot<'_>,
+        identity: Identity,
+        read: impl FnOnce(&Arc<str>) -> entry::ParsedSkill,
+    ) {
         let path = spot.path;
         let Some(location) = path.to_str() else {
             return self.unread(path, &Absence::BadPath("the path is not UTF-8"));

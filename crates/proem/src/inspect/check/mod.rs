@@ -32,7 +32,7 @@ use crate::build::Build;
 use crate::costs::stats::stats;
 use crate::deliver::Options;
 use crate::discover::Places;
-use crate::engine::{self, Memory};
+use crate::engine;
 use crate::error::Error;
 use crate::inspect::preview::breaks;
 use crate::observe::file::{Cap, ReadPolicy, read_utf8, without_dots};
@@ -41,6 +41,7 @@ use crate::observe::workspace::Workspace;
 use crate::request::caller::Author;
 use crate::request::caller::Caller;
 use crate::request::{OneOrMany, Request};
+use crate::sections::build_state::BuildState;
 use crate::sections::resolver::Resolver;
 use crate::sections::text_findings::SECRETS;
 use crate::sections::text_findings::ScannedText;
@@ -189,7 +190,7 @@ pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
 /// Nothing that is found depends on the state of the working tree, so git is not run.
 pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let request = &without_git(request);
-    let mut memory = Memory { lints: Some(Vec::new()), ..Memory::default() };
+    let mut memory = BuildState { lints: Some(Vec::new()), ..BuildState::default() };
     let build = engine::build_with(request, caller, &[], &mut memory)?;
     let host = Host::of(request, caller)?;
     let workspace = Workspace::find(&host, request.cwd.as_deref())?;

@@ -10,11 +10,11 @@ use proem_core::carrier::Carrier;
 use proem_core::source::Source;
 use similar::DiffOp;
 
-use super::alignment::{Alignment, Pair};
+use super::alignment::Alignment;
 use super::cause::{Cause, Reason};
-use super::compare::{Difference, Kind, Owner};
+use super::comparison::{Difference, Kind, Owner};
 use super::snapshot::{CarrierText, Snapshot};
-use super::units::{Key, Role, Unit, Units, identity};
+use super::units::{Key, Role, Unit, identity, units};
 
 /// What became of a file whose text is in the prompt.
 const USED: &str = "used";
@@ -39,7 +39,7 @@ struct Known<'u> {
     deciding_file: OnceCell<Option<(String, bool)>>,
     cuts: OnceCell<[HashSet<usize>; 2]>,
     sections: OnceCell<[HashSet<Option<&'u str>>; 2]>,
-    parting: OnceCell<Option<Pair<'u>>>,
+    parting: OnceCell<Option<(Unit<'u>, Unit<'u>)>>,
 }
 
 impl<'u> Differences<'u> {
@@ -62,8 +62,8 @@ impl<'u> Differences<'u> {
     }
 
     pub(super) fn all(&self) -> Vec<Difference> {
-        let Alignment { front, before, after, ops, back } = self.alignment;
-        let mut found: Vec<Difference> = front.iter().map(|(old, new)| self.changed(old, new)).collect();
+        let Alignment { before, after, ops } = self.alignment;
+        let mut found: Vec<Difference> = Vec::new();
         for op in ops {
             let (old, new) = (&before[op.old_range()], &after[op.new_range()]);
             if matches!(op, DiffOp::Equal { .. }) {
@@ -73,7 +73,6 @@ impl<'u> Differences<'u> {
                 found.extend(self.replaced(old, new));
             }
         }
-        found.extend(back.iter().map(|(old, new)| self.changed(old, new)));
         found
     }
 
@@ -129,7 +128,7 @@ impl<'u> Differences<'u> {
     /// What stands at the byte on each side.
     fn reordered(&self) -> Option<Difference> {
         let at = |text: &'u CarrierText| {
-            let mut here = Units::of(text).filter(|unit| unit.bytes.end > self.byte).peekable();
+            let mut here = units(text).into_iter().filter(|unit| unit.bytes.end > self.byte).peekable();
             let first = here.peek().cloned();
             here.find(|unit| unit.role() != Role::Frame).or(first)
         };
@@ -216,14 +215,15 @@ impl<'u> Differences<'u> {
 
     /// The names of the sections that each side has.
     fn sections(&self) -> &[HashSet<Option<&'u str>>; 2] {
-        let of = |text: &'u CarrierText| Units::of(text).map(|unit| unit.key.section).collect();
+        let of = |text: &'u CarrierText| units(text).into_iter().map(|unit| unit.key.section).collect();
         self.known.sections.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
     }
 
     /// Where on each side the words begin that stand in place of what is cut.
     fn cuts(&self) -> &[HashSet<usize>; 2] {
         let of = |text: &CarrierText| {
-            let cuts = Units::of(text).filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
+            let cuts =
+                units(text).into_iter().filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
             cuts.map(|unit| unit.bytes.start).collect()
         };
         self.known.cuts.get_or_init(|| [of(self.texts.0), of(self.texts.1)])

@@ -4,7 +4,7 @@ use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::compare::{Comparison, Difference, Lost, Owner};
+use super::comparison::{Comparison, Difference, Lost, Owner};
 use crate::output::build_shape::SourceShape;
 use crate::settings::tokens::TokenBounds;
 

@@ -55,6 +55,13 @@ impl ReadPolicy {
         Self { fence, ..self }
     }
 
+    /// Also reads one exact path, whatever its name says.
+    pub(crate) fn allowing(&self, path: &Path) -> Self {
+        let mut policy = self.clone();
+        policy.allowed.push(path.to_owned());
+        policy
+    }
+
     /// The policy for paths that a file of the project names: where a fence stands, all of them stay behind it.
     pub(crate) fn of_project(&self) -> Self {
         let fence = self.fence.clone().map(|fence| Fence { spelt: None, ..fence });

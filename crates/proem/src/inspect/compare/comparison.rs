@@ -317,7 +317,7 @@ pub(super) fn of_carrier(
         return Vec::new();
     }
     let byte = between(&texts.0.text, &texts.1.text).first_byte;
-    let alignment = Alignment::of(texts.0, texts.1);
+    let alignment = Alignment::new(texts.0, texts.1);
     let differences = Differences::new(byte, texts, &alignment, sides);
     let (mut found, mut told) = (Vec::new(), HashSet::new());
     for difference in differences.all() {
