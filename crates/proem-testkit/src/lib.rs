@@ -29,7 +29,7 @@ mod mishaps;
 mod postgres;
 mod steps;
 
-pub use lints::{LaidLint, Lint, lints};
+pub use lints::{Lint, LintFolder, lints};
 pub use mishaps::{Mishap, Side, mishaps};
 pub use postgres::{Authority, PostgresServer};
 pub use steps::git;
@@ -69,7 +69,7 @@ pub struct Case {
 
 /// A case set up in its own temporary folder.
 #[derive(Debug)]
-pub struct Laid {
+pub struct CaseFolder {
     root: TempDir,
     /// The request with all host values pinned, as JSON text.
     pub request: String,
@@ -111,7 +111,7 @@ impl Case {
 
     /// Sets the case up in a new folder.
     #[must_use]
-    pub fn lay_out(&self) -> Laid {
+    pub fn lay_out(&self) -> CaseFolder {
         // Notes count bytes, including those of paths, so all roots have the same length.
         let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         for part in ["tree", "home", "config"] {
@@ -122,7 +122,7 @@ impl Case {
         steps::run(&self.folder.join("steps.toml"), root.path());
         let request = pinned(&self.folder.join("request.json"));
         let request = in_place(&request, root.path());
-        Laid { root, request }
+        CaseFolder { root, request }
     }
 
     /// Returns the content of a file of the case, if it exists.
@@ -132,7 +132,7 @@ impl Case {
     }
 
     /// Compares one file with a result, or writes it when blessing; `None` means that the file must not exist.
-    pub fn check_file(&self, laid: &Laid, name: &str, content: Option<&str>) {
+    pub fn check_file(&self, laid: &CaseFolder, name: &str, content: Option<&str>) {
         let root = laid.root.path().to_str().unwrap();
         let content = content.map(|text| text.replace(root, "{{root}}").into_bytes());
         if std::env::var_os("PROEM_BLESS").is_some() {
@@ -149,7 +149,7 @@ impl Case {
     }
 
     /// Compares a result with the expected files, or writes them when blessing.
-    pub fn check(&self, laid: &Laid, outcome: &Outcome) {
+    pub fn check(&self, laid: &CaseFolder, outcome: &Outcome) {
         let files = expected_files(outcome, laid.root.path());
         if std::env::var_os("PROEM_BLESS").is_some() {
             for (name, content) in files {
@@ -300,7 +300,7 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-impl Laid {
+impl CaseFolder {
     /// Returns the folder of the case.
     #[must_use]
     pub fn root(&self) -> &Path {

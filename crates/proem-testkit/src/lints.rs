@@ -27,7 +27,7 @@ pub struct Lint {
 
 /// A case set up in its own temporary folder.
 #[derive(Debug)]
-pub struct LaidLint {
+pub struct LintFolder {
     root: TempDir,
     /// The request, as JSON text.
     pub request: String,
@@ -37,7 +37,7 @@ pub struct LaidLint {
     pub secrets: Vec<String>,
 }
 
-impl LaidLint {
+impl LintFolder {
     /// Returns the folder.
     #[must_use]
     pub fn root(&self) -> &Path {
@@ -63,7 +63,7 @@ impl Lint {
 
     /// Sets the case up.
     #[must_use]
-    pub fn lay_out(&self) -> LaidLint {
+    pub fn lay_out(&self) -> LintFolder {
         let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         let mut secrets = Vec::new();
         for part in ["tree", "home", "config"] {
@@ -81,7 +81,7 @@ impl Lint {
         let request = closed(&read("prompt.json").unwrap_or_else(|| "{}".into()), &mut secrets);
         let request = in_place(&pinned_text(&request), root.path());
         let expected = serde_json::from_str(&read("expected.json").unwrap()).unwrap();
-        LaidLint { root, request, expected, secrets }
+        LintFolder { root, request, expected, secrets }
     }
 }
 

@@ -29,7 +29,7 @@ const IN_TREE: Ask<'static> = Ask { cwd: "tree", template: TEMPLATE, time_max: P
 
 /// The output and the expected output: the prompt, then a line for each absent fact.
 #[derive(Debug)]
-pub struct Said {
+pub struct Reply {
     /// The output.
     pub said: String,
     /// The expected output.
@@ -78,7 +78,7 @@ impl Nuisance {
 
     /// Sets the case up, checks that it has an effect, and queries the site.
     #[must_use]
-    pub fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    pub fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let told = |site: &Site, question: &Ask<'_>| {
             let said = ask(site, question);
             let is_clean = |character: char| character == '\n' || !character.is_control();
@@ -88,8 +88,8 @@ impl Nuisance {
         match self {
             Self::Setting(setting) => setting.said(told),
             Self::Special(special) => special.said(told),
-            Self::Name(name) => of_name(name, told),
-            Self::Branch(branch) => of_branch(branch, told),
+            Self::Name(name) => name_reply(name, told),
+            Self::Branch(branch) => branch_reply(branch, told),
             Self::Head(head) => head.said(told),
         }
     }
@@ -103,27 +103,27 @@ pub struct Setting {
     cwd: &'static str,
 }
 
-const fn of_status(words: &'static str) -> Setting {
+const fn status_setting(words: &'static str) -> Setting {
     Setting { words, control: Control::Git("tree", "status --short"), cwd: "tree" }
 }
 
-const fn of_diff(words: &'static str) -> Setting {
+const fn diff_setting(words: &'static str) -> Setting {
     Setting { words, control: Control::Git("tree", "diff --stat HEAD"), cwd: "tree" }
 }
 
 /// All settings.
 pub const SETTINGS: [Setting; 17] = [
-    of_status("color.ui always"),
-    of_status("color.status always"),
-    of_status("core.bare true"),
-    of_status("core.excludesFile {root}/everything"),
-    of_status("core.quotePath false"),
-    of_status("core.worktree {root}/other"),
-    of_status("diff.renames false"),
-    of_status("status.branch true"),
-    of_status("status.renames false"),
-    of_status("status.showUntrackedFiles all"),
-    of_status("status.showUntrackedFiles no"),
+    status_setting("color.ui always"),
+    status_setting("color.status always"),
+    status_setting("core.bare true"),
+    status_setting("core.excludesFile {root}/everything"),
+    status_setting("core.quotePath false"),
+    status_setting("core.worktree {root}/other"),
+    status_setting("diff.renames false"),
+    status_setting("status.branch true"),
+    status_setting("status.renames false"),
+    status_setting("status.showUntrackedFiles all"),
+    status_setting("status.showUntrackedFiles no"),
     Setting {
         words: "status.relativePaths false",
         control: Control::Git("tree/folder", "status --short"),
@@ -134,10 +134,10 @@ pub const SETTINGS: [Setting; 17] = [
         control: Control::Git("tree/folder", "diff --stat"),
         cwd: "tree/folder",
     },
-    of_diff("color.diff always"),
-    of_diff("core.attributesFile {root}/everything-binary"),
-    of_diff("diff.orderFile {root}/order"),
-    of_diff("diff.renames false"),
+    diff_setting("color.diff always"),
+    diff_setting("core.attributesFile {root}/everything-binary"),
+    diff_setting("diff.orderFile {root}/order"),
+    diff_setting("diff.renames false"),
 ];
 
 /// Adds the subjects of the settings: a rename, an untracked folder, a name that is not ASCII.
@@ -159,7 +159,7 @@ pub fn enrich(site: &Site) {
 }
 
 impl Setting {
-    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         enrich(&site);
         let question = Ask { cwd: self.cwd, ..IN_TREE };
@@ -168,7 +168,7 @@ impl Setting {
         let after = (ask(&site, &question), self.control.run(&site).stdout);
         assert_ne!(after.1, before.1, "{}: control did not change", self.words);
         assert!(before.0.contains("renamed"), "{}: control: the answer is whole", self.words);
-        Said { said: after.0, expected: before.0 }
+        Reply { said: after.0, expected: before.0 }
     }
 }
 
@@ -189,7 +189,7 @@ pub const NAMES: [Name; 10] = [
     ("bidi \u{202e}txt".as_bytes(), r"bidi \342\200\256txt"),
 ];
 
-fn of_name((name, shown): &Name, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+fn name_reply((name, shown): &Name, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
     let site = Site::new();
     let named = |prefix: &[u8]| Path::new("tree").join(OsStr::from_bytes(&[prefix, name].concat()));
     fs::write(site.path(named(b"z")), "z\n").unwrap();
@@ -206,7 +206,7 @@ fn of_name((name, shown): &Name, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Sai
         "b",
         width = renamed.len()
     );
-    Said { said: ask(&site, &IN_TREE), expected: format!("main|{status}|{UNSTAGED}\n{staged}") }
+    Reply { said: ask(&site, &IN_TREE), expected: format!("main|{status}|{UNSTAGED}\n{staged}") }
 }
 
 /// Points `HEAD` at a ref below `refs/heads` that has a value.
@@ -233,13 +233,13 @@ pub const BRANCHES: [Branch; 7] = [
     (b"x\xffy", "HEAD: not UTF-8: bad byte at offset 17"),
 ];
 
-fn of_branch((name, why): &Branch, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+fn branch_reply((name, why): &Branch, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
     let site = Site::new();
     point_head(&site, name);
     let head = fs::read(site.path("tree/.git/HEAD")).unwrap();
     assert!(head.ends_with(&[name, b"\n".as_slice()].concat()), "control: it is there for everybody to read");
     let expected = format!("<>\ngit_failed: `[git:branch]` is absent: git failed: {why}");
-    Said { said: ask(&site, &Ask { template: "<[git:branch]>", ..IN_TREE }), expected }
+    Reply { said: ask(&site, &Ask { template: "<[git:branch]>", ..IN_TREE }), expected }
 }
 
 /// A `HEAD` for which plain git finds no branch.
@@ -280,13 +280,13 @@ pub const HEADS: [Head; 7] = [
 ];
 
 impl Head {
-    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         (self.set)(&site);
         let plain = Control::Git("tree", "rev-parse --abbrev-ref HEAD").run(&site);
         assert!(!plain.status.success(), "{}: git takes it for a branch", self.name);
         let said = ask(&site, &Ask { template: "<[git:branch]>", ..IN_TREE });
         // The reasons differ and have their own tests.
-        Said { said: said.lines().next().unwrap_or_default().to_owned(), expected: "<>".to_owned() }
+        Reply { said: said.lines().next().unwrap_or_default().to_owned(), expected: "<>".to_owned() }
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::time::Duration;
 
-use super::nuisances::{Ask, PATIENT, Said};
+use super::nuisances::{Ask, PATIENT, Reply};
 use super::{NO_REPOSITORY, Site, TEMPLATE, WHOLE, embed_repository};
 
 /// A special file where git expects a regular one; opening it may block forever.
@@ -129,7 +129,7 @@ pub const SPECIAL: [Special; 25] = [
 ];
 
 impl Special {
-    pub(super) fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    pub(super) fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         (self.set)(&site, self.path);
         // Plain git would block forever, so there is no other control.
@@ -138,6 +138,6 @@ impl Special {
         assert!(is_special, "{} is not a {}", self.path, self.kind);
         let absent = self.absent.replace("{path}", self.path).replace("{kind}", self.kind);
         let said = ask(&site, &Ask { cwd: "tree", template: self.template, time_max: self.time_max });
-        Said { said, expected: self.expected.join("|") + &absent }
+        Reply { said, expected: self.expected.join("|") + &absent }
     }
 }
