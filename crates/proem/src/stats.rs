@@ -37,7 +37,7 @@ pub struct Stats {
     pub carriers: Vec<CarrierStats>,
     /// The definitions of the tools.
     pub tools: ToolStats,
-    /// Tools and frozen system prompt together: what a cache must hold to be of use.
+    /// Tools and everything that is frozen, on every carrier: what a cache must hold to be of use.
     pub prefix_tokens: usize,
     /// The least and the most tokens that the prefix can have, where they are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,8 +140,9 @@ pub fn stats(
         Some(provider) => two_turns(provider, build, request, models, options)?,
         None => None,
     };
-    let developer = build.frozen.body().text(Carrier::Developer).unwrap_or_default();
-    let prefix_tokens = tools.tokens + tokenizer.count(build.frozen.prefix()) + tokenizer.count(developer);
+    let frozen = frozen_texts(build);
+    let prefix_tokens = tools.tokens + frozen.iter().map(|text| tokenizer.count(text)).sum::<usize>();
+    let counted_texts = || std::iter::once(canonical.as_str()).chain(frozen);
     let min_tokens = known.and_then(|model| model.min_tokens);
     let mut sections: Vec<SectionStats> =
         build.whole.sections().iter().map(|placed| section(placed, build, tokenizer)).collect();
@@ -156,13 +157,13 @@ pub fn stats(
         model: request.model.clone(),
         provider: provider.map(|name| name.word),
         as_of: models.as_of.clone(),
-        counted: counted(tokenizer, [&canonical, build.frozen.prefix(), developer], request, known.is_some()),
+        counted: counted(tokenizer, counted_texts(), request, known.is_some()),
         exact: tokenizer.is_exact(),
         sections,
         carriers: carriers(build, tokenizer),
         tools,
         prefix_tokens,
-        prefix_bounds: tokenizer.bounds([canonical.as_str(), build.frozen.prefix(), developer]),
+        prefix_bounds: tokenizer.bounds(counted_texts()),
         min_tokens,
         cold: turns.as_ref().map(|(cold, _, _)| *cold),
         warm: turns.as_ref().map(|(_, warm, _)| *warm),
@@ -174,9 +175,20 @@ pub fn stats(
 }
 
 /// Says how tokens were counted, how wrong an estimate can be, and why it is one.
-fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known: bool) -> String {
+fn counted<'t>(
+    tokenizer: Tokenizer,
+    prefix: impl Iterator<Item = &'t str>,
+    request: &Request,
+    is_known: bool,
+) -> String {
     let counted = tokenizer.describe(prefix);
     match &request.model {
+/// The frozen text of each carrier that is cached, in the order in which a provider reads them.
+fn frozen_texts(build: &Build) -> [&str; 3] {
+    let of = |carrier: Carrier| build.frozen.body().text(carrier).unwrap_or_default();
+    [build.frozen.prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
+}
+
         _ if tokenizer.is_exact() => counted,
         None => format!("{counted}: no model is named"),
         Some(model) if is_known => format!("{counted}: {model} has no public tokenizer"),
