@@ -71,12 +71,18 @@ fn owner(owner: &Value, side: &str) -> String {
     }
     let source = &owner["source"];
     let text = |key: &str| source[key].as_str();
-    let line = owner["line"].as_u64().map_or_else(String::new, |line| format!(":{line}"));
+    let is_end = owner["end"] == Value::Bool(true);
+    let line = owner["line"].as_u64().filter(|_| !is_end).map_or_else(String::new, |line| format!(":{line}"));
     let described = match (text("key"), text("path"), text("name").or(text("field")).or(text("kind"))) {
         (Some(key), Some(path), _) => format!("[{key}] from {path}{line}"),
         (Some(key), None, _) => format!("[{key}]"),
         (None, Some(path), _) => format!("{path}{line}"),
         (None, None, name) => format!("{}{line}", name.unwrap_or_default()),
+    };
+    let described = match owner["line"].as_u64() {
+        Some(line) if is_end => format!("end of {described} (after line {line})"),
+        None if is_end => format!("end of {described}"),
+        _ => described,
     };
     let section = owner["section"].as_str().map_or_else(String::new, |id| format!(", section {id}"));
     visible_line(&format!("{described}{section}"))

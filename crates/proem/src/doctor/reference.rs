@@ -31,8 +31,15 @@ pub(super) fn of_carrier(
     let mut found: Vec<Difference> = Vec::new();
     for difference in aligned.differences() {
         // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
-        let is_value =
-            matches!(difference.cause, Cause::Clock(_) | Cause::Day(_) | Cause::Git(_) | Cause::Variable(_));
+        let is_value = matches!(
+            difference.cause,
+            Cause::Clock(_)
+                | Cause::Day(_)
+                | Cause::Git(_)
+                | Cause::Variable(_)
+                | Cause::VariableAppeared(_)
+                | Cause::VariableGone(_)
+        );
         if is_value || !found.iter().any(|known| known.cause == difference.cause) {
             found.push(difference);
         }
@@ -247,7 +254,7 @@ impl<'u> Aligned<'u> {
         let source = Source::File { path: path.into(), place: None };
         let mut found =
             self.difference(kind, from, to, Cause::one_sided((&source, unit.first.stability), None, is_new));
-        let owner = Owner { section: unit.key.section.clone(), source, line: None };
+        let owner = Owner { section: unit.key.section.clone(), source, line: None, is_end: false };
         if is_new {
             found.b = Some(owner);
         } else {
@@ -301,7 +308,7 @@ impl<'u> Aligned<'u> {
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
         let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
-        let owner = Some(Owner { section: list.key.section.clone(), source, line: None });
+        let owner = Some(Owner { section: list.key.section.clone(), source, line: None, is_end: false });
         let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };
         Difference { kind, a, b, ..self.difference(kind, Some(list), None, cause) }
     }
@@ -360,8 +367,9 @@ impl<'u> Aligned<'u> {
             None => 0,
         };
         let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();
+        let is_end = !passed.is_empty() && passed.len() == unit.text.len();
         // Behind its last character a text is still on its last line.
-        let passed = if passed.len() == unit.text.len() { passed.trim_end_matches('\n') } else { passed };
+        let passed = if is_end { passed.trim_end_matches('\n') } else { passed };
         let begin = match &unit.first.source {
             Source::Variable { path: Some(_), .. } => Some(1),
             other => other.place().map(|place| place.line),
@@ -370,6 +378,7 @@ impl<'u> Aligned<'u> {
             section: unit.key.section.clone(),
             source: unit.first.source.without_place(),
             line: begin.map(|line| line + passed.matches('\n').count()),
+            is_end,
         }
     }
 }
