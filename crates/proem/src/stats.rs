@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::fingerprint::canonical_tools;
 use crate::models::{Model, Models};
 use crate::request::Request;
-use crate::simulate::{Figures, Payload, Sent, simulate};
+use crate::simulate::{Figures, Payload, Sent, foreign_prices, simulate};
 use crate::tokens::{TokenBounds, Tokenizer};
 
 /// The figures of a prompt.
@@ -25,6 +25,9 @@ pub struct Stats {
     /// The provider whose rules are followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'static str>,
+    /// The model and the vendor whose prices are taken, where the provider is not that vendor's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices_of: Option<String>,
     /// The day of rules and prices.
     pub as_of: String,
     /// How tokens were counted.
@@ -156,6 +159,7 @@ pub fn stats(
     let stats = Stats {
         model: request.model.clone(),
         provider: provider.map(|name| name.word),
+        prices_of: provider.and_then(|name| foreign_prices(name.cache?, known)),
         as_of: models.as_of.clone(),
         counted: counted(tokenizer, counted_texts(), request, known.is_some()),
         exact: tokenizer.is_exact(),
@@ -174,6 +178,12 @@ pub fn stats(
     Ok((stats, notes))
 }
 
+/// The frozen text of each carrier that is cached, in the order in which a provider reads them.
+fn frozen_texts(build: &Build) -> [&str; 3] {
+    let of = |carrier: Carrier| build.frozen.body().text(carrier).unwrap_or_default();
+    [build.frozen.prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
+}
+
 /// Says how tokens were counted, how wrong an estimate can be, and why it is one.
 fn counted<'t>(
     tokenizer: Tokenizer,
@@ -183,12 +193,6 @@ fn counted<'t>(
 ) -> String {
     let counted = tokenizer.describe(prefix);
     match &request.model {
-/// The frozen text of each carrier that is cached, in the order in which a provider reads them.
-fn frozen_texts(build: &Build) -> [&str; 3] {
-    let of = |carrier: Carrier| build.frozen.body().text(carrier).unwrap_or_default();
-    [build.frozen.prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
-}
-
         _ if tokenizer.is_exact() => counted,
         None => format!("{counted}: no model is named"),
         Some(model) if is_known => format!("{counted}: {model} has no public tokenizer"),
