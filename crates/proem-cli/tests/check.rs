@@ -262,7 +262,8 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
             "---\nname: Deploy\ndescription: Ships.\n---\nA\u{200B}B\n".as_bytes(),
         )
         .write("GEMINI.md", b"Be br\r\nief.\r\n");
-    let output = desk.command(&["check", "--all", "--cwd", "src"]).env("COLUMNS", "80").output().unwrap();
+    let mut command = desk.command(&["check", "--all"]);
+    let output = command.current_dir(desk.work().join("src")).env("COLUMNS", "80").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", desk.said(&output.stderr));
     assert_eq!(
         desk.said(&output.stdout),

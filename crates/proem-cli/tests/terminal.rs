@@ -171,24 +171,18 @@ fn a_file_is_followed_into_the_prompt() {
     let range = start.parse::<usize>().unwrap()..end.parse::<usize>().unwrap();
     let prompt = desk.run(&["build", "-q", "--cwd", DEEP]).stdout;
     assert_eq!(prompt.get(range), Some(b"# Rules\n\nUse tabs.\nWrite tests first.".as_slice()));
-    assert!(
-        said.starts_with("../../../../../AGENTS.md is in the prompt\n  system carrier, lines "),
-        "{said}"
-    );
+    assert!(said.starts_with("AGENTS.md is in the prompt\n  system carrier, lines "), "{said}");
     assert!(said.ends_with(", section context, frozen; from line 1 of the file on\n"), "{said}");
 
     let shadowed = format!("{DEEP}/CLAUDE.md");
     let (code, said, _) = ask(&shadowed);
     assert_eq!(code, Some(1));
-    assert!(said.starts_with("CLAUDE.md is not in the prompt (shadowed): "), "{said}");
+    assert!(said.starts_with(&format!("{shadowed} is not in the prompt (shadowed): ")), "{said}");
 
     desk.write("README.md", b"Use tabs.\n");
     let (code, said, hint) = ask("README.md");
     assert_eq!(code, Some(1));
-    assert_eq!(
-        said,
-        "../../../../../README.md is not in the prompt: the profile `default` does not look for it\n"
-    );
+    assert_eq!(said, "README.md is not in the prompt: the profile `default` does not look for it\n");
     assert!(hint.starts_with("hint: `proem explain --files` lists"), "{hint}");
     let missing = ask("no/such/file.md");
     let expected = "no/such/file.md is not in the prompt: there is no such file\n";

@@ -265,7 +265,7 @@ fn file_row(file: &Considered, paths: &Paths) -> Row {
         Outcome::Missing => DIM,
         _ => AnsiColor::Yellow.on_default(),
     };
-    let why = visible_line(file.why.as_deref().unwrap_or_default());
+    let why = paths.in_text(file.why.as_deref().unwrap_or_default());
     vec![Cell::new(file.outcome.word(), style), Cell::plain(paths.shown(&file.path)), Cell::new(why, DIM)]
 }
 
