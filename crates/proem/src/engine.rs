@@ -176,6 +176,7 @@ fn build_here(
     };
     let mut draft = builder.draft()?;
     draft.notes.splice(0..0, config.notes.iter().cloned());
+    once(&mut draft.notes, &crate::discover::out_of_reach());
     draft.notes.extend(unused::fields(request, &profile));
     draft.notes.extend(unused::template(&config, &profile));
     let (frozen, suffix) = freeze(draft);
@@ -183,6 +184,12 @@ fn build_here(
     let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
     let signature = Signature::of(request, &frozen, workspace.cwd());
     Ok(Build { frozen, suffix, whole, fingerprint, signature })
+}
+
+/// Keeps the first of several equal notes, which sections add each for itself.
+fn once(notes: &mut Vec<Note>, repeated: &Note) {
+    let mut is_known = false;
+    notes.retain(|note| note != repeated || !std::mem::replace(&mut is_known, true));
 }
 
 /// What hooks bring: remembered, or asked of them now.
