@@ -279,7 +279,7 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
          AGENTS.md:1:9: error[hidden_text]: 2 tag characters, in clear text: «hi»\n  \
            remove it: `proem check --fix` does\n\
          1 error, 3 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
-         4 files of agents in 5 folders\n"
+         4 files of agents; looked in 5 folders\n"
     );
     let report = report(&desk, &["--all"]);
     assert_eq!(report["counts"], json!({ "error": 1, "warning": 3, "info": 1 }));
@@ -356,7 +356,10 @@ fn a_check_without_files_says_what_there_is() {
          `proem check --all` looks at what every agent reads\n"
     );
     assert!(said(&["check", "--as", "gemini-cli"]).contains("\nprofile default, 1 file, "));
-    assert_eq!(said(&["check", "--all"]), "nothing to complain about\n2 files of agents in 3 folders\n");
+    assert_eq!(
+        said(&["check", "--all"]),
+        "nothing to complain about\n2 files of agents; looked in 3 folders\n"
+    );
 }
 
 /// How fast git is must not decide what a check finds, so it is not run at all.

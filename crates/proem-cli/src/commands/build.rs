@@ -88,6 +88,11 @@ fn empty_system(build: &Build) -> Option<String> {
     if has_system || others.is_empty() {
         return None;
     }
+    Some(format!(
+        "the system carrier is empty, and nothing else is printed: the prompt is on {}; `--annotate` shows its text, \
+         `--format json` has every carrier, and `--for PROVIDER` the request",
+        others.join(" and ")
+    ))
 }
 
 /// What is asked for besides the prompt.

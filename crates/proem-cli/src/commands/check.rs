@@ -186,7 +186,7 @@ impl Shown<'_> {
                 format!("{DIM}profile {profile}, {files}, {bytes} bytes frozen{DIM:#}\n")
             }
             Subject::Project { directories, .. } => {
-                format!("{DIM}{files} of agents in {}{DIM:#}\n", counted(*directories, "folder"))
+                format!("{DIM}{files} of agents; looked in {}{DIM:#}\n", counted(*directories, "folder"))
             }
         };
         let allowed = match report.allowed.len() {
