@@ -155,6 +155,15 @@ impl Remote {
                     .into(),
             });
         };
+        if status == StatusCode::UNAUTHORIZED {
+            let message = match &self.token {
+                None => format!("{} wants a token", self.origin()),
+                Some(_) => format!("{} does not accept the token in PROEM_TOKEN", self.origin()),
+            };
+            let hint = "set PROEM_TOKEN to the token of the server: its own PROEM_TOKEN, or the content of its \
+                        `--token-file`";
+            return Err(Failure::Server { message, hint: hint.into() });
+        }
         Err(Failure::Server { message, hint: said("hint").unwrap_or_default() })
     }
 

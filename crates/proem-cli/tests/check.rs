@@ -262,7 +262,8 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
             "---\nname: Deploy\ndescription: Ships.\n---\nA\u{200B}B\n".as_bytes(),
         )
         .write("GEMINI.md", b"Be br\r\nief.\r\n");
-    let output = desk.command(&["check", "--all", "--cwd", "src"]).env("COLUMNS", "80").output().unwrap();
+    let mut command = desk.command(&["check", "--all"]);
+    let output = command.current_dir(desk.work().join("src")).env("COLUMNS", "80").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", desk.said(&output.stderr));
     assert_eq!(
         desk.said(&output.stdout),
@@ -275,7 +276,7 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
          AGENTS.md:1:9: error[hidden_text]: 2 tag characters, in clear text: «hi»\n  \
            remove it, or add `--fix` to the command\n\
          1 error, 2 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
-         4 files of agents in 5 folders\n"
+         4 files of agents; looked in 5 folders\n"
     );
     let report = report(&desk, &["--all"]);
     assert_eq!(report["counts"], json!({ "error": 1, "warning": 2, "info": 1 }));
@@ -352,7 +353,10 @@ fn a_check_without_files_says_what_there_is() {
          `proem check --all` looks at what every agent reads\n"
     );
     assert!(said(&["check", "--as", "gemini-cli"]).contains("\nprofile default, 1 file, "));
-    assert_eq!(said(&["check", "--all"]), "nothing to complain about\n2 files of agents in 3 folders\n");
+    assert_eq!(
+        said(&["check", "--all"]),
+        "nothing to complain about\n2 files of agents; looked in 3 folders\n"
+    );
 }
 
 /// How fast git is must not decide what a check finds, so it is not run at all.

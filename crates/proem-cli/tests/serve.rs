@@ -115,7 +115,10 @@ fn without_an_address_no_store_is_made() {
     desk.refuses(
         &["serve", "--listen", &address, "--store", "own.db"],
         3,
-        "error: cannot listen: address already in use\nhint: choose another address with `--listen ADDRESS:PORT`\n",
+        &format!(
+            "error: cannot listen on {address}: address already in use\n\
+             hint: choose another address with `--listen ADDRESS:PORT`\n"
+        ),
     );
     assert!(!desk.work().join("own.db").exists());
 }
@@ -228,4 +231,24 @@ fn drift_and_diff_show_the_same_by_url_and_by_store() {
     both(&["drift", "c"]);
     let shown = both(&["diff", "c@1", "c@2"]);
     assert!(shown.ends_with("\n--- system\n one\n-two\n+2\n three\n"), "{shown}");
+}
+
+#[test]
+fn a_short_token_is_refused_with_its_place_and_the_least() {
+    let desk = Desk::new();
+    desk.write("token", b"hunter2\n").write("words", b"two words that are long enough\n");
+    let hint = "hint: make one with `openssl rand -hex 32`\n";
+    for (file, why) in [
+        ("token", "it has 7 bytes, and fewer than 16 can be guessed"),
+        ("words", "it must be one word of ASCII characters"),
+    ] {
+        let expected = format!("error: cannot use the token of {file}: {why}\n{hint}");
+        desk.refuses(&["serve", "--token-file", file], 2, &expected);
+    }
+    let mut command = desk.command(&["serve"]);
+    let output = command.env("PROEM_TOKEN", "short").output().unwrap();
+    let expected = format!(
+        "error: cannot use the token of PROEM_TOKEN: it has 5 bytes, and fewer than 16 can be guessed\n{hint}"
+    );
+    assert_eq!((desk.said(&output.stderr), output.status.code()), (expected, Some(2)));
 }

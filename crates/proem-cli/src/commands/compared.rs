@@ -153,7 +153,8 @@ fn owner(owner: &Value, side: &str) -> String {
     }
     let source = &owner["source"];
     let text = |key: &str| source[key].as_str().unwrap_or_default();
-    let line = owner["line"].as_u64().map_or_else(String::new, |line| format!(":{line}"));
+    let is_end = owner["end"] == Value::Bool(true);
+    let line = owner["line"].as_u64().filter(|_| !is_end).map_or_else(String::new, |line| format!(":{line}"));
     let described = match text("kind") {
         "built_in" => format!("built-in {}", text("name")),
         "variable" if !text("path").is_empty() && !line.is_empty() => {
@@ -165,6 +166,11 @@ fn owner(owner: &Value, side: &str) -> String {
         "profile" => format!("profile {}, {}", text("profile"), text("key")),
         "hook" => format!("hook {}", text("name")),
         _ => text("path").to_owned(),
+    };
+    let described = match owner["line"].as_u64() {
+        Some(line) if is_end => format!("end of {described} (after line {line})"),
+        None if is_end => format!("end of {described}"),
+        _ => described,
     };
     let section = owner["section"].as_str().map_or_else(String::new, |id| format!(", section {id}"));
     visible_line(&format!("{described}{line}{section}"))

@@ -105,6 +105,9 @@ fn side(
             let why = format!("it is no saved build, and a request has at most {REQUEST_BYTES_MAX} bytes");
             return Err(Failure::Input { what: "request", path: name.to_owned(), why });
         }
+        if !text.trim_start().starts_with('{') {
+            return Err(no_prompt(name));
+        }
         return built(name, &Request::from_json(&text)?);
     }
     stored_or_committed(name, now()?, store)
@@ -123,6 +126,20 @@ fn stored_or_committed(name: &str, request: Request, store: &StoreFlags) -> Resu
         (Some(frozen), false) => Ok(frozen),
         (None, true) => of_revision(name, name, request),
         (None, false) => Err(missing(name)),
+    }
+}
+
+/// A file that holds neither a request nor a saved build, such as an instruction file.
+fn no_prompt(name: &str) -> Failure {
+    let name = visible_line(name);
+    Failure::Usage {
+        message: format!(
+            "`{name}` is neither a request nor a saved build: `proem diff` compares prompts, not files"
+        ),
+        hint: format!(
+            "`proem diff git:REVISION` shows what an edit does to the prompt; `proem compat {name}` says which agents read \
+             the file"
+        ),
     }
 }
 

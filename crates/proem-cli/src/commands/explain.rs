@@ -78,16 +78,26 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
 
 fn header(frozen: &Frozen, stats: &Stats, width: Option<usize>) -> String {
     let row = |title: &str, value: String| vec![Cell::new(title, DIM), Cell::plain(value)];
-    let bytes = frozen.prefix().len();
-    let unit = if bytes == 1 { "byte" } else { "bytes" };
     let rows = [
         row("profile", visible_line(frozen.profile())),
         row("digest", frozen.digest().hex()),
-        row("prefix", format!("{bytes} {unit}")),
+        row("prefix", prefix(frozen)),
         row("tokens", format!("{} with the tools", stats.prefix_tokens)),
         row("counted", visible_line(&stats.counted)),
     ];
     Table::new([Column::word("title"), Column::text("value")]).untitled().with(rows).print(width)
+}
+
+/// The length of the prefix, and of what is frozen on other carriers.
+fn prefix(frozen: &Frozen) -> String {
+    let sized = |bytes: usize| format!("{bytes} {}", if bytes == 1 { "byte" } else { "bytes" });
+    let own = sized(frozen.prefix().len());
+    let others: Vec<String> = [Carrier::Developer, Carrier::FirstUser]
+        .into_iter()
+        .filter_map(|carrier| Some((carrier, frozen.body().text(carrier).filter(|text| !text.is_empty())?)))
+        .map(|(carrier, text)| format!("{} on {carrier}", sized(text.len())))
+        .collect();
+    if others.is_empty() { own } else { format!("{own} on system, {}", others.join(", ")) }
 }
 
 /// The short form: sections and files.
@@ -256,7 +266,7 @@ fn file_row(file: &FileOutcome, paths: &Paths) -> Row {
         Outcome::Missing => DIM,
         _ => AnsiColor::Yellow.on_default(),
     };
-    let why = visible_line(file.why.as_deref().unwrap_or_default());
+    let why = paths.in_text(file.why.as_deref().unwrap_or_default());
     vec![Cell::new(file.outcome.word(), style), Cell::plain(paths.shown(&file.path)), Cell::new(why, DIM)]
 }
 

@@ -56,12 +56,14 @@ fn head(build: &Build, figures: &Stats) -> String {
         .concat();
     let model =
         figures.model.as_deref().map_or_else(String::new, |model| format!(", model {}", escaped(model)));
+    let cached = build.frozen.body().carriers().filter(|(carrier, _)| carrier.is_cached());
+    let frozen_bytes: usize = cached.map(|(_, text)| text.len()).sum();
     format!(
         "<h1>Where this prompt comes from</h1>\n<p>Profile <b>{}</b>{model}. {} bytes are frozen, {} tokens with the \
          tools ({}). Digest <code>{}</code>.</p>\n<p>{keys}<small>how long bytes stay the same; point at text for its \
          source</small></p>\n",
         escaped(build.frozen.profile()),
-        build.frozen.prefix().len(),
+        frozen_bytes,
         figures.prefix_tokens,
         escaped(&figures.counted),
         build.frozen.digest().hex(),

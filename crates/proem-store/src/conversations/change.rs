@@ -238,9 +238,8 @@ fn has_same_tools(request: &Request, tools: &[Tool]) -> bool {
 }
 
 fn waiting(reason: &str, profile: &str) -> Note {
-    let message = format!(
-        "the change of `{reason}` waits: the profile `{profile}` does not build its prompt anew for it"
-    );
+    let message =
+        format!("the change of `{reason}` waits: the profile `{profile}` does not rebuild its prompt for it");
     Note::new(Code::PendingChange, Severity::Info, message)
         .with_hint("reload the conversation, or begin another one")
 }

@@ -1,5 +1,6 @@
 //! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
 
+use proem_core::fact::Absence;
 use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
@@ -51,6 +52,13 @@ pub(crate) fn find(
             Ok(text) => {
                 trail.consider(&shown, Outcome::Used, None);
                 found.push(FileText { path: shown, text, owner: *owner });
+            }
+            // For a remote client the place is out of reach by rule. A profile of the workspace names it by itself: that is
+            // worth a warning.
+            Err(why @ Absence::OutsideRoots)
+                if policy.is_served() && policy.check_as_written(path).is_err() =>
+            {
+                trail.out_of_reach(&shown, &why);
             }
             Err(why) => trail.unread(&shown, &why),
         }

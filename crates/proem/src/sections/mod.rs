@@ -30,7 +30,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 use crate::discover::catalog::Catalog;
-use crate::discover::{Discovered, Places, Trail};
+use crate::discover::{Discovered, Places, Trail, out_of_reach};
 use crate::error::Error;
 use crate::jinja::{Asset, Context, Options};
 use crate::observe::host::Host;
@@ -208,6 +208,7 @@ impl<'b> Builder<'b> {
         draft.notes.append(&mut self.notes);
         draft.notes.extend(unused_fields::fields(request, profile));
         draft.notes.extend(unused_fields::template(config, profile));
+        keep_first(&mut draft.notes, &out_of_reach());
         draft.considered = self.resolver.into_considered();
         draft.considered.append(&mut self.considered);
         draft.considered.sort_by(|a, b| a.path.cmp(&b.path));
@@ -297,6 +298,12 @@ impl<'b> Builder<'b> {
 /// Whether a text is the template that the request brings.
 fn is_of_request(origin: &Source) -> bool {
     matches!(origin, Source::Request { field, .. } if **field == *"template")
+}
+
+/// Keeps the first of several equal notes, which each section adds for itself.
+fn keep_first(notes: &mut Vec<Note>, repeated: &Note) {
+    let mut is_known = false;
+    notes.retain(|note| note != repeated || !std::mem::replace(&mut is_known, true));
 }
 
 fn left_out(section: &str, tool: &str) -> Note {

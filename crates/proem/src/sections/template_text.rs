@@ -32,9 +32,17 @@ impl Builder<'_> {
         template: &TemplateRecipe,
     ) -> Result<Text, Error> {
         if recipe.id == base_text::SECTION
-            && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
+            && let Some(mut text) = self.sources.replacement(&self.resolver, template.syntax())?
         {
             self.shadow_files(recipe, &text.origin);
+            // An editor sends the profile's own template back until it is edited, which stays the same for as long as ever.
+            let is_sent = matches!(&text.origin, Source::Request { field, .. } if **field == *"template");
+            if is_sent
+                && let Ok(own) = self.sources.of_profile(recipe, template, self.profile_author())
+                && own.content == text.content
+            {
+                text.stability = own.stability;
+            }
             return Ok(text);
         }
         let files = recipe.files.as_ref();

@@ -153,7 +153,10 @@ impl<'r> Importer<'r> {
                 break;
             }
             let named = self.plain(group.as_str());
-            match self.follow(&named, path, run) {
+            let told = run.trail.notes.len();
+            let followed = self.follow(&named, path, run);
+            place_notes(&mut run.trail.notes[told..], piece, path, at);
+            match followed {
                 Followed::Nothing => {}
                 Followed::Words(words, key) => {
                     let is_behind = self.recipe.put == ImportPut::Behind;
@@ -210,7 +213,11 @@ impl<'r> Importer<'r> {
             run.trail.consider(&path, Outcome::OverBudget, Some(over_imports()));
             return Vec::new();
         }
-        run.trail.consider(&path, Outcome::Used, None);
+        let importer = match &by.source {
+            PieceSource::File(path, _) => path,
+            PieceSource::Words(_) => &by.path,
+        };
+        run.trail.consider(&path, Outcome::Used, Some(format!("imported by {importer}")));
         run.brought.insert(real.clone());
         let source = PieceSource::File(path.clone(), line_map);
         let (own_path, relative) =
@@ -335,6 +342,16 @@ fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
     if run.told.insert((by.clone(), message.clone())) {
         let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
         run.trail.notes.push(note);
+    }
+}
+
+/// Gives notes about a reference its place in the file that has it.
+fn place_notes(notes: &mut [Note], piece: &Piece, path: &Path, at: usize) {
+    let PieceSource::File(own, line_map) = &piece.source else { return };
+    let (by, mut places) = (file(&shown(path)), Places::new(&piece.text));
+    for note in notes.iter_mut().filter(|note| note.source.as_ref() == Some(&by)) {
+        let place = places.at(at);
+        note.source = Some(line_map.source_at(&file(own), place));
     }
 }
 

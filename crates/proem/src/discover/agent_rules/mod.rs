@@ -467,6 +467,14 @@ impl Search<'_> {
                 key(a).cmp(&key(b))
             });
         }
+        // A file that another one imports is used, whatever else keeps it from being read by itself.
+        let considered = &mut self.found.trail.considered;
+        let used: HashSet<String> = considered
+            .iter()
+            .filter(|one| one.outcome == Outcome::Used && one.why.is_some())
+            .map(|one| one.path.clone())
+            .collect();
+        considered.retain(|one| one.outcome != Outcome::Shadowed || !used.contains(&one.path));
         self.found.pieces =
             std::mem::take(&mut self.taken).into_iter().flat_map(|taken| taken.pieces).collect();
     }

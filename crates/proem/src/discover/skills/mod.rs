@@ -266,7 +266,9 @@ impl Search<'_> {
     fn out_of_reach(&mut self, path: &Path, why: &Absence) {
         let mut trail = Trail::default();
         trail.out_of_reach(&crate::observe::file::shown(path), why);
-        self.found.notes.extend(trail.notes);
+        let is_new = |note: &Note| !self.found.notes.contains(note);
+        let notes: Vec<Note> = trail.notes.into_iter().filter(is_new).collect();
+        self.found.notes.extend(notes);
         self.found.considered.extend(trail.considered);
     }
 

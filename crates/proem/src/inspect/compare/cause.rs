@@ -70,6 +70,10 @@ pub enum Cause {
     Git(String),
     /// Another value of a variable.
     Variable(String),
+    /// A variable that only the second prompt has a value of.
+    VariableAppeared(String),
+    /// A variable that only the first prompt has a value of.
+    VariableGone(String),
     /// A file was edited.
     FileEdited(String),
     /// Only the line endings of a file differ.
@@ -118,7 +122,7 @@ impl Cause {
             Self::Clock(_) => "clock",
             Self::Day(_) => "day",
             Self::Git(_) => "git",
-            Self::Variable(_) => "variable",
+            Self::Variable(_) | Self::VariableAppeared(_) | Self::VariableGone(_) => "variable",
             Self::FileEdited(_) => "file_edited",
             Self::LineEndings(_) => "line_endings",
             Self::ByteOrderMark(_) => "byte_order_mark",
@@ -167,7 +171,11 @@ impl Cause {
             (Source::File { path, .. } | Source::Variable { path: Some(path), .. }, false) => {
                 Self::FileGone(path.as_ref().into())
             }
-            (Source::Variable { key, .. }, _) => of_variable(key, stability),
+            (Source::Variable { key, .. }, is_new) => match (of_variable(key, stability), is_new) {
+                (Self::Variable(key), true) => Self::VariableAppeared(key),
+                (Self::Variable(key), false) => Self::VariableGone(key),
+                (other, _) => other,
+            },
             (Source::Request { field, .. }, _) => Self::Request(field.as_ref().into()),
             (Source::Hook { name }, _) => Self::Hook(name.as_ref().into()),
             (Source::Pack { path, key, .. }, _) => Self::Pack(format!("{path}, `{key}`")),
@@ -253,6 +261,8 @@ impl fmt::Display for Cause {
             Self::Day(key) => write!(formatter, "[{key}] changed with the day"),
             Self::Git(key) => write!(formatter, "[{key}] changed: git's state is another one"),
             Self::Variable(key) => write!(formatter, "[{key}] has another value"),
+            Self::VariableAppeared(key) => write!(formatter, "[{key}] is absent in A, and has a value in B"),
+            Self::VariableGone(key) => write!(formatter, "[{key}] has a value in A, and is absent in B"),
             Self::FileEdited(path) => write!(formatter, "{path} was edited"),
             Self::LineEndings(path) => write!(formatter, "{path} has other line endings, and the same text"),
             Self::ByteOrderMark(path) => write!(formatter, "{path} has a byte-order mark on one side only"),

@@ -86,10 +86,17 @@ impl Owner {
     /// The source with its line, in words.
     #[must_use]
     pub fn describe(&self) -> String {
-        match (&self.source, self.line) {
-            (Source::Variable { key, path: Some(path) }, Some(line)) => format!("[{key}] from {path}:{line}"),
-            (source, Some(line)) => format!("{source}:{line}"),
-            (source, None) => source.to_string(),
+        let named = match &self.source {
+            Source::Variable { key, path: Some(path) } if self.line.is_some() => {
+                format!("[{key}] from {path}")
+            }
+            source => source.to_string(),
+        };
+        match (self.line, self.is_end) {
+            (Some(line), true) => format!("end of {named} (after line {line})"),
+            (None, true) => format!("end of {named}"),
+            (Some(line), false) => format!("{named}:{line}"),
+            (None, false) => named,
         }
     }
 }
@@ -129,6 +136,8 @@ pub struct Owner {
     pub source: Source,
     /// The line of the source, from 1, where it has lines.
     pub line: Option<usize>,
+    /// Whether the byte is the first one behind the source's text: the other side goes on where this one ends.
+    pub is_end: bool,
 }
 
 /// What a miss costs.
@@ -219,7 +228,12 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
 }
 
 fn of_request(field: &str) -> Owner {
-    Owner { section: None, source: Source::Request { field: field.into(), place: None }, line: None }
+    Owner {
+        section: None,
+        source: Source::Request { field: field.into(), place: None },
+        line: None,
+        is_end: false,
+    }
 }
 
 fn find(snapshot: &Snapshot, carrier: Carrier) -> Option<&CarrierText> {
@@ -322,8 +336,15 @@ pub(super) fn of_carrier(
     let (mut found, mut told) = (Vec::new(), HashSet::new());
     for difference in differences.all() {
         // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
-        let is_value =
-            matches!(difference.cause, Cause::Clock(_) | Cause::Day(_) | Cause::Git(_) | Cause::Variable(_));
+        let is_value = matches!(
+            difference.cause,
+            Cause::Clock(_)
+                | Cause::Day(_)
+                | Cause::Git(_)
+                | Cause::Variable(_)
+                | Cause::VariableAppeared(_)
+                | Cause::VariableGone(_)
+        );
         if is_value || told.insert(difference.cause.clone()) {
             found.push(difference);
         }

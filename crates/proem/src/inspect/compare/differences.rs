@@ -173,7 +173,7 @@ impl<'u> Differences<'u> {
         let source = Source::File { path: path.into(), place: None };
         let mut found =
             self.difference(kind, from, to, Cause::one_sided((&source, unit.first.stability), None, is_new));
-        let owner = Owner { section: unit.key.section.map(str::to_owned), source, line: None };
+        let owner = Owner { section: unit.key.section.map(str::to_owned), source, line: None, is_end: false };
         if is_new {
             found.b = Some(owner);
         } else {
@@ -250,7 +250,8 @@ impl<'u> Differences<'u> {
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
         let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
-        let owner = Some(Owner { section: list.key.section.map(str::to_owned), source, line: None });
+        let owner =
+            Some(Owner { section: list.key.section.map(str::to_owned), source, line: None, is_end: false });
         let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };
         Difference { kind, a, b, ..self.difference(kind, Some(list), None, cause) }
     }
@@ -321,8 +322,9 @@ impl<'u> Differences<'u> {
             None => 0,
         };
         let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();
+        let is_end = !passed.is_empty() && passed.len() == unit.text.len();
         // Behind its last character a text is still on its last line.
-        let passed = if passed.len() == unit.text.len() { passed.trim_end_matches('\n') } else { passed };
+        let passed = if is_end { passed.trim_end_matches('\n') } else { passed };
         let begin = match &unit.first.source {
             Source::Variable { path: Some(_), .. } => Some(1),
             other => other.place().map(|place| place.line),
@@ -331,6 +333,7 @@ impl<'u> Differences<'u> {
             section: unit.key.section.map(str::to_owned),
             source: unit.first.source.without_place(),
             line: begin.map(|line| line + passed.matches('\n').count()),
+            is_end,
         }
     }
 }

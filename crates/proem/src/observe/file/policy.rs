@@ -50,6 +50,11 @@ impl ReadPolicy {
         }
     }
 
+    /// Tells whether it is the policy for a client of a server.
+    pub(crate) const fn is_served(&self) -> bool {
+        self.served.is_some()
+    }
+
     /// Also keeps what a project names inside of it, unless the user allowed the exact path.
     pub(crate) fn fenced(self, fence: Option<Fence>) -> Self {
         Self { fence, ..self }
