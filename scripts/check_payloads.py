@@ -6,12 +6,14 @@ follow only when the types hold, so that a rule may rely on the shape. Sends not
 
 import argparse
 import copy
+import itertools
 import json
 import pathlib
 import re
 import sys
 import tempfile
 import tomllib
+from typing import Any
 
 import botocore.loaders
 import botocore.model
@@ -52,16 +54,16 @@ GEMINI_NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"
 # Whole payloads, where the SDK has types for the parts only. A default of None makes a key optional, not null.
 
 
-class GeminiRequest(BaseModel, extra="forbid"):
+class GeminiRequest(BaseModel, extra="forbid"):  # type: ignore[call-arg]
     systemInstruction: Content = None
-    tools: list[Tool] = None
-    contents: list[Content] = None
-    cachedContent: str = None
+    tools: list[Tool] = None  # type: ignore[assignment]
+    contents: list[Content] = None  # type: ignore[assignment]
+    cachedContent: str = None  # type: ignore[assignment]
 
 
-class CodexCommand(BaseModel, extra="forbid"):
+class CodexCommand(BaseModel, extra="forbid"):  # type: ignore[call-arg]
     args: list[str]
-    prompt: str = None
+    prompt: str = None  # type: ignore[assignment]
 
 
 # One function per provider. Each adds what the caller of proem has to add, then returns problems as sentences.
@@ -257,7 +259,7 @@ def place(error):
 
 def closest(errors, depth):
     """Of a union's errors only those of the member that came closest: a union reports all members'."""
-    branches = {}
+    branches: dict[Any, Any] = {}
     for error in errors:
         branches.setdefault(error["loc"][depth] if depth < len(error["loc"]) else None, []).append(error)
     if None in branches:
@@ -333,7 +335,7 @@ def chat_tools(payload):
 def tool_problems(payload, key, tools, name_pattern):
     """The order of tools and of their keys is part of every provider's cache key, so it may not be accidental."""
     names = [name for name, _ in tools]
-    pairs = zip(names, names[1:])
+    pairs = itertools.pairwise(names)
     misnamed = [name for name in names if not re.fullmatch(name_pattern, name)]
     unsorted = [(name, keys) for name, schema in tools for keys in unsorted_keys(schema)]
     return [
@@ -347,7 +349,7 @@ def tool_problems(payload, key, tools, name_pattern):
 
 def is_object_schema(schema):
     """No schema at all means a tool without parameters."""
-    return schema is None or isinstance(schema, dict) and schema.get("type") == "object"
+    return schema is None or (isinstance(schema, dict) and schema.get("type") == "object")
 
 
 def unsorted_keys(value):
@@ -372,7 +374,7 @@ def empty_message_problems(messages, key):
 
 def marker_problems(lifetimes):
     """Markers in the order of the prefix: tools, system, messages."""
-    problems = ["a marker of 1h after one of 5m"] if ("5m", "1h") in zip(lifetimes, lifetimes[1:]) else []
+    problems = ["a marker of 1h after one of 5m"] if ("5m", "1h") in itertools.pairwise(lifetimes) else []
     if len(lifetimes) > MARKERS_MAX:
         problems.append(f"{len(lifetimes)} cache markers, at most {MARKERS_MAX} are taken")
     return problems
@@ -519,14 +521,22 @@ UNSORTED = {"type": "object", "properties": {}}
 DROP = object()
 EXPLICIT = {"mode": "explicit"}
 
-CHAT_TOOLS = [{"type": "function", "function": {"name": name, "description": "Does it.", "parameters": SCHEMA}} for name in ("edit", "read")]
+CHAT_TOOLS = [
+    {"type": "function", "function": {"name": name, "description": "Does it.", "parameters": SCHEMA}}
+    for name in ("edit", "read")
+]
 
 GOOD = {
     "anthropic": {
         "model": "claude-sonnet-5",
         "tools": [
             {"name": "edit", "input_schema": SCHEMA},
-            {"name": "read", "description": "Reads.", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+            {
+                "name": "read",
+                "description": "Reads.",
+                "input_schema": SCHEMA,
+                "cache_control": {"type": "ephemeral", "ttl": "1h"},
+            },
         ],
         "system": [
             {"type": "text", "text": "Prefix.", "cache_control": {"type": "ephemeral", "ttl": "1h"}},
@@ -534,8 +544,16 @@ GOOD = {
         ],
         "messages": [
             {"role": "user", "content": "Hello."},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"text": ""}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "Read."}]}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"text": ""}}],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "Read."}]}
+                ],
+            },
             {"role": "system", "content": [{"type": "text", "text": "Note.", "cache_control": {"type": "ephemeral"}}]},
         ],
     },
@@ -543,7 +561,10 @@ GOOD = {
         "model": "gpt-5.6",
         "prompt_cache_key": "k" * 64,
         "prompt_cache_options": {"mode": "explicit", "ttl": "12h"},
-        "tools": [{"type": "function", "name": name, "description": "Does it.", "parameters": SCHEMA, "strict": False} for name in ("edit", "read")],
+        "tools": [
+            {"type": "function", "name": name, "description": "Does it.", "parameters": SCHEMA, "strict": False}
+            for name in ("edit", "read")
+        ],
         "input": [
             {
                 "role": "developer",
@@ -562,7 +583,13 @@ GOOD = {
         "prompt_cache_key": "key",
         "tools": CHAT_TOOLS,
         "messages": [
-            {"role": "developer", "content": [{"type": "text", "text": "Prefix.", "prompt_cache_breakpoint": EXPLICIT}, {"type": "text", "text": "Suffix."}]},
+            {
+                "role": "developer",
+                "content": [
+                    {"type": "text", "text": "Prefix.", "prompt_cache_breakpoint": EXPLICIT},
+                    {"type": "text", "text": "Suffix."},
+                ],
+            },
             {"role": "user", "content": "Hello."},
             {"role": "assistant", "content": [{"type": "text", "text": "Hi."}]},
         ],
@@ -574,7 +601,14 @@ GOOD = {
     },
     "gemini": {
         "systemInstruction": {"parts": [{"text": "Prefix."}, {"text": "Suffix."}]},
-        "tools": [{"functionDeclarations": [{"name": name, "description": "Does it.", "parametersJsonSchema": SCHEMA} for name in ("edit", "read")]}],
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": name, "description": "Does it.", "parametersJsonSchema": SCHEMA}
+                    for name in ("edit", "read")
+                ]
+            }
+        ],
         "contents": [{"role": "user", "parts": [{"text": "Hello."}]}, {"role": "model", "parts": [{"text": "Hi."}]}],
     },
     "bedrock": {
@@ -613,7 +647,12 @@ ALSO_GOOD = [
 ]
 
 MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
-MARKED_RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "cache_control": {"type": "ephemeral", "ttl": "1h"}, "content": [MARKED]}
+MARKED_RESULT = {
+    "type": "tool_result",
+    "tool_use_id": "toolu_1",
+    "cache_control": {"type": "ephemeral", "ttl": "1h"},
+    "content": [MARKED],
+}
 UNSORTED_INSIDE = {"anyOf": [{"type": "string", "enum": []}]}
 FOUR_MARKED = [{"type": "text", "text": "x", "prompt_cache_breakpoint": EXPLICIT}] * 4
 FIVE_MARKED = [{"type": "input_text", "text": "x", "prompt_cache_breakpoint": EXPLICIT}] * 5
@@ -631,7 +670,12 @@ BAD = [
     ("anthropic", ["tools", 0, "input_schema"], {"properties": {}}, "is not of type object"),
     ("anthropic", ["tools", 0, "input_schema"], {}, "is not of type object"),
     ("anthropic", ["tools", 0, "input_schema"], UNSORTED, "has unsorted keys ['type', 'properties']"),
-    ("anthropic", ["tools", 0, "input_schema", "properties", "path"], UNSORTED_INSIDE, "has unsorted keys ['type', 'enum']"),
+    (
+        "anthropic",
+        ["tools", 0, "input_schema", "properties", "path"],
+        UNSORTED_INSIDE,
+        "has unsorted keys ['type', 'enum']",
+    ),
     ("anthropic", ["tools", 0, "name"], "write", "tool `read` is not sorted after `write`"),
     ("anthropic", ["tools", 0, "name"], "read", "tool `read` is not sorted after `read`"),
     ("anthropic", ["tools", 0, "name"], "a.b", "tool name `a.b` does not match"),
@@ -644,17 +688,42 @@ BAD = [
     ("anthropic", ["messages", 0, "content"], " ", "an empty or blank text"),
     ("anthropic", ["messages", 0, "content"], "", "a message without content"),
     ("anthropic", ["messages", 0, "content"], [], "a message without content"),
-    ("anthropic", ["messages", 0, "content"], [{"type": "text", "text": "x", "typo": 1}], "typo: Extra inputs are not permitted"),
+    (
+        "anthropic",
+        ["messages", 0, "content"],
+        [{"type": "text", "text": "x", "typo": 1}],
+        "typo: Extra inputs are not permitted",
+    ),
     ("openai-responses", ["instruction"], "x", "instruction: Extra inputs are not permitted"),
     ("openai-responses", ["input", 0, "role"], "model", "Input should be 'user', 'assistant', 'system' or 'developer'"),
     ("openai-responses", ["input", 0, "content", 0, "type"], "text", "Input should be 'input_text'"),
-    ("openai-responses", ["input", 0, "content", 0, "prompt_cache_breakpoint", "mode"], "implicit", "Input should be 'explicit'"),
-    ("openai-responses", ["input", 0, "content", 0, "prompt_cache_breakpoint", "ttl"], "24h", "Input should be '30m' or '12h'"),
-    ("openai-responses", ["input", 0, "content", 0, "cache_control"], {"type": "ephemeral"}, "cache_control: Extra inputs are not permitted"),
+    (
+        "openai-responses",
+        ["input", 0, "content", 0, "prompt_cache_breakpoint", "mode"],
+        "implicit",
+        "Input should be 'explicit'",
+    ),
+    (
+        "openai-responses",
+        ["input", 0, "content", 0, "prompt_cache_breakpoint", "ttl"],
+        "24h",
+        "Input should be '30m' or '12h'",
+    ),
+    (
+        "openai-responses",
+        ["input", 0, "content", 0, "cache_control"],
+        {"type": "ephemeral"},
+        "cache_control: Extra inputs are not permitted",
+    ),
     ("openai-responses", ["input", 0, "content", 0, "prompt_cache_breakpoint"], DROP, "turns caching off"),
     ("openai-responses", ["input", 1, "content"], FIVE_MARKED, "6 cache markers and 0 implicit one"),
     ("openai-responses", ["input", 1, "content", 0, "text"], "", "an empty or blank text"),
-    ("openai-responses", ["input", 2, "content"], [{"type": "input_text", "text": "Hi."}], "an assistant message carries input_text"),
+    (
+        "openai-responses",
+        ["input", 2, "content"],
+        [{"type": "input_text", "text": "Hi."}],
+        "an assistant message carries input_text",
+    ),
     ("openai-responses", ["input", 3, "output", 0, "text"], "", "an empty or blank text"),
     ("openai-responses", ["input", 0, "content"], [], "a message without content"),
     ("openai-responses", ["tools", 0, "strict"], DROP, "strict: Field required"),
@@ -674,7 +743,12 @@ BAD = [
     ("openai-chat", ["messages", 0, "content"], FOUR_MARKED, "4 cache markers and 1 implicit one"),
     ("openai-chat", ["messages", 1, "content"], "", "a message without content"),
     ("openai-chat", ["messages", 1, "content"], None, "Input should be a valid"),
-    ("openai-chat", ["tools", 0], {"type": "function", "name": "edit", "parameters": SCHEMA}, "function: Field required"),
+    (
+        "openai-chat",
+        ["tools", 0],
+        {"type": "function", "name": "edit", "parameters": SCHEMA},
+        "function: Field required",
+    ),
     ("openai-chat", ["tools", 0, "function", "name"], "x" * 65, "does not match"),
     ("openai-chat", ["tools", 1, "function", "name"], "cat", "tool `cat` is not sorted after `edit`"),
     ("openai-chat", ["tools", 1, "function", "parameters"], UNSORTED, "has unsorted keys"),
@@ -693,7 +767,12 @@ BAD = [
     ("gemini", ["tools", 0, "functionDeclarations", 0, "name"], "1st", "tool name `1st` does not match"),
     ("gemini", ["tools", 0, "functionDeclarations", 1, "name"], "cat", "tool `cat` is not sorted after `edit`"),
     ("gemini", ["tools", 0, "functionDeclarations", 0, "parametersJsonSchema"], UNSORTED, "has unsorted keys"),
-    ("gemini", ["tools", 0, "functionDeclarations", 0, "parameters"], {"type": "OBJECT"}, "excludes `parametersJsonSchema`"),
+    (
+        "gemini",
+        ["tools", 0, "functionDeclarations", 0, "parameters"],
+        {"type": "OBJECT"},
+        "excludes `parametersJsonSchema`",
+    ),
     ("gemini", ["tools", 0, "functionDeclarations"], [], "a list of tools without a tool"),
     ("gemini", ["contents", 1, "role"], "assistant", "role `assistant` is neither user nor model"),
     ("gemini", ["contents"], None, "contents: Input should be a valid array"),
@@ -721,7 +800,12 @@ BAD = [
     ("bedrock", ["messages", 0, "role"], "developer", "`developer` is none of"),
     ("bedrock", ["messages", 0, "content"], "Hello.", "Invalid type for parameter messages[0].content"),
     ("bedrock", ["messages", 0, "content"], [], "a message without content"),
-    ("bedrock", ["messages", 1, "content"], [{"text": "x"}, {"cachePoint": {"type": "default"}}] * 2, "5 cache markers"),
+    (
+        "bedrock",
+        ["messages", 1, "content"],
+        [{"text": "x"}, {"cachePoint": {"type": "default"}}] * 2,
+        "5 cache markers",
+    ),
     ("acp", ["system"], "x", "system: Extra inputs are not permitted"),
     ("acp", ["_meta"], "x", "the type keeps"),
     ("acp", ["_meta", "systemPrompt"], {"append": 1}, "neither a text nor {append: text}"),
@@ -776,7 +860,7 @@ def edited(payload, path, value):
 def self_test(folder):
     """Returns every way in which the checks failed to tell good from bad."""
     nowhere = folder / "none.json"
-    good = [(provider, [], GOOD[provider]) for provider in GOOD]
+    good: list[tuple[str, Any, Any]] = [(provider, [], GOOD[provider]) for provider in GOOD]
     good += [(provider, path, edited(GOOD[provider], path, value)) for provider, path, value in ALSO_GOOD]
     judged = [(provider, path, CHECKS[provider](payload, nowhere)) for provider, path, payload in good]
     wrong = [f"good {provider} {path} refused: {problems}" for provider, path, problems in judged if problems]
@@ -818,8 +902,8 @@ def main():
     parser.add_argument("--self-test", action="store_true", help="prove that bad payloads are refused, good ones not")
     arguments = parser.parse_args()
     if arguments.self_test:
-        with tempfile.TemporaryDirectory() as folder:
-            problems = self_test(pathlib.Path(folder))
+        with tempfile.TemporaryDirectory() as name:
+            problems = self_test(pathlib.Path(name))
         judged = f"{len(GOOD) + len(ALSO_GOOD)} good and {len(BAD) + len(BAD_FILES)} bad payloads"
         print("\n".join([*problems, f"{judged}, {len(problems)} misjudged"]))
     else:

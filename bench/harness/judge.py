@@ -1,5 +1,11 @@
 """Joins what programs printed, and compares it with the goals of bench/goals.toml."""
-import dataclasses, fnmatch, pathlib, statistics, tomllib
+
+import dataclasses
+import fnmatch
+import pathlib
+import statistics
+import tomllib
+from typing import Any
 
 GOALS = pathlib.Path(__file__).resolve().parent.parent / "goals.toml"
 
@@ -20,17 +26,21 @@ class Book:
 
 def results(book, lines, missing):
     """One entry for each row that was measured."""
-    found = {}
+    found: dict[str, Any] = {}
     for line in lines:
         row = found.setdefault(line["row"], {"cases": {}, "missing": missing})
-        case = row["cases"].setdefault(line["case"], {"found": {}, "growth": line.get("growth"), "size": line.get("size")})
+        case = row["cases"].setdefault(
+            line["case"], {"found": {}, "growth": line.get("growth"), "size": line.get("size")}
+        )
         entry = case["found"].setdefault(line["who"], {"unit": line["unit"], "take": line["take"], "samples": []})
         entry["samples"] += line["samples"]
     for name, row in found.items():
         for label, case in row["cases"].items():
             for entry in case["found"].values():
                 weigh(entry)
-            case["goals"] = [verdict for goal in book.goals if goal["row"] == name and (verdict := judge(goal, label, case["found"]))]
+            case["goals"] = [
+                verdict for goal in book.goals if goal["row"] == name and (verdict := judge(goal, label, case["found"]))
+            ]
         row["growths"] = list(growths(book, name, row["cases"]))
     return dict(sorted(found.items(), key=lambda pair: int(pair[0][1:])))
 
@@ -45,7 +55,7 @@ def weigh(entry):
 
 
 def judge(goal, label, found):
-    """What became of a goal; `None` when it is about another case, or somebody is missing."""
+    """The verdict on a goal; `None` if it concerns another case, or a candidate is missing."""
     ours, other = found.get(goal.get("who", "proem")), found.get(goal["against"])
     if not fnmatch.fnmatch(label, goal.get("case", "*")) or not ours or not other:
         return None
@@ -55,16 +65,12 @@ def judge(goal, label, found):
         return other["value"] / entry["value"] if is_at_least else entry["value"] / other["value"]
 
     is_met = ratio(ours) >= goal["at_least"] if is_at_least else ratio(ours) <= goal["at_most"]
-    verdict = {"words": goal["words"], "ratio": ratio(ours), "is_met": is_met}
-    stop = found.get(goal.get("stopped_by"))
-    if stop and not is_met:
-        verdict["stopped_by"] = {"who": goal["stopped_by"], "ratio": ratio(stop)}
-    return verdict
+    return {"words": goal["words"], "ratio": ratio(ours), "is_met": is_met}
 
 
 def growths(book, name, cases):
     """Curves: from the smallest to the largest size, how the time grew against the size; 1 is linear."""
-    curves = {}
+    curves: dict[tuple[str, str], list[Any]] = {}
     for case in cases.values():
         if case["growth"]:
             for who, entry in case["found"].items():
@@ -73,14 +79,17 @@ def growths(book, name, cases):
         points.sort()
         entry = {"curve": curve, "who": who, "points": points, "goals": []}
         for goal in book.growths:
-            if goal["row"] == name and goal.get("who", "proem") == who and fnmatch.fnmatch(curve, goal.get("curve", "*")):
-                stop = goal.get("stopped_by")
-                entry["goals"] += grown(goal, points, stop and (stop, sorted(curves.get((curve, stop), []))))
+            if (
+                goal["row"] == name
+                and goal.get("who", "proem") == who
+                and fnmatch.fnmatch(curve, goal.get("curve", "*"))
+            ):
+                entry["goals"] += grown(goal, points)
         yield entry
 
 
-def grown(goal, points, stop):
-    """What became of a goal of growth; `stop` is the name and the points of what stops it, if anything does."""
+def grown(goal, points):
+    """The verdict on a goal of growth; none when fewer than two points lie within its range."""
 
     def within(points):
         return [point for point in points if goal.get("from", 0) <= point[0] <= goal.get("to", float("inf"))]
@@ -94,7 +103,6 @@ def grown(goal, points, stop):
     if len(points) < 2:
         return []
     is_met = ratio(points) <= goal["at_most"]
-    verdict = {"words": goal["words"], "ratio": ratio(points), "is_met": is_met, "from": points[0][0], "to": points[-1][0]}
-    if stop and not is_met and len(within(stop[1])) > 1:
-        verdict["stopped_by"] = {"who": stop[0], "ratio": ratio(within(stop[1]))}
-    return [verdict]
+    return [
+        {"words": goal["words"], "ratio": ratio(points), "is_met": is_met, "from": points[0][0], "to": points[-1][0]}
+    ]

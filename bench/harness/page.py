@@ -1,5 +1,13 @@
 """Writes tables, plots and figures into docs/."""
-import datetime, json, os, pathlib, platform, re, subprocess, sys
+
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
 
 import plot
 
@@ -32,9 +40,17 @@ def replaced(text, name, new):
 
 def machine():
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    tools = {name: subprocess.run([name, "--version"], capture_output=True, text=True).stdout.strip() for name in ["rustc", "node", "git"]}
-    return {"date": datetime.date.today().isoformat(), "processor": model[1] if model else platform.machine(),
-            "cores": len(os.sched_getaffinity(0)), "python": platform.python_version(), **tools}
+    tools = {
+        name: subprocess.run([name, "--version"], capture_output=True, text=True).stdout.strip()
+        for name in ["rustc", "node", "git"]
+    }
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": model[1] if model else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        **tools,
+    }
 
 
 def tables(book, results):
@@ -48,7 +64,10 @@ def table(book, name, row):
     """Cases down, candidates across; then the ratios that have a goal."""
     everybody = list(dict.fromkeys(who for case in row["cases"].values() for who in case["found"]))
     everybody.sort(key=lambda who: (who != "floor", not who.startswith("proem"), who))
-    lines = ["| | " + " | ".join(everybody) + " | proem / floor | goal |", "|---|" + "--:|" * (len(everybody) + 1) + "---|"]
+    lines = [
+        "| | " + " | ".join(everybody) + " | proem / floor | goal |",
+        "|---|" + "--:|" * (len(everybody) + 1) + "---|",
+    ]
     for label, case in row["cases"].items():
         cells = [cell(case["found"].get(who)) for who in everybody]
         floor, ours = case["found"].get("floor"), case["found"].get("proem")
@@ -58,14 +77,14 @@ def table(book, name, row):
     if judged:
         lines += ["", "| growth | from | to | | goal |", "|---|--:|--:|--:|---|"]
         for growth, goal in judged:
-            lines.append(f"| {growth['curve']} | {goal['from']:,} | {goal['to']:,} | {number(goal['ratio'])}× | {verdict(goal)} |")
+            lines.append(
+                f"| {growth['curve']} | {goal['from']:,} | {goal['to']:,} | {number(goal['ratio'])}× | {verdict(goal)} |"
+            )
     return "\n".join(lines) + "\n"
 
 
 def verdict(goal):
-    said = f"{goal['words']}: {number(goal['ratio'])}×, {'met' if goal['is_met'] else '**missed**'}"
-    stop = goal.get("stopped_by")
-    return f"{said}; `{stop['who']}` {number(stop['ratio'])}×" if stop else said
+    return f"{goal['words']}: {number(goal['ratio'])}×, {'met' if goal['is_met'] else '**missed**'}"
 
 
 def cell(entry):
@@ -76,9 +95,8 @@ def cell(entry):
 
 
 def shown(value, unit):
-    steps = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")] if unit == "ns" else [(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "bytes")]
-    if unit == "instructions":
-        return f"{value:,.0f}"
+    assert unit == "ns", unit
+    steps = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")]
     size, name = next(((size, name) for size, name in steps if value >= size), steps[-1])
     return f"{number(value / size)} {name}"
 
@@ -100,7 +118,13 @@ def picture(book, name, row):
     chosen = [growth for growth in growths if growth["who"] == "proem"] if several else growths
     unit = next(iter(next(iter(row["cases"].values()))["found"].values()))["unit"]
     curves = [(growth["curve"] if several else growth["who"], growth["who"], growth["points"]) for growth in chosen]
-    (PLOTS / f"{name}.svg").write_text(plot.draw(f"{name}: {book.titles[name]}", lambda value: shown(value, unit).replace(".00 ", " ").replace(".0 ", " "), curves))
+    (PLOTS / f"{name}.svg").write_text(
+        plot.draw(
+            f"{name}: {book.titles[name]}",
+            lambda value: shown(value, unit).replace(".00 ", " ").replace(".0 ", " "),
+            curves,
+        )
+    )
     return f"\n![how {name} grows](benchmarks/{name}.svg)\n"
 
 
@@ -112,9 +136,14 @@ def summary(book, known):
         goals = [goal for part in [*row["cases"].values(), *row["growths"]] for goal in part["goals"]] if row else []
         met = f"{sum(goal['is_met'] for goal in goals)} of {len(goals)}" if goals else "no goal" if row else "not yet"
         lines.append(f"| [{name}](#{name.lower()}) | {title} | {met} | {row['measured']['date'] if row else ''} |")
-    machines = {json.dumps({key: value for key, value in row["measured"].items() if key != "date"}) for row in known.values()}
+    machines = {
+        json.dumps({key: value for key, value in row["measured"].items() if key != "date"}) for row in known.values()
+    }
     for text in sorted(machines):
         where = json.loads(text)
-        lines += ["", f"On {where['processor']}, {where['cores']} cores; {where['rustc']}; node {where['node']}; Python {where['python']}; {where['git']}."]
+        lines += [
+            "",
+            f"On {where['processor']}, {where['cores']} cores; {where['rustc']}; node {where['node']}; Python {where['python']}; {where['git']}.",
+        ]
     left_out = sorted({text for row in known.values() for text in row["missing"]})
-    return "\n".join(lines + ([""] + left_out if left_out else []))
+    return "\n".join(lines + (["", *left_out] if left_out else []))

@@ -1,11 +1,16 @@
 """Installs what proem is measured against: from npm and PyPI, below target/, never in the source tree."""
-import dataclasses, pathlib, shutil, subprocess, sys
+
+import dataclasses
+import pathlib
+import shutil
+import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HOME = ROOT / "target" / "bench-peers"
 SOURCES = ROOT / "bench" / "peers"
-OF_NODE = {"P2", "P5", "P6", "P7", "P11", "P15", "P16", "P18"}
-OF_PYTHON = {"P1", "P2", "P15", "P18"}
+OF_NODE = {"P2", "P5", "P6", "P11", "P15", "P16"}
+OF_PYTHON = {"P1", "P2", "P15"}
 
 
 @dataclasses.dataclass
@@ -19,11 +24,13 @@ class Peers:
 
     @classmethod
     def none(cls):
-        return cls(None, None, ["the short form leaves out peers: libraries in Rust that build for minutes, npm, PyPI"], False)
+        return cls(
+            None, None, ["the short form leaves out peers: libraries in Rust that build for minutes, npm, PyPI"], False
+        )
 
 
 def install(rows):
-    missing = []
+    missing: list[str] = []
     node = attempt(install_node, "node peers", missing) if OF_NODE & set(rows) else None
     python = attempt(install_python, "Python peers", missing) if OF_PYTHON & set(rows) else None
     return Peers(node, python, missing)

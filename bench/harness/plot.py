@@ -1,5 +1,7 @@
 """Draws how time grows with size, as an SVG that is readable on light and dark paper."""
-import html, math
+
+import html
+import math
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 70, 190, 30, 50
@@ -17,20 +19,28 @@ def draw(title, unit, curves):
     every = [point for _, _, points in curves for point in points]
     across = Axis([size for size, _ in every], LEFT, WIDTH - RIGHT)
     up = Axis([value for _, value in every], HEIGHT - BOTTOM, TOP)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-             f"<title>{html.escape(title)}</title><style>{STYLE}</style>",
-             f'<text x="{LEFT}" y="18" font-weight="bold">{html.escape(title)}</text>']
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style>",
+        f'<text x="{LEFT}" y="18" font-weight="bold">{html.escape(title)}</text>',
+    ]
     for power in across.powers():
         x = across.place(10**power)
-        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}"/>'
-                     f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{10**power:,}</text>')
+        parts.append(
+            f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}"/>'
+            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{10**power:,}</text>'
+        )
     for power in up.powers():
         y = up.place(10**power)
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
-                     f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{unit(10**power)}</text>')
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
+            f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{unit(10**power)}</text>'
+        )
     parts.append(f'<path class="axis" fill="none" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>')
     parts += lines(curves, across, up)
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">size; dashed: linear growth</text></svg>')
+    parts.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">size; dashed: linear growth</text></svg>'
+    )
     return "\n".join(parts) + "\n"
 
 

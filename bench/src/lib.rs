@@ -1,4 +1,4 @@
-//! What all benchmark programs share: how candidates are timed, what a program prints, and what is measured on.
+//! Shared parts of the benchmark programs: timing, output and test data.
 
 pub mod fixture;
 pub mod options;
@@ -7,4 +7,4 @@ pub mod peers;
 pub mod race;
 
 pub use options::Options;
-pub use race::{Race, Unit, difference, report};
+pub use race::Race;

@@ -3,7 +3,7 @@
 mod programs;
 
 use proem_bench::Options;
-use programs::{bare_axum, discover, doctor, fixtures, git, guard, hashed, store, templates, tokens};
+use programs::{bare_axum, discover, doctor, fixtures, git, guard, store, templates, tokens};
 
 fn main() {
     let name = std::env::args().nth(1).unwrap_or_default();
@@ -14,7 +14,6 @@ fn main() {
         "fixtures" => fixtures::run(&Options::of_process()),
         "git" => git::run(&Options::of_process()),
         "guard" => guard::run(),
-        "hashed" => hashed::run(),
         "store" => store::run(&Options::of_process()),
         "templates" => templates::run(&Options::of_process()),
         "tokens" => tokens::run(&Options::of_process()),

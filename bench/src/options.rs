@@ -1,4 +1,4 @@
-//! What a benchmark program is told on its command line.
+//! The command line of a benchmark program.
 
 use std::path::{Path, PathBuf};
 

@@ -9,30 +9,12 @@ use serde_json::json;
 
 use crate::Options;
 
-/// How long a batch of short calls is: long enough for the clock, short enough to fit between two interruptions.
+/// The length of a batch of short calls: long enough for the clock, short enough to fit between two interruptions.
 const BATCH: Duration = Duration::from_micros(200);
-
-/// What samples are counted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Bytes.
-    Bytes,
-}
-
-impl Unit {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Nanoseconds => "ns",
-            Self::Bytes => "bytes",
-        }
-    }
-}
 
 type Work<'r> = Box<dyn FnMut() + 'r>;
 
-/// One case of a row, and who takes part.
+/// One case of a row, with its candidates.
 pub struct Race<'r> {
     row: &'r str,
     case: String,
@@ -41,20 +23,20 @@ pub struct Race<'r> {
 }
 
 impl<'r> Race<'r> {
-    /// A race without anybody yet.
+    /// Creates a race without candidates.
     #[must_use]
     pub fn new(row: &'r str, case: impl Into<String>) -> Self {
         Self { row, case: case.into(), growth: None, candidates: Vec::new() }
     }
 
-    /// Says that this case is one point of a curve.
+    /// Marks this case as one point of a curve.
     #[must_use]
     pub fn grows(mut self, curve: &'r str, size: usize) -> Self {
         self.growth = Some((curve, size));
         self
     }
 
-    /// Adds somebody. What `work` returns is thrown away, but must be computed.
+    /// Adds a candidate. The result of `work` is computed and dropped.
     #[must_use]
     pub fn enter<T>(mut self, who: &'r str, mut work: impl FnMut() -> T + 'r) -> Self {
         self.candidates.push((who, Box::new(move || drop(black_box(work())))));
@@ -112,41 +94,10 @@ impl<'r> Race<'r> {
 
     fn print(&self, take: &'static str, samples: &[Vec<f64>]) {
         for ((who, _), samples) in self.candidates.iter().zip(samples) {
-            let line = Line { row: self.row, case: &self.case, who, unit: Unit::Nanoseconds, take };
+            let line = Line { row: self.row, case: &self.case, who, take };
             line.print(samples, self.growth);
         }
     }
-}
-
-/// Prints what was measured in another way; the median counts.
-pub fn report(row: &str, case: &str, who: &str, unit: Unit, samples: &[f64]) {
-    Line { row, case, who, unit, take: "median" }.print(samples, None);
-}
-
-/// What `with` takes more than `without`, for work that cannot be called by itself: each sample is the difference of
-/// two least times.
-pub fn difference<A, B>(
-    options: &Options,
-    mut with: impl FnMut() -> A,
-    mut without: impl FnMut() -> B,
-) -> Vec<f64> {
-    const ROUNDS_PER_SAMPLE: usize = 8;
-    let (mut with, mut without) = (move || drop(black_box(with())), move || drop(black_box(without())));
-    let calls = calls_per_batch(&mut with);
-    let batch = |work: &mut dyn FnMut()| {
-        let start = Instant::now();
-        (0..calls).for_each(|_| work());
-        nanoseconds(start.elapsed()) / f64::from(calls)
-    };
-    let sample = |_| {
-        let (mut more, mut less) = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..ROUNDS_PER_SAMPLE {
-            more = more.min(batch(&mut with));
-            less = less.min(batch(&mut without));
-        }
-        more - less
-    };
-    (0..options.rounds.div_ceil(ROUNDS_PER_SAMPLE)).map(sample).collect()
 }
 
 /// One line of what a program prints; `docs/benchmarks.md` says what the fields mean.
@@ -154,7 +105,6 @@ struct Line<'l> {
     row: &'l str,
     case: &'l str,
     who: &'l str,
-    unit: Unit,
     take: &'static str,
 }
 
@@ -162,7 +112,7 @@ impl Line<'_> {
     fn print(&self, samples: &[f64], growth: Option<(&str, usize)>) {
         let mut shape = json!({
             "row": self.row, "case": self.case, "who": self.who,
-            "unit": self.unit.word(), "take": self.take, "samples": samples,
+            "unit": "ns", "take": self.take, "samples": samples,
         });
         if let Some((curve, size)) = growth {
             shape["growth"] = json!(curve);
@@ -172,7 +122,7 @@ impl Line<'_> {
     }
 }
 
-/// So many calls that a batch is long enough.
+/// The number of calls that fills a batch.
 fn calls_per_batch(work: &mut dyn FnMut()) -> u32 {
     let mut calls = 1;
     loop {
@@ -189,7 +139,7 @@ fn nanoseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e9
 }
 
-/// What this process and its ended children have used.
+/// The CPU time of this process and its ended children.
 fn cpu_time() -> Duration {
     let of = |usage: Usage| micros(usage.user_time()) + micros(usage.system_time());
     let asked = |who| getrusage(who).expect("the system tells what a process used");

@@ -1,5 +1,13 @@
 """Clients, what they ask for, and what they remember of the answers."""
-import collections, contextlib, hashlib, http.client, json, threading, time
+
+import collections
+import contextlib
+import hashlib
+import http.client
+import json
+import threading
+import time
+from typing import Any
 
 from .runs import proem
 
@@ -8,7 +16,8 @@ class Client:
     """One connection that is kept open, as an agent would."""
 
     def __init__(self, server, seconds_max=60):
-        self.server, self.connection, self.used, self.seconds_max = server, None, 0.0, seconds_max
+        self.server, self.used, self.seconds_max = server, 0.0, seconds_max
+        self.connection: http.client.HTTPConnection | None = None
 
     def ask(self, method, path, body=None, headers=()):
         # The server ends connections that are silent for ten seconds.
@@ -22,9 +31,13 @@ class Client:
             self.used = time.monotonic()
             return answer.status, answer.headers, body
         except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+
+    def close(self):
+        if self.connection:
             self.connection.close()
             self.connection = None
-            raise
 
     def turn(self, conversation, template):
         return self.ask("POST", f"/conversations/{conversation}/turn", request(template))
@@ -35,7 +48,7 @@ def request(template):
 
 
 def text_of(*words):
-    """A prompt that nobody else has: some are small, some fill several pages of the store."""
+    """A unique prompt: some are small, some fill several pages of the store."""
     seed = " ".join(map(str, words))
     size = int(hashlib.sha256(seed.encode()).hexdigest()[:4], 16) % 9000
     return f"You are {seed}.\n" + "ä plain line of text\n" * (size // 21)
@@ -46,7 +59,8 @@ def exported(store):
     code, out, error = proem("store", "export", "--store", store)
     if code != 0:
         raise ValueError(f"export: exit {code}: {error.strip()}")
-    texts, epochs, counts = {}, {}, collections.Counter()
+    counts: collections.Counter[Any] = collections.Counter()
+    texts, epochs = {}, {}
     for line in map(json.loads, out.splitlines()):
         if line["kind"] == "text":
             counts["text", line["digest"]] += 1
@@ -59,7 +73,7 @@ def exported(store):
 
 
 def differences(store, acknowledged, tried):
-    """How many acknowledged epochs are not there, byte for byte; how many are there that nobody asked for, or twice."""
+    """Counts acknowledged epochs that are not stored byte for byte, and stored epochs that no client sent or that are doubled."""
     stored, doubled = exported(store)
     lost = sum(stored.get(key, ("", ""))[1] != text for key, text in acknowledged.items())
     foreign = sum(tried.get(key) != text for key, (_, text) in stored.items())
@@ -78,15 +92,17 @@ def together(works):
 class Load:
     """Clients that begin conversations and compact them, and remember what was acknowledged."""
 
-    memory = dict  # What acknowledged epochs are kept in.
+    memory: Any = dict  # What acknowledged epochs are kept in.
 
     def __init__(self, servers, label, threads=4):
         self.acknowledged, self.tried, self.problems = self.memory(), {}, []
-        self.statuses = collections.Counter()
+        self.statuses: collections.Counter[int] = collections.Counter()
         self.answered = []  # When, and with which status.
         self.is_over = threading.Event()
-        self.threads = [threading.Thread(target=self.work, args=[servers[index % len(servers)], f"{label}-{index}"], daemon=True)
-                        for index in range(threads)]
+        self.threads = [
+            threading.Thread(target=self.work, args=[servers[index % len(servers)], f"{label}-{index}"], daemon=True)
+            for index in range(threads)
+        ]
         for thread in self.threads:
             thread.start()
 

@@ -1,9 +1,35 @@
 """The store itself is damaged."""
-import collections, hashlib, json, os, random, re, resource, signal, sqlite3, subprocess, threading, time
+
+import collections
+import hashlib
+import json
+import os
+import random
+import re
+import resource
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from typing import Any
 
 from .clients import Client, exported, request, text_of
 from .report import row, skipped
-from .runs import IS_ROOT, NotStarted, Server, environment, folder, mount, mounts, proem, settings, spawn, started, unmount
+from .runs import (
+    IS_ROOT,
+    NotStarted,
+    Server,
+    environment,
+    folder,
+    mount,
+    mounts,
+    proem,
+    settings,
+    spawn,
+    started,
+    unmount,
+)
 
 
 class Sample:
@@ -25,7 +51,8 @@ class Sample:
 
     def wrong_answers(self, server, rounds=3):
         """Asks for everything on many threads: right bytes or 503 are fine, anything else is not."""
-        wrong, refused = [], collections.Counter()
+        refused: collections.Counter[Any] = collections.Counter()
+        wrong = []
         end = time.monotonic() + 5
 
         def check(name, what, answer, is_right):
@@ -45,9 +72,18 @@ class Sample:
                 self.slowest = max(self.slowest, time.monotonic() - begun)
                 refused[answer[0]] += 1
                 check(name, "turn", answer, lambda body: body["carriers"]["system"] == text)
-                check(name, "GET of one", client.ask("GET", f"/conversations/{name}"), lambda body: body["carriers"]["system"] == text)
-                check(name, "list", client.ask("GET", "/conversations?limit=200"),
-                      lambda body: {item["conversation"] for item in body["conversations"]} >= self.texts.keys())
+                check(
+                    name,
+                    "GET of one",
+                    client.ask("GET", f"/conversations/{name}"),
+                    lambda body: body["carriers"]["system"] == text,
+                )
+                check(
+                    name,
+                    "list",
+                    client.ask("GET", "/conversations?limit=200"),
+                    lambda body: {item["conversation"] for item in body["conversations"]} >= self.texts.keys(),
+                )
 
         threads = [threading.Thread(target=ask, daemon=True) for _ in range(2 * rounds)]
         for thread in threads:
@@ -98,10 +134,10 @@ def refuses_to_start(fault, prepare, words, untouched=True):
             said = error.text.strip()
             if error.code not in (2, 3) or not said.startswith("error: ") or not re.search(words, said):
                 problems.append(f"unclear: exit {error.code}: {said}")
-        code, _, error = proem("store", "export", "--store", sample.store)
+        code, _, complaint = proem("store", "export", "--store", sample.store)
         if code == 0:
             problems.append("export succeeds")
-        if "panicked" in error:
+        if "panicked" in complaint:
             problems.append("a panic")
         after = sample.store.read_bytes() if sample.store.is_file() else None
         if untouched and before != after:
@@ -112,7 +148,7 @@ def refuses_to_start(fault, prepare, words, untouched=True):
 
 def flips(short):
     """One bit at a time: it is found, or nothing is different."""
-    count, chance = (60 if short else 1000), random.Random(23)
+    count, chance = (20 if short else 1000), random.Random(23)
     with folder() as place:
         sample = Sample(place)
         whole, (_, original, _) = sample.store.read_bytes(), proem("store", "export", "--store", sample.store)
@@ -122,8 +158,8 @@ def flips(short):
             for leftover in sample.place.glob("proem.db*"):
                 leftover.unlink()
             at, bit = chance.randrange(len(whole)), 1 << chance.randrange(8)
-            sample.store.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1:])
-            check, said, complaint = proem("store", "check", "--store", sample.store)
+            sample.store.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            check, _said, complaint = proem("store", "check", "--store", sample.store)
             code, out, error = proem("store", "export", "--store", sample.store)
             if "panicked" in complaint + error:
                 wrong.append(f"a panic at byte {at}")
@@ -135,16 +171,30 @@ def flips(short):
                 wrong.append(f"byte {at}: check finds nothing, export fails: {error.strip()}")
             else:
                 changed = set(out.splitlines()) - set(original.splitlines())
-                silent.append(sorted(changed)[:1] + [at])
+                silent.append([*sorted(changed)[:1], at])
             # Whatever check says: the text of a prompt is the one that was frozen, or an error.
             if code == 0:
                 for line in map(json.loads, out.splitlines()):
                     if line["kind"] == "text" and hashlib.sha256(line["text"].encode()).hexdigest() != line["digest"]:
                         wrong.append(f"byte {at}: another text under a digest")
-        row("damage", "one bit of the file is flipped, prompts", count, "an error, or the very same bytes",
-            f"{found} found, {same} without effect, {len(wrong)} wrong", not wrong, wrong=wrong[:5])
-        row("damage", "one bit of the file is flipped, what stands beside prompts", count, "`store check` finds it",
-            f"{len(silent)} changes not found", not silent, silent=silent[:5])
+        row(
+            "damage",
+            "one bit of the file is flipped, prompts",
+            count,
+            "an error, or the very same bytes",
+            f"{found} found, {same} without effect, {len(wrong)} wrong",
+            not wrong,
+            wrong=wrong[:5],
+        )
+        row(
+            "damage",
+            "one bit of the file is flipped, what stands beside prompts",
+            count,
+            "`store check` finds it",
+            f"{len(silent)} changes not found",
+            not silent,
+            silent=silent[:5],
+        )
 
 
 def full_disk():
@@ -156,6 +206,7 @@ def full_disk():
             def limit():
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
             options = {"preexec_fn": limit}
         store, acknowledged, problems = data / "proem.db", {}, []
         server = Server(place, store, **options)
@@ -185,14 +236,20 @@ def full_disk():
                 problems.append("no recovery when there is room again")
             acknowledged["after", 1] = text_of("after")
         server.stop()
-        code, out, _ = proem("store", "check", "--store", store)
+        code, _out, _ = proem("store", "check", "--store", store)
         stored, doubled = exported(store)
         lost = sum(stored.get(key, ("", ""))[1] != text for key, text in acknowledged.items())
         if str(data) in mounts:
             unmount(data)
-        row("damage", f"the disk is full ({way})", refused, "503 with Retry-After; nothing acknowledged is lost; recovery by itself",
+        row(
+            "damage",
+            f"the disk is full ({way})",
+            refused,
+            "503 with Retry-After; nothing acknowledged is lost; recovery by itself",
             f"{refused} × 503, {len(acknowledged)} acknowledged, {lost} lost; when there is room: {after}",
-            refused and not (lost or doubled or code or problems), problems=problems[:5])
+            refused and not (lost or doubled or code or problems),
+            problems=problems[:5],
+        )
 
 
 def read_only():
@@ -224,7 +281,14 @@ def read_only():
         server = Server(place, sample.store)
         wrong, _ = sample.wrong_answers(server)
         server.stop()
-        row("damage", "the folder is read-only", 1, "a clear error; afterwards everything is there", seen, is_right and not wrong)
+        row(
+            "damage",
+            "the folder is read-only",
+            1,
+            "a clear error; afterwards everything is there",
+            seen,
+            is_right and not wrong,
+        )
 
 
 def backup():
@@ -235,8 +299,12 @@ def backup():
         client = Client(server)
         for number in range(count):
             assert client.turn(f"c-{number}", text_of("backup", number))[0] == 200
-        export = spawn([settings.proem, "store", "export", "--store", str(store)], stdout=subprocess.PIPE,
-                       stderr=subprocess.DEVNULL, env=environment(place))
+        export = spawn(
+            [settings.proem, "store", "export", "--store", str(store)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(place),
+        )
         export.stdout.read(1)
         time.sleep(0.5)
         status = client.ask("POST", "/conversations/c-0/compaction?commit=true", request("a new one"))[0]
@@ -244,9 +312,14 @@ def backup():
         started.remove(export)
         server.stop()
         found = {line["conversation"] for line in map(json.loads, lines) if line["kind"] == "epoch"}
-        row("damage", "an export while a conversation is compacted", count, "every conversation is in it",
+        row(
+            "damage",
+            "an export while a conversation is compacted",
+            count,
+            "every conversation is in it",
             f"compaction {status}; exit {export.returncode}; {count - len(found)} conversations are missing",
-            status == 200 and export.returncode == 0 and len(found) == count)
+            status == 200 and export.returncode == 0 and len(found) == count,
+        )
 
 
 def run(short):
@@ -261,6 +334,7 @@ def run(short):
     def truncate(size):
         def work(sample, place=None):
             os.truncate(sample.store, int(sample.store.stat().st_size * size) // 4096 * 4096)
+
         return work
 
     def scribble(sample, place=None):
@@ -284,7 +358,7 @@ def run(short):
         connection.close()
 
     def lose_file_keep_log(sample):
-        """As after a crash, when somebody then removes what looks like the whole store."""
+        """The state after a crash whose store file was removed without its log."""
         server = Server(sample.place.parent, sample.store)
         assert Client(server).turn("late", "a late one")[0] == 200
         server.kill()
@@ -294,13 +368,18 @@ def run(short):
     under_a_server("the file is removed and another store put there", replace)
     under_a_server("the file is cut to nothing under a server", truncate(0))
     under_a_server("the file is cut to half under a server", truncate(0.5))
-    under_a_server("64 bytes of every page are overwritten under a server", scribble,
-                   "right bytes or 503", may_write=True)
+    under_a_server(
+        "64 bytes of every page are overwritten under a server", scribble, "right bytes or 503", may_write=True
+    )
     refuses_to_start("the file is cut to nothing, then a start", truncate(0), "damaged|empty|no store")
     refuses_to_start("the file is cut to half, then a start", truncate(0.5), "damaged|malformed")
-    refuses_to_start("the file is gone and its log is not, then a start", lose_file_keep_log, "log|gone|removed", untouched=False)
+    refuses_to_start(
+        "the file is gone and its log is not, then a start", lose_file_keep_log, "log|gone|removed", untouched=False
+    )
     refuses_to_start("tables of a later proem", later, "a later proem")
-    refuses_to_start("a text in place of the store", lambda sample: sample.store.write_text("no database\n" * 500), "not a database")
+    refuses_to_start(
+        "a text in place of the store", lambda sample: sample.store.write_text("no database\n" * 500), "not a database"
+    )
     refuses_to_start("a database of something else", foreign, "something else|no store of proem")
     flips(short)
     read_only()

@@ -4,12 +4,19 @@ strace is put on a server that runs, and taken away again: so the very same serv
 Only calls on the store's own files fail, but for `accept4`, which has no file. Locks do not: one that cannot be given
 back, which no local file system does, is held by SQLite until the process ends.
 """
-import collections, contextlib, http.client, resource, signal, time
 
+import collections
+import contextlib
+import http.client
+import resource
+import signal
+import time
+from typing import Any
+
+from . import tracing
 from .clients import Client, differences, request, text_of
 from .report import row, skipped
 from .runs import NotStarted, Server, folder, proem
-from . import tracing
 
 # The calls that fail, and with what: each alone, and with what comes after it.
 FAULTS = [
@@ -33,7 +40,8 @@ class Faulty:
         self.store.parent.mkdir()
         self.server = Server(place, self.store, preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
         self.acknowledged, self.tried, self.problems = {}, {}, []
-        self.statuses, self.number, self.slowest, self.patience = collections.Counter(), 0, 0.0, 60
+        self.statuses: collections.Counter[Any] = collections.Counter()
+        self.number, self.slowest, self.patience = 0, 0.0, 60
         self.files = [f"{self.store}{ending}" for ending in ("", "-wal", "-shm")]
 
     def ask(self, client, path, template, conversation, epoch):
@@ -78,7 +86,7 @@ class Faulty:
         return False
 
     def settle(self, client, name):
-        """After a compaction of which nobody knows whether it was stored, either of the two prompts is right."""
+        """After a compaction with an unknown outcome, either of the two prompts is right."""
         status, _, body = client.turn(name, "another one")
         if status == 200 and body["carriers"]["system"] != self.tried[name, body["epoch"]]:
             self.problems.append(f"another prompt for {name} after a compaction that failed")
@@ -96,9 +104,9 @@ class Faulty:
         """All that was acknowledged before is still answered with, or refused."""
         client = Client(self.server, self.patience)
         for (name, epoch), text in list(self.acknowledged.items())[-6:]:
-            if (name, epoch + 1) not in self.tried:
-                if self.ask(client, "turn", text, name, epoch) == "broken":
-                    return
+            is_last = (name, epoch + 1) not in self.tried
+            if is_last and self.ask(client, "turn", text, name, epoch) == "broken":
+                return
 
     def end(self):
         """What is lost, foreign and damaged at the end."""
@@ -151,11 +159,20 @@ def each(call, errors, short):
                 tries += 1
         lost, foreign = faulty.end()
         names = "/".join(errors[:1] if short else errors)
-        seen = (f"{injected} calls failed; answers {dict(sorted(faulty.statuses.items(), key=str))}; {len(faulty.acknowledged)} acknowledged "
-                f"epochs, {lost} lost, {foreign} foreign, {len(faulty.problems)} problems; slowest {faulty.slowest:.1f} s")
-        row("errors", f"{call} fails with {names}, once or from then on", tries, "right bytes, 503 or 500; the server lives, and recovers",
-            seen, injected and not (lost or foreign or faulty.problems) and faulty.slowest < ANSWER_SECONDS_MAX,
-            seconds=round(time.monotonic() - begun, 1), problems=faulty.problems[:5])
+        seen = (
+            f"{injected} calls failed; answers {dict(sorted(faulty.statuses.items(), key=str))}; {len(faulty.acknowledged)} acknowledged "
+            f"epochs, {lost} lost, {foreign} foreign, {len(faulty.problems)} problems; slowest {faulty.slowest:.1f} s"
+        )
+        row(
+            "errors",
+            f"{call} fails with {names}, once or from then on",
+            tries,
+            "right bytes, 503 or 500; the server lives, and recovers",
+            seen,
+            injected and not (lost or foreign or faulty.problems) and faulty.slowest < ANSWER_SECONDS_MAX,
+            seconds=round(time.monotonic() - begun, 1),
+            problems=faulty.problems[:5],
+        )
 
 
 def at_the_start(short):
@@ -174,8 +191,15 @@ def at_the_start(short):
                             said.append(f"{call} {error} {number}: {failure}")
                     said += begins_afterwards(place)
     seen = f"{refused} starts refused with an error, {served} served; {len(said)} problems"
-    row("errors", "a call fails while a server makes its store", refused + served, "a clear error, or it serves; without the fault it starts",
-        seen, refused and not said, problems=said[:8])
+    row(
+        "errors",
+        "a call fails while a server makes its store",
+        refused + served,
+        "a clear error, or it serves; without the fault it starts",
+        seen,
+        refused and not said,
+        problems=said[:8],
+    )
 
 
 def start(place, injection):
@@ -184,7 +208,9 @@ def start(place, injection):
     data.mkdir()
     paths = [data, *(data / f"proem.db{ending}" for ending in ("", "-wal", "-shm"))]
     call = injection.split(":")[0]
-    Server(place, data / "proem.db", under=tracing.command([injection], paths if call in ("openat", "pread64") else [])).kill()
+    Server(
+        place, data / "proem.db", under=tracing.command([injection], paths if call in ("openat", "pread64") else [])
+    ).kill()
 
 
 def begins_afterwards(place):
@@ -205,7 +231,7 @@ def short_writes(short):
         faulty, refused = Faulty(place), 0
         faulty.live()
         log = place / "data" / "proem.db-wal"
-        margins = [1, 100, 4000] if short else [*range(0, 40), *range(40, 9000, 97)]
+        margins = [1, 100, 4000] if short else [*range(40), *range(40, 9000, 97)]
         for margin in margins:
             process, before = faulty.server.process.pid, faulty.statuses[503]
             limits = resource.prlimit(process, resource.RLIMIT_FSIZE)
@@ -217,11 +243,20 @@ def short_writes(short):
             if not faulty.recovers():
                 faulty.problems.append(f"no recovery after {margin} bytes")
         lost, foreign = faulty.end()
-        seen = (f"refused in {refused}; answers {dict(faulty.statuses)}; {len(faulty.acknowledged)} acknowledged epochs, {lost} lost, "
-                f"{foreign} foreign, {len(faulty.problems)} problems")
-        row("errors", "a write of the store is cut short, and the next one fails", len(margins), "right bytes, 503 or 500; the server lives, and recovers",
-            seen, refused and not (lost or foreign or faulty.problems), seconds=round(time.monotonic() - begun, 1),
-            problems=faulty.problems[:5])
+        seen = (
+            f"refused in {refused}; answers {dict(faulty.statuses)}; {len(faulty.acknowledged)} acknowledged epochs, {lost} lost, "
+            f"{foreign} foreign, {len(faulty.problems)} problems"
+        )
+        row(
+            "errors",
+            "a write of the store is cut short, and the next one fails",
+            len(margins),
+            "right bytes, 503 or 500; the server lives, and recovers",
+            seen,
+            refused and not (lost or foreign or faulty.problems),
+            seconds=round(time.monotonic() - begun, 1),
+            problems=faulty.problems[:5],
+        )
 
 
 def run(short):

@@ -1,5 +1,14 @@
 """A server that gets too little: memory, descriptors, or a clock that can be trusted."""
-import contextlib, http.client, json, os, pathlib, resource, shutil, socket, time
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import resource
+import shutil
+import socket
+import time
 
 from .clients import Client, Load, differences, request, text_of, together
 from .report import row, skipped
@@ -35,6 +44,7 @@ class Group:
             with contextlib.suppress(OSError):
                 self.path.rmdir()
             return not self.path.exists()
+
         until(10, try_it, "the group is empty")
 
 
@@ -54,7 +64,7 @@ def little_memory(short):
     except OSError as error:
         skipped("limits", "little memory", error)
         return
-    count = 200 if short else 3000
+    count = 60 if short else 3000
     with folder() as place:
         store = place / "proem.db"
         server = Server(place, store)
@@ -69,10 +79,20 @@ def little_memory(short):
             server.kill()
             group.remove()
         lost, foreign = differences(store, load.acknowledged, load.tried)
-        seen = (f"{'lives' if lives else 'ended'}, at most {peak} MB; {len(load.acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign, "
-                f"{len(load.problems)} wrong answers")
-        row("limits", f"a control group of {MEMORY >> 20} MB, prompts of 100 KB", len(load.answered), "the server lives; nothing is lost", seen,
-            lives and load.acknowledged and not (lost or foreign or load.problems), memory_mb=peak, problems=load.problems[:5])
+        seen = (
+            f"{'lives' if lives else 'ended'}, at most {peak} MB; {len(load.acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign, "
+            f"{len(load.problems)} wrong answers"
+        )
+        row(
+            "limits",
+            f"a control group of {MEMORY >> 20} MB, prompts of 100 KB",
+            len(load.answered),
+            "the server lives; nothing is lost",
+            seen,
+            lives and load.acknowledged and not (lost or foreign or load.problems),
+            memory_mb=peak,
+            problems=load.problems[:5],
+        )
 
 
 def no_memory(short):
@@ -91,7 +111,11 @@ def no_memory(short):
                 take_memory(server)
             before = len(load.answered)
             with contextlib.suppress(TimeoutError):
-                until(1 if short else 3, lambda: not server.lives() or len(load.answered) > before + 200, "answers or an end")
+                until(
+                    1 if short else 3,
+                    lambda: not server.lives() or len(load.answered) > before + 200,
+                    "answers or an end",
+                )
             ended += not server.lives()
             server.kill()
             load.end()
@@ -102,8 +126,15 @@ def no_memory(short):
             found = differences(store, load.acknowledged, load.tried)
             lost, foreign, acknowledged = lost + found[0], foreign + found[1], acknowledged + len(load.acknowledged)
     seen = f"{ended} ended, {count - ended} went on; {acknowledged} acknowledged epochs, {lost} lost, {foreign} foreign, {len(problems)} problems"
-    row("limits", "no more memory than it has, under load", count, "it lives or ends; nothing is lost, and the store is whole", seen,
-        acknowledged and not (lost or foreign or problems), problems=problems[:5])
+    row(
+        "limits",
+        "no more memory than it has, under load",
+        count,
+        "it lives or ends; nothing is lost, and the store is whole",
+        seen,
+        acknowledged and not (lost or foreign or problems),
+        problems=problems[:5],
+    )
 
 
 def take_memory(server):
@@ -129,15 +160,25 @@ def held_bodies(short):
         at_the_end.close()
         until(40, lambda: server.sockets() < 20, "connections are closed")
         server.stop()
-        row("limits", f"{count} bodies of {BODY_BYTES >> 20} MB that do not end", count, f"at most {HELD_MB_MAX} MB; others are answered",
-            f"{held} MB; a turn meanwhile: {status}", held <= HELD_MB_MAX and status == 200, memory_mb=held)
+        row(
+            "limits",
+            f"{count} bodies of {BODY_BYTES >> 20} MB that do not end",
+            count,
+            f"at most {HELD_MB_MAX} MB; others are answered",
+            f"{held} MB; a turn meanwhile: {status}",
+            held <= HELD_MB_MAX and status == 200,
+            memory_mb=held,
+        )
 
 
 def few_descriptors(short):
     count = 100
     with folder() as place, contextlib.ExitStack() as at_the_end:
         store = place / "proem.db"
-        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+
+        def limit():
+            return resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+
         server = Server(place, store, preexec_fn=limit)
         texts = {(f"few-{number}", 1): text_of("few", number) for number in range(8)}
         for (name, _), text in texts.items():
@@ -151,10 +192,11 @@ def few_descriptors(short):
             try:
                 status, _, body = Client(server, 3).turn(name, text)
                 statuses[name] = status
-                if status == 200 and body["carriers"]["system"] != text or status not in (200, 503):
+                if (status == 200 and body["carriers"]["system"] != text) or status not in (200, 503):
                     wrong.append(f"{name}: {status}")
             except (OSError, http.client.HTTPException):
                 statuses[name] = "waits"
+
         together([lambda name=name, text=text: ask(name, text) for (name, _), text in texts.items()])
         during = sorted({str(status) for status in statuses.values()})
         lives, most = server.lives(), server.descriptors()
@@ -165,14 +207,24 @@ def few_descriptors(short):
         server.stop()
         lost, foreign = differences(store, texts, texts | {("again", 1): "again"})
         seen = f"known conversations meanwhile: {', '.join(during)}; {most} descriptors; answers {seconds:.1f} s after they went; {lost} lost, {foreign} foreign"
-        row("limits", "32 descriptors, and 100 silent connections", count, "it lives, refuses or waits; then it answers", seen,
-            lives and not (wrong or lost or foreign), problems=wrong[:5])
+        row(
+            "limits",
+            "32 descriptors, and 100 silent connections",
+            count,
+            "it lives, refuses or waits; then it answers",
+            seen,
+            lives and not (wrong or lost or foreign),
+            problems=wrong[:5],
+        )
 
 
 def answers(server, texts):
     with contextlib.suppress(OSError, http.client.HTTPException):
         client = Client(server, 5)
-        known = all(client.turn(name, "another one")[2].get("carriers", {}).get("system") == text for (name, _), text in texts.items())
+        known = all(
+            client.turn(name, "another one")[2].get("carriers", {}).get("system") == text
+            for (name, _), text in texts.items()
+        )
         return known and client.turn("again", "again")[0] == 200
     return False
 
@@ -195,8 +247,13 @@ def clock(short):
     with folder() as place:
         store, file = place / "proem.db", place / "clock"
         file.write_text("+0\n")
-        variables = {"LD_PRELOAD": str(found), "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1",
-                     "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+        variables = {
+            "LD_PRELOAD": str(found),
+            "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
         server = Server(place, store, variables=variables)
         load, known, wrong = Load([server], "clock"), text_of("clock"), []
         load.tried["known", 1] = load.acknowledged["known", 1] = known
@@ -217,10 +274,19 @@ def clock(short):
         # A compaction that began before a jump took too long, by the clock; its client begins it again.
         wrong += [problem for problem in load.problems if "no_compaction" not in problem]
         years = (max(times) - min(times)) / max(abs(times[-1]), 1) * (time.time() / 31_557_600)
-        seen = (f"times up to {years:.0f} years apart; {len(load.acknowledged)} acknowledged epochs, {lost} lost, "
-                f"{foreign} foreign, {len(wrong)} wrong answers; exit {code}")
-        row("limits", "the clock jumps by hours and years, both ways", len(times), "the same prompts; turns go on", seen,
-            years > 20 and code == 0 and not (lost or foreign or check or wrong), problems=wrong[:5])
+        seen = (
+            f"times up to {years:.0f} years apart; {len(load.acknowledged)} acknowledged epochs, {lost} lost, "
+            f"{foreign} foreign, {len(wrong)} wrong answers; exit {code}"
+        )
+        row(
+            "limits",
+            "the clock jumps by hours and years, both ways",
+            len(times),
+            "the same prompts; turns go on",
+            seen,
+            years > 20 and code == 0 and not (lost or foreign or check or wrong),
+            problems=wrong[:5],
+        )
 
 
 def run(short):

@@ -1,5 +1,10 @@
 """Files of a workspace that lead to the store, while it is backed up with SQLite's own program and servers are killed."""
-import contextlib, http.client, subprocess, sys, threading
+
+import contextlib
+import http.client
+import subprocess
+import sys
+import threading
 
 from .clients import Client, Load, differences
 from .report import row
@@ -16,7 +21,15 @@ SETTINGS = [(1, [""]), (1, ["", "-shm"]), (1, None), (2, ["-shm"]), (2, ["", "-w
 
 def lay(work, store, endings):
     """Everything that is read in a workspace leads to the store."""
-    names = ["AGENTS.md", "CLAUDE.md", ".sf/SYSTEM.md", ".sf/skills/a/SKILL.md", ".agents/skills/b.md", ".gitignore", ".goosehints"]
+    names = [
+        "AGENTS.md",
+        "CLAUDE.md",
+        ".sf/SYSTEM.md",
+        ".sf/skills/a/SKILL.md",
+        ".agents/skills/b.md",
+        ".gitignore",
+        ".goosehints",
+    ]
     for index, name in enumerate(names):
         path = work / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,10 +103,16 @@ def runs(count, program=None):
 
 
 def run(short):
-    count = settings.count or (6 if short else 24)
+    count = settings.count or (3 if short else 24)
     seen, is_good = runs(count)
-    row("links", "files of a workspace lead to the store; SQLite's backup and reader beside 1 or 2 servers, then kill -9", count,
-        "every acknowledged epoch is there; no store is damaged", seen, is_good)
+    row(
+        "links",
+        "files of a workspace lead to the store; SQLite's backup and reader beside 1 or 2 servers, then kill -9",
+        count,
+        "every acknowledged epoch is there; no store is damaged",
+        seen,
+        is_good,
+    )
     if settings.old:
         seen, _ = runs(count, settings.old)
         row("links", "for comparison: the same with the older program", count, "nothing is expected of it", seen, True)

@@ -1,10 +1,14 @@
-"""A network of two machines, of which one can become silent: packets are lost, and nobody is told."""
-import contextlib, itertools, os, subprocess
+"""A network of two machines; one of them can drop all packets without an error."""
+
+import contextlib
+import itertools
+import os
+import subprocess
 
 from .runs import Postgres
 
 numbers = itertools.count(os.getpid() % 1000 * 10)
-spaces = []
+spaces: list["Network"] = []
 
 
 class Network:
@@ -20,7 +24,11 @@ class Network:
         ip("link", "add", self.cable, "type", "veth", "peer", "name", "far", "netns", self.name)
         ip("address", "add", f"{self.near}/30", "dev", self.cable)
         ip("link", "set", self.cable, "up")
-        for words in (("address", "add", f"{self.far}/30", "dev", "far"), ("link", "set", "far", "up"), ("link", "set", "lo", "up")):
+        for words in (
+            ("address", "add", f"{self.far}/30", "dev", "far"),
+            ("link", "set", "far", "up"),
+            ("link", "set", "lo", "up"),
+        ):
             ip("-n", self.name, *words)
 
     def silence(self):

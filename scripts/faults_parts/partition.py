@@ -3,12 +3,25 @@
 The proxy's own system takes every byte that is sent, so no time limit of the kernel ends the wait: only a limit of the
 client can.
 """
-import collections, contextlib, http.client, os, pathlib, select, signal, socket, struct, subprocess, threading, time
 
+import collections
+import contextlib
+import http.client
+import os
+import pathlib
+import select
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from typing import Any
+
+from . import network
 from .clients import Client, Load, differences, text_of, together
 from .report import row, skipped
 from .runs import Server, folder, postgres, settings, until
-from . import network
 
 # A request may take 30 seconds; what is later has no limit at all.
 ANSWER_SECONDS_MAX = 35
@@ -46,16 +59,20 @@ class Proxy:
         is_doomed = False
         while True:
             # What may not pass is not even read; a look every now and then finds out that it may again.
-            watched = [end for end, passes in ((near, self.there), (far, self.back)) if passes and near not in self.silent]
-            ready = select.select(watched, [], [], 0.02)[0] if watched else time.sleep(0.02) or []
-            for end in ready:
+            watched = [
+                end for end, passes in ((near, self.there), (far, self.back)) if passes and near not in self.silent
+            ]
+            if not watched:
+                time.sleep(0.02)
+                continue
+            for end in select.select(watched, [], [], 0.02)[0]:
                 data = end.recv(1 << 16)
                 if not data:
                     return
                 if end is near and self.drops and b"COMMIT\0" in data:
                     self.drops, is_doomed = self.drops - 1, True
                 if end is far and is_doomed:
-                    # It is done over there, and nobody here will know.
+                    # The server has committed it, and the answer is lost.
                     self.dropped += 1
                     reset(near)
                     return
@@ -165,27 +182,42 @@ def fault(place, database, name, title, begin, end, count, is_direct=False):
     recovery = case.recovers()
     lost, foreign = case.end()
     slowest = max(seconds for seconds, _ in during)
-    back = f"back after {recovery:.1f} s" if recovery < RECOVERY_SECONDS_MAX else f"not back within {RECOVERY_SECONDS_MAX} s"
-    seen = (f"{counted(status for _, status in during)}, slowest {slowest:.1f} s; {back}; {lost} lost, {foreign} foreign, "
-            f"{len(case.problems)} wrong answers")
+    back = (
+        f"back after {recovery:.1f} s"
+        if recovery < RECOVERY_SECONDS_MAX
+        else f"not back within {RECOVERY_SECONDS_MAX} s"
+    )
+    seen = (
+        f"{counted(status for _, status in during)}, slowest {slowest:.1f} s; {back}; {lost} lost, {foreign} foreign, "
+        f"{len(case.problems)} wrong answers"
+    )
     is_safe = not (lost or foreign or case.problems) and slowest < ANSWER_SECONDS_MAX
     is_back = recovery < RECOVERY_SECONDS_MAX
-    row("partition", title, count, f"right bytes, or 503 within {ANSWER_SECONDS_MAX} s; recovery within {RECOVERY_SECONDS_MAX} s",
-        seen, is_safe and is_back, slowest_seconds=round(slowest, 2),
-        recovery_seconds=round(min(recovery, 999), 2), problems=case.problems[:5])
+    row(
+        "partition",
+        title,
+        count,
+        f"right bytes, or 503 within {ANSWER_SECONDS_MAX} s; recovery within {RECOVERY_SECONDS_MAX} s",
+        seen,
+        is_safe and is_back,
+        slowest_seconds=round(slowest, 2),
+        recovery_seconds=round(min(recovery, 999), 2),
+        problems=case.problems[:5],
+    )
 
 
 def lost_answers(place, database, short):
     """The commit is done, and its answer is lost: the server tries again, or the client does, and there is one prompt."""
     case, begun = Case(place, database, "ambiguous"), time.monotonic()
-    count, outcomes, wrong = (20 if short else 300), collections.Counter(), []
+    outcomes: collections.Counter[Any] = collections.Counter()
+    count, wrong = (20 if short else 300), []
     for number in range(count):
         name, first, other = f"twice-{number}", text_of("twice", number), text_of("other", number)
         case.proxy.drops = number % 3 + 1
         status = case.ask(name, first)
         outcomes[status] += 1
         case.proxy.let_pass()
-        # Somebody else asks with another text: what was committed holds, whoever was told of it.
+        # Another client asks with another text: the committed prompt wins.
         _, _, body = Client(case.server).turn(name, other)
         again = Client(case.server).turn(name, first)[2]
         if body.get("epoch") != 1 or again.get("carriers") != body.get("carriers"):
@@ -196,8 +228,16 @@ def lost_answers(place, database, short):
     lost, foreign = case.end()
     wrong += case.problems
     seen = f"{dropped} answers dropped; told {counted(outcomes.elements())}; {len(wrong)} wrong answers, {lost} lost, {foreign} foreign"
-    row("partition", "a commit is done and its answer is lost", count, "one prompt for the epoch, for whoever asks again", seen,
-        dropped >= count and not (wrong or lost or foreign), seconds=round(time.monotonic() - begun, 1), problems=wrong[:5])
+    row(
+        "partition",
+        "a commit is done and its answer is lost",
+        count,
+        "one prompt for the epoch, for every later client",
+        seen,
+        dropped >= count and not (wrong or lost or foreign),
+        seconds=round(time.monotonic() - begun, 1),
+        problems=wrong[:5],
+    )
 
 
 def cuts(place, database, short):
@@ -213,14 +253,24 @@ def cuts(place, database, short):
     case.server.kill()
     known = {(name, 1): text for name, text in case.texts.items()}
     lost, foreign = differences(case.real, known | load.acknowledged, known | load.tried)
-    seen = (f"{counted(status for _, status in load.answered)}; {len(load.acknowledged)} acknowledged epochs, {lost} lost, "
-            f"{foreign} foreign, {len(load.problems)} wrong answers")
-    row("partition", "connections to PostgreSQL are cut under load", count, "right bytes or 503; nothing is lost", seen,
-        load.acknowledged and not (lost or foreign or load.problems), problems=load.problems[:5])
+    seen = (
+        f"{counted(status for _, status in load.answered)}; {len(load.acknowledged)} acknowledged epochs, {lost} lost, "
+        f"{foreign} foreign, {len(load.problems)} wrong answers"
+    )
+    row(
+        "partition",
+        "connections to PostgreSQL are cut under load",
+        count,
+        "right bytes or 503; nothing is lost",
+        seen,
+        load.acknowledged and not (lost or foreign or load.problems),
+        problems=load.problems[:5],
+    )
 
 
 def frozen(place, database, count):
     """PostgreSQL and all its processes are stopped, and go on later."""
+
     def everyone(number):
         os.killpg(database.process.pid, number)
         # Each of its processes leads a group of its own.
@@ -228,9 +278,17 @@ def frozen(place, database, count):
             with contextlib.suppress(OSError, ProcessLookupError):
                 if path.read_text().rpartition(")")[2].split()[1] == str(database.process.pid):
                     os.kill(int(path.parent.name), number)
+
     try:
-        fault(place, database, "frozen", "PostgreSQL is stopped by SIGSTOP, and goes on", lambda _: everyone(signal.SIGSTOP),
-              lambda _: everyone(signal.SIGCONT), count)
+        fault(
+            place,
+            database,
+            "frozen",
+            "PostgreSQL is stopped by SIGSTOP, and goes on",
+            lambda _: everyone(signal.SIGSTOP),
+            lambda _: everyone(signal.SIGCONT),
+            count,
+        )
     finally:
         everyone(signal.SIGCONT)
 
@@ -240,7 +298,16 @@ def packets_lost(place, count):
     title = "packets of PostgreSQL are lost, between two machines"
     try:
         with network.postgres_far_away(place / "far") as (database, cable):
-            fault(place, database, "lost", title, lambda _: cable.silence(), lambda _: cable.speak(), count, is_direct=True)
+            fault(
+                place,
+                database,
+                "lost",
+                title,
+                lambda _: cable.silence(),
+                lambda _: cable.speak(),
+                count,
+                is_direct=True,
+            )
     except (OSError, subprocess.CalledProcessError) as error:
         skipped("partition", title, f"no network namespace may be made here ({error})")
 
@@ -253,6 +320,7 @@ def run(short):
         def stop(there=True, back=True):
             def work(case):
                 case.proxy.there, case.proxy.back = there, back
+
             return work
 
         def slow(case):
@@ -267,11 +335,13 @@ def run(short):
         lost_answers(place, database, short)
         cuts(place, database, short)
         # These wait until the server gives up on the database; so they wait together.
-        cases = [("both", "no byte passes, either way", stop(False, False), passes, 8),
-                 ("answers", "no answer of PostgreSQL passes", stop(back=False), passes, 8),
-                 ("requests", "nothing to PostgreSQL passes", stop(there=False), passes, 8),
-                 ("forgotten", "no byte passes, and old connections stay silent for good", stop(False, False), forget, 8),
-                 ("slow", "slow answers starve the pool", slow, passes, 40 if short else 300)]
+        cases = [
+            ("both", "no byte passes, either way", stop(False, False), passes, 8),
+            ("answers", "no answer of PostgreSQL passes", stop(back=False), passes, 8),
+            ("requests", "nothing to PostgreSQL passes", stop(there=False), passes, 8),
+            ("forgotten", "no byte passes, and old connections stay silent for good", stop(False, False), forget, 8),
+            ("slow", "slow answers starve the pool", slow, passes, 40 if short else 300),
+        ]
         together([lambda case=case: fault(place, database, *case) for case in cases] + [lambda: packets_lost(place, 8)])
         if not short:
             frozen(place, database, 8)

@@ -1,14 +1,17 @@
 """kill -9 at an exact point: at the first call of the store that writes, at the second, and so on.
 
 Each phase is tried from the beginning for each kind of call, and ends with the first number of which there is no such
-call any more: so none is left out, and nobody has to know how many there are.
+call any more: so every point is covered without knowing their number.
 """
-import contextlib, http.client, time
 
+import contextlib
+import http.client
+import time
+
+from . import tracing
 from .clients import Client, Load, differences
 from .report import row, skipped
 from .runs import NotStarted, Server, folder, proem, until
-from . import tracing
 
 CALLS = ["pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "linkat", "link", "rename", "fcntl"]
 ANSWERS = ["sendto", "writev", "write"]
@@ -40,9 +43,9 @@ class Attempt:
         if ("afterwards", 2) not in self.load.acknowledged:
             self.problems.append("no new conversation afterwards")
         server.stop()
-        code, out, error = proem("store", "check", "--store", self.store)
+        code, out, said = proem("store", "check", "--store", self.store)
         if code != 0 or "no damage" not in out:
-            self.problems.append(f"check: {out}{error}")
+            self.problems.append(f"check: {out}{said}")
         self.lost, self.foreign = differences(self.store, self.load.acknowledged, self.load.tried)
         self.problems += self.load.problems
 
@@ -110,11 +113,22 @@ def phase(name, work, calls, short):
             lost, foreign = lost + getattr(attempt, "lost", 0), foreign + getattr(attempt, "foreign", 0)
             acknowledged += len(attempt.load.acknowledged)
     calls_seen = ", ".join(f"{call} {number}" for call, number in points.items())
-    seen = (f"{acknowledged} acknowledged epochs, {lost} lost, {foreign} foreign, {len(problems)} problems; "
-            f"last point of each call: {calls_seen}")
-    row("points", f"kill -9 at each point {name}", died, "every acknowledged epoch is there; it starts, and `store check` is green",
-        seen, died and not (lost or foreign or problems), seconds=round(time.monotonic() - begun, 1), points=points,
-        acknowledged=acknowledged, problems=problems[:8])
+    seen = (
+        f"{acknowledged} acknowledged epochs, {lost} lost, {foreign} foreign, {len(problems)} problems; "
+        f"last point of each call: {calls_seen}"
+    )
+    row(
+        "points",
+        f"kill -9 at each point {name}",
+        died,
+        "every acknowledged epoch is there; it starts, and `store check` is green",
+        seen,
+        died and not (lost or foreign or problems),
+        seconds=round(time.monotonic() - begun, 1),
+        points=points,
+        acknowledged=acknowledged,
+        problems=problems[:8],
+    )
 
 
 def run(short):

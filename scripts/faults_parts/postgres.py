@@ -1,4 +1,5 @@
 """The database server goes away and comes back."""
+
 import time
 
 from .clients import Client, Load, exported, request, text_of
@@ -7,7 +8,7 @@ from .runs import Server, folder, postgres, settings, until
 
 
 def run(short):
-    cycles = settings.count or (3 if short else 30)
+    cycles = settings.count or (1 if short else 30)
     with folder() as place, postgres(place, "postgres") as database:
         if not database:
             return
@@ -44,20 +45,37 @@ def run(short):
         lost = sum(stored.get(key, ("", ""))[1] != text for key, text in load.acknowledged.items())
         foreign = sum(load.tried.get(key) != text for key, (_, text) in stored.items())
         problems = wrong + load.problems
-        seen = (f"{refusals} × 503 while away, {len(problems)} wrong answers; {len(load.acknowledged)} acknowledged epochs, "
-                f"{lost} lost, {foreign + doubled} foreign; back after at most {max(recoveries):.2f} s")
-        row("postgres", "PostgreSQL stops at once and starts again under load", cycles,
-            "503 with Retry-After while away, nothing wrong or lost, recovery by itself", seen,
-            refusals and not (problems or lost or foreign or doubled), acknowledged=len(load.acknowledged),
-            recovery_seconds_max=round(max(recoveries), 2), statuses=dict(load.statuses), problems=problems[:5])
+        seen = (
+            f"{refusals} × 503 while away, {len(problems)} wrong answers; {len(load.acknowledged)} acknowledged epochs, "
+            f"{lost} lost, {foreign + doubled} foreign; back after at most {max(recoveries):.2f} s"
+        )
+        row(
+            "postgres",
+            "PostgreSQL stops at once and starts again under load",
+            cycles,
+            "503 with Retry-After while away, nothing wrong or lost, recovery by itself",
+            seen,
+            refusals and not (problems or lost or foreign or doubled),
+            acknowledged=len(load.acknowledged),
+            recovery_seconds_max=round(max(recoveries), 2),
+            statuses=dict(load.statuses),
+            problems=problems[:5],
+        )
 
 
 def while_away(client):
     """What is wrong with the answers of a server whose store is away."""
-    cases = [("POST", "/conversations/known/turn", request("x"), 503), ("POST", "/conversations/new/turn", request("x"), 503),
-             ("GET", "/conversations/known", None, 503), ("GET", "/conversations", None, 503), ("GET", "/readyz", None, 503),
-             ("PUT", "/system-prompt", {"template": "x"}, 503), ("GET", "/system-prompt", None, 200),
-             ("GET", "/system-prompt/variables", None, 200), ("GET", "/healthz", None, 200)]
+    cases = [
+        ("POST", "/conversations/known/turn", request("x"), 503),
+        ("POST", "/conversations/new/turn", request("x"), 503),
+        ("GET", "/conversations/known", None, 503),
+        ("GET", "/conversations", None, 503),
+        ("GET", "/readyz", None, 503),
+        ("PUT", "/system-prompt", {"template": "x"}, 503),
+        ("GET", "/system-prompt", None, 200),
+        ("GET", "/system-prompt/variables", None, 200),
+        ("GET", "/healthz", None, 200),
+    ]
     wrong = []
     for method, path, body, expected in cases:
         status, headers, answer = client.ask(method, path, body)

@@ -5,7 +5,17 @@ Only what a client had read before that moment counts as acknowledged: a flush t
 reported as done without being so (a plain file that is appended to and flushed shows the same here). The control does the same to a database that
 does not wait for the disk: if that loses nothing either, then this looks at nothing.
 """
-import contextlib, fcntl, os, random, sqlite3, struct, subprocess, sys, time
+
+import contextlib
+import fcntl
+import os
+import random
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
 
 from .clients import Load, differences
 from .report import row, skipped
@@ -58,7 +68,7 @@ class Timed(dict):
     """Also knows when each epoch was acknowledged first."""
 
     def __init__(self):
-        self.times = {}
+        self.times: dict[Any, float] = {}
 
     def __setitem__(self, key, text):
         self.times.setdefault(key, time.monotonic())
@@ -71,7 +81,11 @@ class TimedLoad(Load):
 
 def cuts(disk, place, count):
     chance, begun = random.Random(29), time.monotonic()
-    store, acknowledged, late, tried, problems = disk.point / "proem.db", {}, {}, {}, []
+    acknowledged: dict[Any, str] = {}
+    late: dict[Any, str] = {}
+    tried: dict[Any, Any] = {}
+    problems: list[str] = []
+    store = disk.point / "proem.db"
     damaged = 0
     for cut in range(count):
         try:
@@ -86,8 +100,9 @@ def cuts(disk, place, count):
         load.end()
         disk.plug_in_again()
         tried |= load.tried
+        times = load.acknowledged.times
         for key, text in load.acknowledged.items():
-            (acknowledged if load.acknowledged.times[key] < moment else late)[key] = text
+            (acknowledged if times[key] < moment else late)[key] = text
         # The file system answers every call with an error, from the cut on: the server may call that damage.
         problems += [problem for problem in load.problems if not problem.startswith("500")]
         code, out, _ = proem("store", "check", "--store", store)
@@ -97,11 +112,23 @@ def cuts(disk, place, count):
         (lost, foreign), (late_lost, _) = differences(store, acknowledged, tried), differences(store, late, tried)
     except ValueError as error:
         problems.append(str(error))
-    seen = (f"{len(acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign; of {len(late)} that were read a moment "
-            f"later {late_lost} lost; {damaged} checks found damage, {len(problems)} problems")
-    row("power", "the power fails under load", count, "every acknowledged epoch is there, byte for byte; no repair", seen,
-        acknowledged and not (lost or foreign or damaged or problems), seconds=round(time.monotonic() - begun, 1),
-        acknowledged=len(acknowledged), late=len(late), late_lost=late_lost, problems=problems[:5])
+    seen = (
+        f"{len(acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign; of {len(late)} that were read a moment "
+        f"later {late_lost} lost; {damaged} checks found damage, {len(problems)} problems"
+    )
+    row(
+        "power",
+        "the power fails under load",
+        count,
+        "every acknowledged epoch is there, byte for byte; no repair",
+        seen,
+        acknowledged and not (lost or foreign or damaged or problems),
+        seconds=round(time.monotonic() - begun, 1),
+        acknowledged=len(acknowledged),
+        late=len(late),
+        late_lost=late_lost,
+        problems=problems[:5],
+    )
 
 
 def careless(disk, synchronous, count):
@@ -109,8 +136,12 @@ def careless(disk, synchronous, count):
     told = lost = cuts = 0
     for cut in range(count):
         store = disk.point / f"{synchronous}-{cut}.db"
-        writer = spawn([sys.executable, "-c", CARELESS, str(store), synchronous], stdout=subprocess.PIPE,
-                       stderr=subprocess.DEVNULL, text=True)
+        writer = spawn(
+            [sys.executable, "-c", CARELESS, str(store), synchronous],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         last = -1
         while last < 200:
             last = int(writer.stdout.readline())
@@ -138,12 +169,19 @@ def rows_of(store):
 def control(disk, count):
     for synchronous in ("NORMAL", "OFF"):
         told, lost, cuts_ = careless(disk, synchronous, count)
-        row("power", f"control: the same, SQLite with synchronous = {synchronous}", count, "loses rows, or this sees nothing",
-            f"{told} acknowledged rows, {lost} lost, in {cuts_} of {count} cuts", lost, lost=lost)
+        row(
+            "power",
+            f"control: the same, SQLite with synchronous = {synchronous}",
+            count,
+            "loses rows, or this sees nothing",
+            f"{told} acknowledged rows, {lost} lost, in {cuts_} of {count} cuts",
+            lost,
+            lost=lost,
+        )
 
 
 def run(short):
-    count = settings.count or (3 if short else 100)
+    count = settings.count or (2 if short else 100)
     with folder() as place, contextlib.ExitStack() as at_the_end:
         try:
             at_the_end.callback(lambda: str(place / "disk") in mounts and unmount(place / "disk"))

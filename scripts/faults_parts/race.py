@@ -1,5 +1,13 @@
 """Many begin one conversation at once."""
-import collections, hashlib, http.client, sqlite3, subprocess, threading, time
+
+import collections
+import hashlib
+import http.client
+import sqlite3
+import subprocess
+import threading
+import time
+from typing import Any
 
 from .clients import Client, exported, text_of, together
 from .report import row
@@ -47,7 +55,8 @@ def race(place, store, servers, count, name):
     errors = sum(status != 200 for given in answers for status, _, _ in given)
     several = sum(map(is_split, answers))
     unclear = sum(len(builders(given)) != 1 for given in answers)
-    wins, expected = collections.Counter(), {}
+    wins: collections.Counter[Any] = collections.Counter()
+    expected = {}
     for number, given in enumerate(answers):
         for first in builders(given)[:1]:
             wins[first] += 1
@@ -55,12 +64,21 @@ def race(place, store, servers, count, name):
     stored, doubled = exported(store)
     wrong = sum(stored.get(key) != value for key, value in expected.items()) + len(stored.keys() ^ expected.keys())
     check = proem("store", "check", "--store", store)[0]
-    seen = (f"{errors} errors, {several} with two prompts, {unclear} without one builder, {wrong} wrong and "
-            f"{doubled} doubled rows; won by {len(wins)} of {servers} servers")
-    row("race", f"{servers} servers begin a conversation at once, {name}", count,
-        "one epoch each, all callers the same bytes, no error", seen,
-        not (errors or several or unclear or wrong or doubled or check), seconds=round(seconds, 1),
-        requests=count * servers, wins=sorted(wins.values()))
+    seen = (
+        f"{errors} errors, {several} with two prompts, {unclear} without one builder, {wrong} wrong and "
+        f"{doubled} doubled rows; won by {len(wins)} of {servers} servers"
+    )
+    row(
+        "race",
+        f"{servers} servers begin a conversation at once, {name}",
+        count,
+        "one epoch each, all callers the same bytes, no error",
+        seen,
+        not (errors or several or unclear or wrong or doubled or check),
+        seconds=round(seconds, 1),
+        requests=count * servers,
+        wins=sorted(wins.values()),
+    )
 
 
 class Naive:
@@ -77,17 +95,25 @@ class Naive:
         if not is_reused:
             body = hashlib.sha256(text.encode()).hexdigest()
             time.sleep(0.001)  # It takes as long as a build.
-            self.ask(f"INSERT INTO prompt VALUES ('{conversation}', '{body}') ON CONFLICT (conversation) DO UPDATE SET body = excluded.body")
+            self.ask(
+                f"INSERT INTO prompt VALUES ('{conversation}', '{body}') ON CONFLICT (conversation) DO UPDATE SET body = excluded.body"
+            )
         return 200, {}, {"digest": body, "carriers": {"system": body}, "epoch": 1, "reused": is_reused}
 
 
 def control(asks, count, name):
-    """Without this a race that nobody could see would look like one that never happens."""
+    """The control: shows that the race is observable when the store does not prevent it."""
     Naive(asks[0]).ask(Naive.TABLE)
     answers = begin_at_once([Naive(ask).turn for ask in asks], count)
     several, unclear = sum(map(is_split, answers)), sum(len(builders(given)) != 1 for given in answers)
-    row("race", f"control: {len(asks)} clients find nothing, build and write, {name}", count, "two prompts for a conversation are seen",
-        f"{several} with two prompts, {unclear} without one builder", several and unclear)
+    row(
+        "race",
+        f"control: {len(asks)} clients find nothing, build and write, {name}",
+        count,
+        "two prompts for a conversation are seen",
+        f"{several} with two prompts, {unclear} without one builder",
+        several and unclear,
+    )
 
 
 def of_sqlite(path):
@@ -97,6 +123,7 @@ def of_sqlite(path):
     def ask(statement):
         found = connection.execute(statement).fetchone()
         return found and found[0]
+
     return ask
 
 
@@ -129,19 +156,25 @@ def by_turns():
         for path in places:
             path.mkdir()
         servers = [Server(place, place / "proem.db", work=path.name, workspaces=places) for path in places]
-        answers = [Client(servers[turn % 2]).ask("POST", "/conversations/by-turns/turn", {"prompt": f"turn {turn}"})
-                   for turn in range(10)]
+        answers = [
+            Client(servers[turn % 2]).ask("POST", "/conversations/by-turns/turn", {"prompt": f"turn {turn}"})
+            for turn in range(10)
+        ]
         digests = {body.get("digest") for _, _, body in answers}
         for server in servers:
             server.stop()
-        row("race", "one conversation by turns on 2 servers from different folders", len(answers),
+        row(
+            "race",
+            "one conversation by turns on 2 servers from different folders",
+            len(answers),
             "one epoch, the same bytes in every turn",
             f"{answers[-1][2].get('epoch')} epochs, {len(digests)} digests",
-            len(digests) == 1 and all(status == 200 for status, _, _ in answers))
+            len(digests) == 1 and all(status == 200 for status, _, _ in answers),
+        )
 
 
 def run(short):
-    count = settings.count or (200 if short else 10_000)
+    count = settings.count or (50 if short else 10_000)
     by_turns()
     with folder() as place:
         control([of_sqlite(place / "naive.db") for _ in range(8)], min(count, CONTROL_COUNT), "SQLite")

@@ -1,13 +1,26 @@
 """Processes, servers, databases and folders: all are ended and removed, also when something fails."""
-import contextlib, os, pathlib, pwd, re, resource, signal, socket, subprocess, tempfile, time, types
+
+import contextlib
+import os
+import pathlib
+import pwd
+import re
+import resource
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import types
+from typing import Any
 
 from .report import skipped
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 IS_ROOT = os.geteuid() == 0
 settings = types.SimpleNamespace(proem=None, old=None, count=None)  # Set by the command.
-started = []  # Every process, each in a group of its own.
-mounts = []
+started: list[subprocess.Popen[Any]] = []  # Every process, each in a group of its own.
+mounts: list[str] = []
 
 
 def program(given):
@@ -17,7 +30,9 @@ def program(given):
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     found = pathlib.Path(given or target / "debug" / "proem").resolve()
     if not (found.is_file() and os.access(found, os.X_OK)):
-        raise SystemExit(f"error: cannot run {found}: there is no such program\nhint: name one that was built with --proem or --old")
+        raise SystemExit(
+            f"error: cannot run {found}: there is no such program\nhint: name one that was built with --proem or --old"
+        )
     return str(found)
 
 
@@ -67,13 +82,26 @@ class Server:
 
     def start(self):
         self.work.mkdir(exist_ok=True)
-        log = tempfile.NamedTemporaryFile("r", dir=self.place, prefix="log-", delete=False)
-        with open(log.name, "w") as out:
-            command = [*self.under, self.program or settings.proem, "serve", "--listen", "127.0.0.1:0", "--store", str(self.store)]
+        with tempfile.NamedTemporaryFile("w", dir=self.place, prefix="log-", delete=False) as out:
+            command = [
+                *self.under,
+                self.program or settings.proem,
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--store",
+                str(self.store),
+            ]
             command += [word for path in self.workspaces for word in ("--workspace", str(path))]
-            self.process = spawn(command, cwd=self.work, env=environment(self.place) | self.variables, stderr=out,
-                                 stdout=out, **self.options)
-        self.log = pathlib.Path(log.name)
+            self.process = spawn(
+                command,
+                cwd=self.work,
+                env=environment(self.place) | self.variables,
+                stderr=out,
+                stdout=out,
+                **self.options,
+            )
+        self.log = pathlib.Path(out.name)
         end = time.monotonic() + 60
         while time.monotonic() < end:
             found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.log.read_text())
@@ -123,7 +151,10 @@ class Server:
 
     def status(self, name):
         """A line of /proc/PID/status, in KB."""
-        return int(re.search(rf"^{name}:\s*(\d+)", pathlib.Path(f"/proc/{self.process.pid}/status").read_text(), re.M)[1])
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(rf"^{name}:\s*(\d+)", text, re.M)
+        assert found, f"the kernel reports no {name}"
+        return int(found[1])
 
 
 class NotStarted(Exception):
@@ -151,7 +182,9 @@ class Postgres:
             user = pwd.getpwnam("postgres")
             os.chown(self.data, user.pw_uid, user.pw_gid)
             self.who = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--"]
-        self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions")
+        self.run(
+            "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions"
+        )
         with open(self.data / "pg_hba.conf", "a") as access:
             access.write("host all all samenet trust\n")
         with socket.socket() as free:
@@ -192,7 +225,9 @@ def until(seconds, ready, what):
 
 def proem(*arguments, program=None):
     """A command's exit code, standard output and standard error."""
-    done = subprocess.run([program or settings.proem, *map(str, arguments)], capture_output=True, env=environment("/nonexistent"), cwd="/")
+    done = subprocess.run(
+        [program or settings.proem, *map(str, arguments)], capture_output=True, env=environment("/nonexistent"), cwd="/"
+    )
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 

@@ -1,5 +1,15 @@
 """More connections and more work than a server can do: it goes on for others, and says no in time."""
-import asyncio, collections, contextlib, json, os, socket, statistics, threading, time
+
+import asyncio
+import collections
+import contextlib
+import json
+import os
+import socket
+import statistics
+import threading
+import time
+from typing import Any
 
 from .clients import Client, Load, differences, request
 from .report import row, skipped
@@ -42,7 +52,7 @@ class Slow:
             for kind, connection in self.sockets:
                 with contextlib.suppress(OSError):
                     if kind < 2:
-                        connection.sendall((self.HEAD[at % len(self.HEAD):][:1], b" ")[kind])
+                        connection.sendall((self.HEAD[at % len(self.HEAD) :][:1], b" ")[kind])
                         self.sent += 1
             at += 1
 
@@ -72,14 +82,25 @@ def slow_sockets(short):
         left = max(0, server.sockets() - quiet)
         after = healthy(server, turns)
         server.stop()
-        lost, foreign = differences(place / "proem.db", load.acknowledged, load.tried | {("healthy", 1): "a healthy one"})
+        lost, foreign = differences(
+            place / "proem.db", load.acknowledged, load.tried | {("healthy", 1): "a healthy one"}
+        )
         ratio = alone[0] / before[0]
-        seen = (f"median turn {before[0]:.2f} ms before, {alone[0]:.2f} ms beside them ({ratio:.2f}×), {during[0]:.2f} ms beside them and first turns, "
-                f"{after[0]:.2f} ms after; CPU {before[1]:.2f} and {alone[1]:.2f} ms; {dripped} bytes dripped; {left} sockets left; "
-                f"{len(load.acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign")
-        row("slow", f"{count:,} slow connections beside healthy ones", turns, "turns go on as before", seen,
-            ratio < RATIO_MAX and left <= 2 and load.acknowledged and not (lost or foreign or load.problems), ratio=round(ratio, 2),
-            problems=load.problems[:5])
+        seen = (
+            f"median turn {before[0]:.2f} ms before, {alone[0]:.2f} ms beside them ({ratio:.2f}×), {during[0]:.2f} ms beside them and first turns, "
+            f"{after[0]:.2f} ms after; CPU {before[1]:.2f} and {alone[1]:.2f} ms; {dripped} bytes dripped; {left} sockets left; "
+            f"{len(load.acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign"
+        )
+        row(
+            "slow",
+            f"{count:,} slow connections beside healthy ones",
+            turns,
+            "turns go on as before",
+            seen,
+            ratio < RATIO_MAX and left <= 2 and load.acknowledged and not (lost or foreign or load.problems),
+            ratio=round(ratio, 2),
+            problems=load.problems[:5],
+        )
 
 
 async def many(port, connections, each, answers, make=request):
@@ -94,7 +115,11 @@ async def many(port, connections, each, answers, make=request):
         await gate.wait()
         for number in range(each):
             body = json.dumps(make(f"build {index} {number}")).encode()
-            writer.write(b"POST /preview HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            writer.write(
+                b"POST /preview HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                % len(body)
+                + body
+            )
             begun = time.monotonic()
             answers.append((*await answer(reader), f"build {index} {number}", time.monotonic() - begun))
         writer.close()
@@ -120,21 +145,36 @@ def builds_at_once(short):
     connections, each = (400, 5) if short else (1000, 10)
     raise_descriptors(connections + 200)
     with folder() as place:
-        server, answers, begun = Server(place, place / "proem.db"), [], time.monotonic()
+        answers: list[Any] = []
+        server, begun = Server(place, place / "proem.db"), time.monotonic()
         Client(server).turn("healthy", "a healthy one")
         asyncio.run(many(server.port, connections, each, answers))
         seconds = time.monotonic() - begun
         statuses = collections.Counter(str(status) for status, *_ in answers)
-        wrong = [f"{status}" for status, headers, *_ in answers if not (status == 200 or status == 503 and "retry-after" in headers)]
+        wrong = [
+            f"{status}"
+            for status, headers, *_ in answers
+            if not (status == 200 or (status == 503 and "retry-after" in headers))
+        ]
         wrong += [text for status, _, body, text, _ in answers if status == 200 and text.encode() not in body]
         median, _ = healthy(server, 50)
         lives, memory = server.lives(), server.status("VmHWM") // 1024
         server.stop()
         slowest = max(taken for *_, taken in answers)
-        seen = (f"{', '.join(f'{count} × {status}' for status, count in sorted(statuses.items()))} in {seconds:.1f} s, slowest {slowest:.1f} s; "
-                f"{len(wrong)} wrong; then a turn takes {median:.2f} ms; at most {memory} MB of memory")
-        row("slow", f"{connections * each:,} builds by {connections:,} connections at once", len(answers), "200, or 503 with Retry-After; then as before",
-            seen, lives and not wrong and statuses["200"], memory_mb=memory, problems=wrong[:5])
+        seen = (
+            f"{', '.join(f'{count} × {status}' for status, count in sorted(statuses.items()))} in {seconds:.1f} s, slowest {slowest:.1f} s; "
+            f"{len(wrong)} wrong; then a turn takes {median:.2f} ms; at most {memory} MB of memory"
+        )
+        row(
+            "slow",
+            f"{connections * each:,} builds by {connections:,} connections at once",
+            len(answers),
+            "200, or 503 with Retry-After; then as before",
+            seen,
+            lives and not wrong and statuses["200"],
+            memory_mb=memory,
+            problems=wrong[:5],
+        )
 
 
 def run(short):

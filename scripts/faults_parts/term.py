@@ -1,5 +1,13 @@
 """Servers that are asked to end, are replaced while others go on, and clients that go away in the middle of things."""
-import contextlib, json, random, shutil, socket, struct, time
+
+import contextlib
+import json
+import random
+import shutil
+import socket
+import struct
+import time
+from typing import Any
 
 from .clients import Client, Load, differences, request, text_of, together
 from .report import row
@@ -9,10 +17,13 @@ END_SECONDS_MAX = 12  # Ten for what was accepted, and a little for a busy machi
 
 
 def asked_to_end(short):
-    count, codes, slowest = settings.count or (5 if short else 50), [], 0.0
+    count, codes, slowest = settings.count or (2 if short else 50), [], 0.0
     chance = random.Random(31)
     with folder() as place:
-        store, acknowledged, tried, problems = place / "proem.db", {}, {}, []
+        acknowledged: dict[Any, str] = {}
+        tried: dict[Any, Any] = {}
+        problems: list[str] = []
+        store = place / "proem.db"
         for cycle in range(count):
             server = Server(place, store)
             load = Load([server], f"t{cycle}", threads=8)
@@ -21,14 +32,30 @@ def asked_to_end(short):
             codes.append(server.stop())
             slowest = max(slowest, time.monotonic() - begun)
             load.end()
-            acknowledged, tried, problems = acknowledged | load.acknowledged, tried | load.tried, problems + load.problems
+            acknowledged, tried, problems = (
+                acknowledged | load.acknowledged,
+                tried | load.tried,
+                problems + load.problems,
+            )
         lost, foreign = differences(store, acknowledged, tried)
         check = proem("store", "check", "--store", store)[0]
-        seen = (f"exit codes {sorted(set(codes))}, slowest end {slowest:.2f} s; {len(acknowledged)} acknowledged epochs, {lost} lost, "
-                f"{foreign} foreign, {len(problems)} wrong answers")
-        row("term", "SIGTERM under load", count, "exit 0 within 10 s; every acknowledged epoch is there", seen,
-            set(codes) == {0} and slowest < END_SECONDS_MAX and acknowledged and not (lost or foreign or check or problems),
-            slowest_seconds=round(slowest, 2), problems=problems[:5])
+        seen = (
+            f"exit codes {sorted(set(codes))}, slowest end {slowest:.2f} s; {len(acknowledged)} acknowledged epochs, {lost} lost, "
+            f"{foreign} foreign, {len(problems)} wrong answers"
+        )
+        row(
+            "term",
+            "SIGTERM under load",
+            count,
+            "exit 0 within 10 s; every acknowledged epoch is there",
+            seen,
+            set(codes) == {0}
+            and slowest < END_SECONDS_MAX
+            and acknowledged
+            and not (lost or foreign or check or problems),
+            slowest_seconds=round(slowest, 2),
+            problems=problems[:5],
+        )
 
 
 class Either:
@@ -44,7 +71,7 @@ class Either:
 
 def rolling(short):
     """Of two servers on one file one after the other is killed or asked to end, and replaced, under load."""
-    count, chance = settings.count or (6 if short else 60), random.Random(37)
+    count, chance = settings.count or (2 if short else 60), random.Random(37)
     with folder() as place:
         store = place / "proem.db"
         servers = [Server(place, store) for _ in range(2)]
@@ -61,9 +88,15 @@ def rolling(short):
         lost, foreign = differences(store, load.acknowledged, load.tried)
         check = proem("store", "check", "--store", store)[0]
         seen = f"{len(load.acknowledged)} acknowledged epochs, {lost} lost, {foreign} foreign, {len(load.problems)} wrong answers"
-        row("term", "two servers on one file, killed or ended and replaced by turns, under load", count,
-            "every acknowledged epoch is there; one prompt for each", seen,
-            load.acknowledged and not (lost or foreign or check or load.problems), problems=load.problems[:5])
+        row(
+            "term",
+            "two servers on one file, killed or ended and replaced by turns, under load",
+            count,
+            "every acknowledged epoch is there; one prompt for each",
+            seen,
+            load.acknowledged and not (lost or foreign or check or load.problems),
+            problems=load.problems[:5],
+        )
 
 
 def other_program(place):
@@ -120,7 +153,7 @@ class Pair:
 def versions(short):
     """Two programs on one file, replaced by each other under load. What happens when they differ in their tables is
     a matter of the tests of proem-store."""
-    count, chance = settings.count or (6 if short else 60), random.Random(41)
+    count, chance = settings.count or (2 if short else 60), random.Random(41)
     fault = "an old and a new program on one file, replaced by each other under load"
     with folder() as place:
         store = place / "proem.db"
@@ -142,10 +175,23 @@ def versions(short):
         lost, foreign = differences(store, load.acknowledged | pair.texts, load.tried | pair.texts)
         checks = [proem("store", "check", "--store", store, program=program)[0] for program in pair.programs]
         problems = load.problems + pair.problems
-        seen = (f"the old one is {kind}; {turned} changed programs; {len(load.acknowledged)} acknowledged epochs and {len(pair.texts)} that both "
-                f"programs read, {lost} lost, {foreign} foreign, {len(problems)} wrong answers; checks by both: exit {checks}")
-        row("term", fault, count, "every acknowledged epoch is there; both programs give the same bytes", seen,
-            load.acknowledged and turned == count and codes == {0} and checks == [0, 0] and not (lost or foreign or problems), problems=problems[:5])
+        seen = (
+            f"the old one is {kind}; {turned} changed programs; {len(load.acknowledged)} acknowledged epochs and {len(pair.texts)} that both "
+            f"programs read, {lost} lost, {foreign} foreign, {len(problems)} wrong answers; checks by both: exit {checks}"
+        )
+        row(
+            "term",
+            fault,
+            count,
+            "every acknowledged epoch is there; both programs give the same bytes",
+            seen,
+            load.acknowledged
+            and turned == count
+            and codes == {0}
+            and checks == [0, 0]
+            and not (lost or foreign or problems),
+            problems=problems[:5],
+        )
 
 
 def message(conversation, text):
@@ -169,7 +215,7 @@ def go_away(server, conversation, text, chance):
 
 def gone(short):
     """Clients go away at any byte, while conversations of others go on."""
-    count = settings.count or (400 if short else 8_000)
+    count = settings.count or (100 if short else 8_000)
     with folder() as place:
         store = place / "proem.db"
         server = Server(place, store)
@@ -198,10 +244,19 @@ def gone(short):
                 wrong.append(f"another prompt for {name}")
         server.stop()
         lost, foreign = differences(store, load.acknowledged, load.tried)
-        seen = (f"{len(load.acknowledged)} acknowledged epochs of others, {lost} lost, {foreign} foreign, {len(wrong)} wrong answers; "
-                f"sockets {quiet[0]} before, {after[0]} after; threads {quiet[1]} and {after[1]}")
-        row("term", "clients go away at any byte of request and answer", count // 4 * 4, "nothing is lost, one prompt for each epoch, nothing is left open",
-            seen, load.acknowledged and not (lost or foreign or wrong) and after[0] <= quiet[0] and after[1] <= quiet[1] + 4, problems=wrong[:5])
+        seen = (
+            f"{len(load.acknowledged)} acknowledged epochs of others, {lost} lost, {foreign} foreign, {len(wrong)} wrong answers; "
+            f"sockets {quiet[0]} before, {after[0]} after; threads {quiet[1]} and {after[1]}"
+        )
+        row(
+            "term",
+            "clients go away at any byte of request and answer",
+            count // 4 * 4,
+            "nothing is lost, one prompt for each epoch, nothing is left open",
+            seen,
+            load.acknowledged and not (lost or foreign or wrong) and after[0] <= quiet[0] and after[1] <= quiet[1] + 4,
+            problems=wrong[:5],
+        )
 
 
 def run(short):

@@ -3,7 +3,17 @@
 It counts each call of each thread by itself. So a fault is put into a server that runs already, when the calls of its
 start are past, and what is asked of it meanwhile is asked by one client, one after the other.
 """
-import collections, contextlib, functools, os, pathlib, re, shutil, signal, subprocess, tempfile
+
+import collections
+import contextlib
+import functools
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
 
 from .runs import spawn, started, until
 
@@ -60,7 +70,9 @@ class Trace:
     def injected(self):
         """How many calls of each kind got a fault."""
         lines = pathlib.Path(self.log.name).read_text(errors="replace").splitlines()
-        return collections.Counter(found[1] for line in lines if (found := re.search(r"(\w+)(?:\(| resumed>).*\(INJECTED\)", line)))
+        return collections.Counter(
+            found[1] for line in lines if (found := re.search(r"(\w+)(?:\(| resumed>).*\(INJECTED\)", line))
+        )
 
     def __exit__(self, *_):
         if self.process.poll() is None:

@@ -1,5 +1,8 @@
 """Sockets that send a byte of a header, or of a body, now and then; those that the server closes are opened again."""
-import contextlib, socket, threading
+
+import contextlib
+import socket
+import threading
 
 from faults_parts.slow import Slow
 
@@ -43,7 +46,7 @@ class Crowd:
             return False
         try:
             if number % 3 < 2:
-                connection.send((Slow.HEAD[at % len(Slow.HEAD):][:1], b" ")[number % 3])
+                connection.send((Slow.HEAD[at % len(Slow.HEAD) :][:1], b" ")[number % 3])
                 self.sent += 1
             with contextlib.suppress(BlockingIOError):
                 return bool(connection.recv(4096))

@@ -1,5 +1,9 @@
 """What a server takes, looked at again and again."""
-import contextlib, pathlib, threading, time
+
+import contextlib
+import pathlib
+import threading
+import time
 
 
 class Samples:
@@ -19,10 +23,17 @@ class Samples:
 
     def take(self):
         sizes = [path.stat().st_size if path.exists() else 0 for path in self.files]
-        return {"at": round(time.monotonic() - self.begun, 1), "quarter": self.quarter, "phase": self.record.phase,
-                "memory_kb": self.server.status("VmRSS"), "descriptors": self.server.descriptors(),
-                "threads": self.server.threads(), "cpu_seconds": round(self.server.cpu(), 2),
-                "store_bytes": sizes[0] if sizes else None, "log_bytes": sizes[1] if sizes else None}
+        return {
+            "at": round(time.monotonic() - self.begun, 1),
+            "quarter": self.quarter,
+            "phase": self.record.phase,
+            "memory_kb": self.server.status("VmRSS"),
+            "descriptors": self.server.descriptors(),
+            "threads": self.server.threads(),
+            "cpu_seconds": round(self.server.cpu(), 2),
+            "store_bytes": sizes[0] if sizes else None,
+            "log_bytes": sizes[1] if sizes else None,
+        }
 
     def end(self):
         self.is_over.set()

@@ -1,5 +1,13 @@
 """Agents: each has conversations of its own, and remembers what every one of them was told."""
-import collections, hashlib, http.client, json, random, socket, threading, time
+
+import collections
+import hashlib
+import http.client
+import json
+import random
+import socket
+import threading
+import time
 
 from faults_parts.clients import Client, request
 from faults_parts.term import go_away
@@ -11,8 +19,18 @@ PROMPT_BYTES = 10_000
 # What agents do, and how often.
 MIX = {"later": 58, "look": 12, "first": 8, "preview": 5, "bad": 5, "drift": 4, "gone": 3, "compact": 3, "remove": 2}
 # First turns: a profile, and whether the conversation brings a prompt of its own, one that others bring, too, or none.
-FIRST = [("template", "own"), ("template", "own"), ("template", "shared"), ("template", "shared"), ("default", None),
-         ("default", "shared"), ("layers", None), ("boundary", None), ("engraving", None), ("codex", None)]
+FIRST = [
+    ("template", "own"),
+    ("template", "own"),
+    ("template", "shared"),
+    ("template", "shared"),
+    ("default", None),
+    ("default", "shared"),
+    ("layers", None),
+    ("boundary", None),
+    ("engraving", None),
+    ("codex", None),
+]
 # What belongs to one turn has a carrier of its own, or stands behind a line.
 OF_TURN = "turn"
 BOUNDARY = "=== DYNAMIC CONTEXT"
@@ -33,7 +51,7 @@ def prompt(*words, size=PROMPT_BYTES):
     """A prompt of that many bytes, not all of which are ASCII."""
     seed = " ".join(map(str, words))
     line = f"ä line of {seed} that says what to do, and what to leave alone.\n"
-    return (f"You are {seed}.\n" + line * (size // len(line.encode()) + 1))[:size - 200] + "\n"
+    return (f"You are {seed}.\n" + line * (size // len(line.encode()) + 1))[: size - 200] + "\n"
 
 
 class Conversation:
@@ -65,7 +83,8 @@ class Record:
         self.phase = "warm"
         self.statuses = collections.defaultdict(collections.Counter)
         self.times = collections.defaultdict(list)  # Seconds of later turns whose prompt needs nothing but the store.
-        self.done, self.problems, self.wrong_prompts = collections.Counter(), [], []
+        self.done: collections.Counter[str] = collections.Counter()
+        self.problems, self.wrong_prompts = [], []
         self.compared = 0
 
     def note(self, phase, status, headers, expected):
@@ -155,7 +174,9 @@ class Agent:
         """Most say what the user says, some bring the request again, as agents without memory do."""
         conversation = self.any()
         if conversation:
-            self.turn(conversation, self.chance.choice([{}, {"prompt": "go on"}, {"prompt": "go on"}, conversation.body]))
+            self.turn(
+                conversation, self.chance.choice([{}, {"prompt": "go on"}, {"prompt": "go on"}, conversation.body])
+            )
 
     def look(self):
         conversation = self.any()
@@ -168,7 +189,12 @@ class Agent:
 
     def preview(self):
         profile, _ = self.chance.choice(FIRST)
-        self.ask([200], "POST", "/preview", {"profile": profile} | ({"template": prompt("a preview")} if profile == "template" else {}))
+        self.ask(
+            [200],
+            "POST",
+            "/preview",
+            {"profile": profile} | ({"template": prompt("a preview")} if profile == "template" else {}),
+        )
 
     def drift(self):
         conversation = self.any()
@@ -192,7 +218,12 @@ class Agent:
             answer = self.ask([200], "POST", path, body)
             answer = answer and self.ask([200], "POST", f"{path}/{answer[1]['token']}/commit")
         if answer:
-            conversation.epoch, conversation.told, conversation.tag, conversation.text = conversation.epoch + 1, None, None, text
+            conversation.epoch, conversation.told, conversation.tag, conversation.text = (
+                conversation.epoch + 1,
+                None,
+                None,
+                text,
+            )
             if self.turn(conversation, {}):
                 self.live.append(conversation)
 
@@ -205,7 +236,7 @@ class Agent:
             self.ask([404], "GET", f"/conversations/{conversation.name}")
 
     def gone(self):
-        """The client goes away in the middle; somebody who asks again gets what was asked for."""
+        """The client disconnects in the middle; a later client gets the prompt of the request."""
         self.count += 1
         name = f"{self.label}-{self.count}"
         text = prompt(name)

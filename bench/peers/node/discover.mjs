@@ -1,4 +1,4 @@
-// P6, P7 and P11: pi's own functions, and a plain reader with the package `yaml`.
+// P6 and P11: pi's own functions, and a plain reader with the package `yaml`.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const require = createRequire(join(process.cwd(), "package.json"));
 // By path: the package does not export everything that builds a prompt.
 const pi = join(process.cwd(), "node_modules/@earendil-works/pi-coding-agent");
 const own = (path) => import(pathToFileURL(join(pi, "dist", path)));
-const { loadSkillsFromDir, loadProjectContextFiles, DefaultResourceLoader } = await own("index.js");
+const { loadSkillsFromDir, DefaultResourceLoader } = await own("index.js");
 const { buildSystemPrompt } = await own("core/system-prompt.js");
 const YAML = require("yaml");
 
@@ -38,13 +38,6 @@ if (wants("P6")) {
 }
 
 const deep = (root) => Array.from({ length: 12 }, (_, level) => `level-${level}`).reduce((at, name) => join(at, name), join(root, "tree"));
-
-if (wants("P7")) {
-  const root = join(data, "levels");
-  const work = () => loadProjectContextFiles({ cwd: deep(root), agentDir: join(root, "home") });
-  if (work().length < 3) throw new Error("not every file is found");
-  runShort("P7", "walk up 12 levels for two names", "pi", work);
-}
 
 if (wants("P11")) {
   for (const name of folders("build-")) {

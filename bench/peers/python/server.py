@@ -1,7 +1,12 @@
 """P15: what a small server in Python would be. `python server.py FILE` answers every turn with the file's text."""
-import json, pathlib, socket, sys
 
-import fastapi, uvicorn
+import json
+import pathlib
+import socket
+import sys
+
+import fastapi
+import uvicorn
 
 SYSTEM = json.loads(pathlib.Path(sys.argv[1]).read_text())["carriers"]["system"]
 PROMPTS = {"c": SYSTEM}

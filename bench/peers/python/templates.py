@@ -1,5 +1,9 @@
 """P1 and P2: jinja2."""
-import argparse, json, pathlib, time
+
+import argparse
+import json
+import pathlib
+import time
 
 import jinja2
 
@@ -19,7 +23,10 @@ def measure(row, case, work):
         begun = time.perf_counter_ns()
         work()
         samples.append(time.perf_counter_ns() - begun)
-    print(json.dumps({"row": row, "case": case, "who": "jinja2", "unit": "ns", "take": "min", "samples": samples}), flush=True)
+    print(
+        json.dumps({"row": row, "case": case, "who": "jinja2", "unit": "ns", "take": "min", "samples": samples}),
+        flush=True,
+    )
 
 
 for path in sorted(folder.glob("*.jinja")):

@@ -1,5 +1,4 @@
 //! Libraries that do the same work.
 
-pub mod git;
 pub mod templates;
 pub mod tokens;

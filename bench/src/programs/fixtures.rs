@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Options) {
             write(&options.path(format!("prose/{bytes}")), &prose(bytes));
         }
     }
-    if options.wants("P15") || options.wants("P18") {
+    if options.wants("P15") {
         stores(options);
     }
 }
@@ -48,9 +48,6 @@ fn trees(options: &Options) {
         for count in options.sizes(&SKILLS, 100) {
             skills(&options.path(format!("skills-{count}")), count);
         }
-    }
-    if options.wants("P7") {
-        levels(&options.path("levels"));
     }
     if options.wants("P5") {
         skills(&options.path("start"), 50);

@@ -1,4 +1,4 @@
-//! P8 and P9: what a prompt wants to know of a repository, against git itself.
+//! P9: what a prompt wants to know of a repository, against git itself.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,11 @@ use std::process::Command;
 
 use proem::{Caller, Request};
 use proem_bench::fixture::{request_with, write};
-use proem_bench::{Options, Race, Unit, difference, report};
+use proem_bench::{Options, Race};
 use serde_json::json;
 
 pub(crate) fn run(options: &Options) {
     let root = options.path("git");
-    if options.wants("P8") {
-        branch(options, &root.join("small"));
-    }
     if options.wants("P9") {
         for files in options.sizes(&[1_000, 10_000, 50_000], 1_000) {
             whole(options, &root.join(files.to_string()), files);
@@ -28,38 +25,6 @@ fn build(request: &Request) -> String {
 
 fn template(root: &Path, template: &str) -> Request {
     request_with("template", &root.join("tree"), root, &json!({ "template": template }))
-}
-
-/// A build that asks for the branch less one that asks for nothing.
-fn branch(options: &Options, root: &Path) {
-    repository(root, 10);
-    let tree = root.join("tree");
-    let (with, without) = (template(root, "[git:branch]"), template(root, "main"));
-    assert_eq!(build(&with), build(&without), "the branch is found");
-    let case = "the branch";
-    let race = Race::new("P8", case)
-        .enter("floor", || fs::read(tree.join(".git/HEAD")).expect("it is there"))
-        .enter("asks what git asks", || ask(&tree))
-        .enter("git", || git(&tree, &["branch", "--show-current"]));
-    #[cfg(feature = "peers")]
-    let race = race.enter("gix", || proem_bench::peers::git::branch(&tree));
-    race.run_short(options);
-    let samples = difference(options, || build(&with), || build(&without));
-    report("P8", case, "proem", Unit::Nanoseconds, &samples);
-}
-
-/// The least by git's own rules: is this a repository, which ref does it name, has that a value, and does its short
-/// name mean another one, too.
-fn ask(tree: &Path) -> usize {
-    let own = tree.join(".git");
-    let is_there = |name: &str| own.join(name).symlink_metadata().is_ok();
-    let parts = ["objects", "refs"].iter().filter(|name| is_there(name)).count();
-    let head = fs::read_to_string(own.join("HEAD")).expect("it is there");
-    let name = head.trim_end().strip_prefix("ref: ").expect("it names a branch");
-    let value = fs::read_to_string(own.join(name)).expect("the branch has a commit");
-    let others =
-        ["refs/main", "refs/tags/main", "refs/remotes/main", "refs/remotes/main/HEAD", "packed-refs"];
-    parts + value.len() + others.iter().filter(|name| is_there(name)).count()
 }
 
 /// Branch, status and the summary of the diff, with 20 changed files: the CPU time of this process and its children.
@@ -85,11 +50,6 @@ fn whole(options: &Options, root: &Path, files: usize) {
             git(&tree, &["rev-parse", "--abbrev-ref", "HEAD"]);
             git(&tree, &["status", "--short"]);
             git(&tree, &["diff", "--stat"])
-        })
-        .enter("status, and diff of what it lists", || {
-            let status = String::from_utf8(git(&tree, &["status", "--short"])).expect("names are plain");
-            let changed = status.lines().filter_map(|line| line.get(3..));
-            git(&tree, &["diff", "--stat", "--"].into_iter().chain(changed).collect::<Vec<_>>())
         })
         .enter("proem", || build(&request))
         .run_long(&options.at_most(500_000 / files));

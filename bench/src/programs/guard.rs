@@ -6,12 +6,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use proem::build_shape::BuildShape;
 use proem::check::check;
-use proem::deliver::{Options, Provider, deliver};
 use proem::compare::{Snapshot, compare};
+use proem::deliver::{Options, Provider, deliver};
 use proem::models::Models;
 use proem::tokens::Tokenizer;
-use proem::build_shape::BuildShape;
 use proem::{Build, Caller, Engine, Request, build};
 use proem_bench::fixture::stores::{Prompts, StoreFile, id};
 use proem_bench::fixture::templates::{BRACKET, JINJA, jinja_request, template, value};

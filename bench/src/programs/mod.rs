@@ -6,8 +6,6 @@ pub(crate) mod doctor;
 pub(crate) mod fixtures;
 pub(crate) mod git;
 pub(crate) mod guard;
-pub(crate) mod hashed;
-pub(crate) mod noted;
 pub(crate) mod store;
 pub(crate) mod templates;
 pub(crate) mod tokens;

@@ -1,18 +1,16 @@
-//! P12 to P14: what it takes to get a stored prompt, and how many bytes the store has.
+//! P12 and P13: what it takes to get a stored prompt.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::mem;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use proem::Engine;
 use proem_bench::fixture::stores::{PREFIXES, PROMPT_BYTES, Prompts, StoreFile, id};
-use proem_bench::{Options, Race, Unit, report};
+use proem_bench::{Options, Race};
 use proem_store::{Conversations, SqliteStore, Store};
 use proem_testkit::PostgresServer;
-use rusqlite::Connection;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// How many conversations are asked for again and again.
@@ -23,15 +21,10 @@ const CALLS: usize = 2_000;
 pub(crate) fn run(options: &Options) {
     let sizes = options.sizes(&[1_000, 10_000, 100_000, 1_000_000], 1_000);
     let epochs = Prompts::new(&options.path("store"), PREFIXES);
-    if options.wants("P12") || options.wants("P14") {
+    if options.wants("P12") {
         for count in sizes {
             let place = StoreFile::filled(&epochs, count);
-            if options.wants("P12") {
-                sqlite(options, &epochs, &place, count);
-            }
-            if options.wants("P14") {
-                bytes(&epochs, &place, count);
-            }
+            sqlite(options, &epochs, &place, count);
         }
     }
     if options.wants("P13") {
@@ -54,21 +47,12 @@ fn shuffled(count: usize) -> impl FnMut() -> usize {
 
 fn sqlite(options: &Options, prompts: &Prompts, place: &StoreFile, count: usize) {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place.path).expect("it can be opened"));
-    from_memory(options, prompts, place, (&store, count));
+    from_memory(options, prompts, &store, count);
     from_disk(prompts, &store, count);
 }
 
 /// A thousand conversations in no order, all of them used before. The floor looks shared texts up in a map.
-fn from_memory(
-    options: &Options,
-    prompts: &Prompts,
-    place: &StoreFile,
-    (store, count): (&Arc<dyn Store>, usize),
-) {
-    // Never closed: that would give up the locks that the store's connections have on it.
-    let index = mem::ManuallyDrop::new(
-        File::open(format!("{}-shm", place.path.display())).expect("the store has a log"),
-    );
+fn from_memory(options: &Options, prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
     let conversations = Conversations::new(Arc::clone(store), Engine::new());
     let known: HashMap<String, Arc<str>> =
         (0..count.min(100_000)).map(|number| (id(number), prompts.text(number).into())).collect();
@@ -81,35 +65,23 @@ fn from_memory(
     Race::new("P12", format!("{}, from memory", people(count)))
         .grows("get from memory", count)
         .enter("floor", || known.get(&names[a()]).map(Arc::clone))
-        .enter("asking whether anybody wrote", || ask(place, &index))
         .enter("proem", || current(&names[b()]))
         .run_short(options);
-}
-
-/// The least that tells whether another process has written: what the store's file looks like, and the head of its log's
-/// index.
-fn ask(place: &StoreFile, index: &File) -> u64 {
-    let mut head = [0; 96];
-    index.read_exact_at(&mut head, 0).expect("it can be read");
-    let file = rustix::fs::stat(&place.path).expect("it is there");
-    u64::from(head[0]) + file.st_ino
 }
 
 /// Conversations in no order, each asked for once. The floor reads 16 KB from a file.
 fn from_disk(prompts: &Prompts, store: &Arc<dyn Store>, count: usize) {
     let folder = tempfile::tempdir().expect("there is room");
     let slots = count.min(10_000);
-    let (plain, rows) =
-        (plain_file(folder.path(), prompts, slots), rowid_table(folder.path(), prompts, count));
-    let (mut a, mut b, mut c, mut d) = (shuffled(slots), shuffled(count), shuffled(count), shuffled(count));
+    let plain = plain_file(folder.path(), prompts, slots);
+    let (mut a, mut b, mut c) = (shuffled(slots), shuffled(count), shuffled(count));
     let mut buffer = vec![0; PROMPT_BYTES];
     let conversations = Conversations::new(Arc::clone(store), Engine::new());
     Race::new("P12", format!("{}, from SQLite", people(count)))
         .grows("get from SQLite", count)
         .enter("floor", || plain.read_exact_at(&mut buffer, (a() * PROMPT_BYTES) as u64))
-        .enter("SQLite, a row each", || row(&rows, b()))
-        .enter("proem", || store.current(&id(c())).expect("it can be read").expect("it is there"))
-        .enter("proem, ready to answer", || conversations.epoch(&id(d()), 1).expect("it can be read"))
+        .enter("proem", || store.current(&id(b())).expect("it can be read").expect("it is there"))
+        .enter("proem, ready to answer", || conversations.epoch(&id(c()), 1).expect("it can be read"))
         .run_each(CALLS);
 }
 
@@ -122,42 +94,11 @@ fn plain_file(folder: &Path, prompts: &Prompts, slots: usize) -> File {
     File::open(path).expect("it is there")
 }
 
-/// The usual table: the whole prompt in the row of its conversation.
-fn rowid_table(folder: &Path, prompts: &Prompts, count: usize) -> Connection {
-    let connection = Connection::open(folder.join("rows.db")).expect("it can be made");
-    connection
-        .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE prompt (id TEXT UNIQUE, text TEXT)")
-        .expect("it can be made");
-    connection.execute_batch("BEGIN").expect("it begins");
-    for number in 0..count {
-        let mut insert = connection.prepare_cached("INSERT INTO prompt VALUES (?, ?)").expect("it is SQL");
-        // More than 100,000 whole prompts would fill a small disk; the tree over them is what grows.
-        let text = if number < 100_000 { prompts.text(number) } else { "" };
-        insert.execute((id(number), text)).expect("it can be stored");
-    }
-    connection.execute_batch("COMMIT").expect("it ends");
-    connection
-}
-
-fn row(connection: &Connection, number: usize) -> String {
-    let mut select = connection.prepare_cached("SELECT text FROM prompt WHERE id = ?").expect("it is SQL");
-    select.query_row([id(number)], |row| row.get(0)).expect("it is there")
-}
-
 fn people(count: usize) -> String {
     let digits = count.to_string();
     let grouped =
         digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
     format!("{grouped} conversations")
-}
-
-/// P14: bytes on disk; whole rows would be one text for each conversation.
-fn bytes(prompts: &Prompts, place: &StoreFile, count: usize) {
-    let size = fs::metadata(&place.path).expect("it is there").len();
-    let rows: usize = (0..count).map(|number| prompts.text(number).len()).sum();
-    let case = format!("{} with {PREFIXES} prefixes", people(count));
-    report("P14", &case, "proem", Unit::Bytes, &[size as f64]);
-    report("P14", &case, "whole rows", Unit::Bytes, &[rows as f64]);
 }
 
 /// P13: PostgreSQL on this machine. The floor is one prepared statement that returns the text.
@@ -186,8 +127,8 @@ fn postgres(options: &Options, prompts: &Prompts, count: usize) {
         .run_each(if options.is_short { 200 } else { CALLS });
 }
 
-/// Keeps this thread, and what it starts, on one core. Of two, the system chooses where each end of a connection runs, for
-/// each connection anew; that a core has to be woken takes as long as the whole question.
+/// Keeps this thread and its children on one core. On two, waking the other core takes as long as the whole query, and the
+/// kernel decides per connection whether that happens.
 struct OneCore {
     before: CpuSet,
 }

@@ -1,15 +1,13 @@
 //! `proem check` and `proem evidence` as a user meets them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod desk;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use desk::{Desk, on_terminal};
+use crate::desk::{Desk, on_terminal};
 
 fn report(desk: &Desk, arguments: &[&str]) -> Value {
     let output = desk.run(&[&["check", "--format", "json"], arguments].concat());

@@ -1,8 +1,6 @@
 //! The command as a user meets it: good, bad and no input, pipes, terminals, exit codes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod desk;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +8,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use desk::{Desk, on_terminal};
+use crate::desk::{Desk, on_terminal};
 
 #[test]
 fn empty_directory_gives_the_documented_bytes() {

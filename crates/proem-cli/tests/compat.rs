@@ -1,13 +1,11 @@
 //! `proem compat` as a user meets it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod desk;
-
 use std::process::Command;
 
 use serde_json::Value;
 
-use desk::{Desk, on_terminal};
+use crate::desk::{Desk, on_terminal};
 
 /// A repository with files for several agents.
 fn shop() -> Desk {

@@ -1,16 +1,13 @@
 //! `proem build --for`, `--stats` and `proem simulate` as a user runs them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "no terminal is needed here")]
-mod desk;
-
 use std::process::Output;
 
 use proem::deliver::{Provider, ProviderName};
 use proem_testkit::{for_each_case_of, payload_model};
 use serde_json::{Value, json};
 
-use desk::Desk;
+use crate::desk::Desk;
 
 /// The golden payloads come out of the command, byte for byte.
 #[test]

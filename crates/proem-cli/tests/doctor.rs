@@ -1,11 +1,9 @@
 //! `proem diff`, `drift` and `why` as a user meets them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod desk;
-
 use serde_json::Value;
 
-use desk::{Desk, on_terminal};
+use crate::desk::{Desk, on_terminal};
 
 fn saved(desk: &Desk) {
     let built = desk.run(&["build", "--format", "json"]);

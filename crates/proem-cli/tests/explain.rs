@@ -1,13 +1,11 @@
 //! `proem explain` and `proem build --annotate`, as a user sees them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod desk;
-
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use desk::{Desk, on_terminal};
+use crate::desk::{Desk, on_terminal};
 use proem_testkit::for_each_case;
 use serde_json::Value;
 

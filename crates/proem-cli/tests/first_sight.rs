@@ -2,14 +2,11 @@
 //! started is counted.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use desk::Desk;
+use crate::desk::Desk;
 
 /// Commands that look at the working directory.
 const COMMANDS: [&[&str]; 12] = [

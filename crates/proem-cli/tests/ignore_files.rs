@@ -1,15 +1,12 @@
 //! Ignore files of a workspace that are no files, have no end, or are too many: each costs a note, with every command.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use desk::Desk;
+use crate::desk::Desk;
 use rustix::fs::{CWD, FileType, mknodat};
 
 const COMMANDS: [&[&str]; 6] = [

@@ -2,13 +2,10 @@
 //! fits: it is in the prompt, and nothing is said about it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-
 use std::fs;
 use std::ops::Range;
 
-use desk::Desk;
+use crate::desk::Desk;
 use proem_core::limit::{
     ANCESTORS_MAX, DIRECTORY_ENTRIES_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, SKILL_DEPTH_MAX,
     SKILL_FOLDERS_MAX, SKILLS_MAX,

@@ -1,14 +1,11 @@
 //! The recipes of `docs/ci.md` and `docs/compat.md`, as they are printed there.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use desk::Desk;
+use crate::desk::Desk;
 use proem_testkit::project_root;
 
 fn page(name: &str) -> String {

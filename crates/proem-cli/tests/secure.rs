@@ -2,21 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-#[expect(dead_code, reason = "other tests use the rest")]
-mod served;
-mod tls;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use desk::Desk;
+use crate::desk::Desk;
+use crate::served::Server;
 use proem_testkit::Authority;
-use served::Server;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -40,7 +34,7 @@ fn commands_talk_to_a_server_over_tls() {
     assert_eq!(server.ask_as(&shown, "POST", "/conversations/c/turn", body).0, 200);
     let authority = Authority::new(desk.root.path(), "authority");
     let (certificate, key) = authority.issue(desk.root.path(), "server", "DNS:localhost");
-    let port = tls::terminate(&certificate, &key, &server.address);
+    let port = crate::tls::terminate(&certificate, &key, &server.address);
     let url = format!("https://localhost:{port}");
     let trusted = &authority.certificate;
 
@@ -181,7 +175,7 @@ fn login(port: u16, authority: &Authority, host: &str, origin: &str) -> String {
         "POST /session HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\nsec-fetch-site: same-origin\r\n\
          authorization: bearer {TOKEN}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
     );
-    tls::ask(port, &authority.certificate, &request)
+    crate::tls::ask(port, &authority.certificate, &request)
 }
 
 #[test]

@@ -1,17 +1,13 @@
 //! `proem serve` as a process: where it listens, how it ends, and what it does when descriptors are few.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-mod served;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-use desk::Desk;
+use crate::desk::Desk;
+use crate::served::Server;
 use rustix::process::{Pid, Signal, kill_process};
-use served::Server;
 
 /// H2: beyond this machine there must be a token.
 #[test]

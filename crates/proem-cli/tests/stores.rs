@@ -1,14 +1,11 @@
 //! Stores by their names: what is refused, what a role may lack, and who may read an export.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use desk::Desk;
+use crate::desk::Desk;
 use proem_testkit::PostgresServer;
 
 const FORMS: &str = "hint: use a path, `sqlite:PATH`, `memory:`, `postgres://USER@HOST:PORT/DATABASE` or `postgresql://…`; \

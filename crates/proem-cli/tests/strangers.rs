@@ -2,10 +2,6 @@
 //! F1 to F6, F8, M11 and those of git.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-mod trace;
-
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,11 +10,11 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use desk::Desk;
+use crate::desk::Desk;
+use crate::trace::{bring, check_started, command, text, traced};
 use proem_testkit::hidden::{HIDDEN, Hidden};
 use proem_testkit::hostile::{Ask, LEADS, Lead, Nuisance, Reply, Site, TEMPLATE, Trap, for_each};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
-use trace::{bring, check_started, command, text, traced};
 
 /// Rows T1 and G1 to G6.
 #[test]

@@ -1,13 +1,10 @@
 //! Output at 80 columns and into pipes, the help, and questions about files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-
 use std::fs;
 use std::process::Output;
 
-use desk::{Desk, on_terminal};
+use crate::desk::{Desk, on_terminal};
 use serde_json::Value;
 
 /// A repository with rules on two levels, a skill with a long description, and files with long paths.

@@ -2,17 +2,13 @@
 //! do to a server. Rows T3, T4 and T6 to T9.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod desk;
-mod served;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use desk::Desk;
-use served::Server;
+use crate::desk::Desk;
+use crate::served::Server;
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 

@@ -1,16 +1,13 @@
 //! `proem turn` and the programs that take part in it: what they see of the machine, and which ones run.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-#[expect(dead_code, reason = "no terminal is needed here")]
-mod desk;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
 
-use desk::Desk;
+use crate::desk::Desk;
 
 const TURN: [&str; 5] = ["turn", "--prompt-text", "Hello", "--format", "json"];
 

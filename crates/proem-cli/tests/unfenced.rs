@@ -2,10 +2,8 @@
 //! that there is no such call.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod trace;
-
+use crate::trace::{bring, check_started, command, text, traced};
 use proem_testkit::hostile::{ELSEWHERE, LEADS, Lead, Site, TEMPLATE, Trap, WHOLE, for_each};
-use trace::{bring, check_started, command, text, traced};
 
 /// What strace is told.
 const NO_LANDLOCK: [&str; 4] =

@@ -6,8 +6,6 @@
     reason = "a test that cannot be set up must stop"
 )]
 
-mod reference;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use proem_core::bracket::{self, AbsentVariable, Policies, StandaloneTags, Template, UnknownType, diagnose};
@@ -108,7 +106,7 @@ proptest! {
         for unknown_type in [UnknownType::Blank, UnknownType::Literal] {
             for standalone_tags in [StandaloneTags::Keep, StandaloneTags::Trim] {
                 let policies = policies(unknown_type, standalone_tags);
-                let expected = reference::render(&source, &values, &policies);
+                let expected = crate::reference::render(&source, &values, &policies);
                 prop_assert_eq!(render(&source, &values, &policies).0, expected, "{:?}", policies);
             }
         }

@@ -23,5 +23,6 @@ mod stores;
 mod strangers;
 mod texts;
 mod turns;
+mod web;
 mod wire;
 mod wrong;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{head as head_file, listed};
+use super::{head as head_file, status_paths};
 
 /// The ref that a `HEAD` names, if it may be shown.
 #[must_use]
@@ -14,5 +14,5 @@ pub fn head(text: &str) -> Option<String> {
 /// The paths that a short status lists, of what is not staged and of what is, from the top of the tree.
 #[must_use]
 pub fn status(text: &str, below: &Path) -> Option<(Vec<String>, Vec<String>)> {
-    listed::read(text, below).map(|listed| (listed.unstaged, listed.staged))
+    status_paths::read(text, below).map(|listed| (listed.unstaged, listed.staged))
 }

@@ -1,1 +1,0 @@
-../../crates/proem-cli/build.rs

@@ -1,0 +1,28 @@
+//! The tests of the command as one program: linking takes longer than running most of them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+mod check;
+mod command;
+mod compat;
+mod corpus;
+mod delivery;
+mod desk;
+mod doctor;
+mod encrypted;
+mod explain;
+mod first_sight;
+mod ignore_files;
+mod lints;
+mod numbers;
+mod recipes;
+mod secure;
+mod serve;
+mod served;
+mod stores;
+mod strangers;
+mod terminal;
+mod tls;
+mod trace;
+mod trusted;
+mod turn;
+mod unfenced;

@@ -1,0 +1,7 @@
+//! The tests of the stores that need no second process, as one program: linking takes longer than running most of them.
+
+mod conformance;
+mod maintenance;
+mod names;
+#[path = "protocol/main.rs"]
+mod protocol;
