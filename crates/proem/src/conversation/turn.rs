@@ -11,7 +11,7 @@ use crate::request::caller::Caller;
 use crate::request::message::{Message, message};
 use crate::request::{Request, Tool, distinct_tools};
 
-/// What the user says in this turn.
+/// The user's input for one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prompt {
     /// The text; `None` when the turn goes on without the user, as after the result of a tool.
@@ -23,7 +23,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// What a request says about its turn.
+    /// Takes the input from the fields of a request.
     #[must_use]
     pub fn of(request: &Request) -> Self {
         Self {
@@ -34,22 +34,22 @@ impl Prompt {
     }
 }
 
-/// Everything that the model sees, and what to keep of it.
+/// Everything that the model sees, and the part of it to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// The system prompt of this turn: the frozen one, unless a hook changed it.
     pub system_prompt: String,
     /// The messages of this call, after the hooks for `context`.
     pub messages: Vec<Message>,
-    /// The messages to keep: without what `context` made of them.
+    /// The messages to store: without the changes of the hooks for `context`.
     pub history: Vec<Message>,
     /// The definitions of the active tools.
     pub tools: Vec<ToolDefinition>,
-    /// What each hook changed in the frozen prompt, in order.
+    /// The changes of each hook in the frozen prompt, in order.
     pub changes: Vec<PrefixChange>,
-    /// What a reader should know about this turn.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
-    /// Why the cache is expected to miss the prefix in this turn: the reason of a new epoch.
+    /// The reason for an expected cache miss of the prefix in this turn: that of a new epoch.
     pub expected_miss: Option<String>,
 }
 
@@ -58,30 +58,30 @@ pub struct Turn {
 pub struct ToolDefinition {
     /// The name.
     pub name: String,
-    /// What it does.
+    /// The description for the model.
     pub description: Option<String>,
     /// The JSON schema of the input.
     pub input_schema: Option<Value>,
 }
 
-/// What a hook changed in the frozen prompt.
+/// A hook's change in the frozen prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixChange {
     /// The hook's name.
     pub hook: String,
-    /// Where, and what it costs.
+    /// The position of the change, and its cost.
     pub change: CacheLoss,
 }
 
-/// What a turn is made of, besides what the user says.
+/// The input of a turn besides the user's.
 pub(crate) struct Scene<'s> {
-    /// What is frozen, and behind it what belongs to this turn, as of now.
+    /// The frozen prompt followed by the text for this turn, as of now.
     pub(crate) whole: &'s Body,
     pub(crate) tools: &'s [Tool],
     pub(crate) model: Option<&'s str>,
     pub(crate) cwd: &'s str,
     pub(crate) handlers: &'s [Handler],
-    /// For whom the notes are.
+    /// The reader of the notes.
     pub(crate) caller: Caller,
 }
 
@@ -97,19 +97,19 @@ pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
     Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
 }
 
-/// Notes that the text of the `turn` carrier is not sent: it rides with what the user says.
+/// Notes that the text of the `turn` carrier is not sent: it accompanies the user's text, and there is none.
 fn unsent_note(scene: &Scene<'_>, prompt: &Prompt) -> Option<Note> {
     if prompt.text.is_some() || scene.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
         return None;
     }
     let message = "the user says nothing in this turn, so nothing of the `turn` carrier is sent";
-    // A conversation that goes on by itself is usual; one that begins without words is probably an oversight.
+    // A conversation that continues by itself is usual; one that begins without text is probably an oversight.
     let severity = if prompt.messages.is_empty() { Severity::Warning } else { Severity::Info };
     let hint = "say what the user says with `--prompt`, or `prompt` in the request";
     Some(Note::new(Code::LeftOut, severity, message).with_hint(hint))
 }
 
-/// Lets hooks change the frozen prompt, if the user said something.
+/// Lets hooks change the frozen prompt, if the user sent text.
 fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
     let system_prompt = scene.whole.text(Carrier::System).unwrap_or_default().to_owned();
     let Some(text) = &prompt.text else { return Start { system_prompt, ..Start::default() } };
@@ -123,8 +123,8 @@ fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
     hooks::start(scene.handlers, event, scene.caller)
 }
 
-/// The conversation with this turn's messages behind it. What rides on other carriers than the system
-/// prompt stands where a provider reads it, and stays there: nothing that was sent is made anew.
+/// Returns the conversation followed by this turn's messages. Text on other carriers than the system prompt is placed
+/// where a provider reads it, and stays there: messages that were sent are never rewritten.
 fn history(scene: &Scene<'_>, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
     let whole = scene.whole;
     let mut history = prompt.messages.clone();

@@ -1,5 +1,4 @@
-//! What a prompt costs: tokens by section and carrier, what of it is cached, and what a turn costs cold and
-//! warm.
+//! The cost of a prompt: tokens by section and carrier, the cached part, and the price of a turn cold and warm.
 
 use proem_core::carrier::Carrier;
 use proem_core::frozen::PlacedSection;
@@ -22,14 +21,14 @@ pub struct Stats {
     /// The model, if one is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider whose rules are followed.
+    /// The provider whose rules apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'static str>,
     /// The day of rules and prices.
     pub as_of: String,
-    /// How tokens were counted.
+    /// The way tokens were counted.
     pub counted: String,
-    /// Whether the counts are exact.
+    /// True if the counts are exact.
     pub exact: bool,
     /// The sections, in order.
     pub sections: Vec<SectionStats>,
@@ -37,7 +36,7 @@ pub struct Stats {
     pub carriers: Vec<CarrierStats>,
     /// The definitions of the tools.
     pub tools: ToolStats,
-    /// Tools and frozen system prompt together: what a cache must hold to be of use.
+    /// Tools and frozen system prompt together: the part that a cache must hold to be of use.
     pub prefix_tokens: usize,
     /// The least and the most tokens that the prefix can have, where they are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,32 +59,32 @@ pub struct SectionStats {
     pub id: String,
     /// The carrier.
     pub carrier: &'static str,
-    /// How long its least stable byte stays the same.
+    /// The stability of its least stable byte.
     pub stability: &'static str,
     /// Its length in bytes.
     pub bytes: usize,
     /// Its length in tokens.
     pub tokens: usize,
-    /// Whether the next turn reads it from the cache.
+    /// The part that the cache plays in the next turn.
     pub cached: Cached,
 }
 
-/// Whether text is read from the cache.
+/// The part of the cache in delivering a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cached {
     /// From the second turn on.
     Yes,
-    /// It is sent once with its turn, and is read from the cache as a part of the history behind that.
+    /// It is sent once with its turn, and is read from the cache later as part of the history.
     AsHistory,
-    /// It is made anew each turn, before the history.
+    /// It is rendered for each turn, before the history.
     No,
     /// Not yet: the request is too short for the model's cache.
     TooShort,
 }
 
 impl Cached {
-    /// The words for tables.
+    /// The wording for tables.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -111,7 +110,7 @@ pub struct CarrierStats {
 /// The definitions of the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ToolStats {
-    /// How many.
+    /// The number of tools.
     pub count: usize,
     /// Their length in bytes, in canonical form.
     pub bytes: usize,
@@ -173,7 +172,7 @@ pub fn stats(
     Ok((stats, notes))
 }
 
-/// Says how tokens were counted, how wrong an estimate can be, and why it is one.
+/// Describes the way tokens were counted, the error of an estimate, and the reason for estimating.
 fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known: bool) -> String {
     let counted = tokenizer.describe(prefix);
     match &request.model {
@@ -224,7 +223,7 @@ fn two_turns(
         return Ok(None);
     }
     let provider = name.provider;
-    // What Gemini keeps under a name is paid for, too.
+    // The content that Gemini keeps under a name is paid for, too.
     let options = &Options { cached_content: None, ..options.clone() };
     let mut first = request.clone();
     if first.messages.as_ref().is_none_or(Vec::is_empty) && first.prompt.is_none() {
@@ -234,7 +233,7 @@ fn two_turns(
     let mut messages = cold.history.clone();
     messages.push(RawMessage::plain("assistant", "Hello."));
     let second = Request { messages: Some(messages), prompt: Some("Hello".into()), ..request.clone() };
-    // What belongs to the turn is another one by then: that is what it is there for.
+    // The text for the turn is another one by then: that is its purpose.
     let later = build.with_other_suffix();
     let warm = deliver(provider, &later, &second, models, options)?;
     let sent = [sent(&cold)?, sent(&warm)?];
@@ -250,7 +249,7 @@ fn sent(delivered: &Delivered) -> Result<Sent, Error> {
     payload.map(Sent::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
 }
 
-/// Below the minimum nothing is cached, and no provider says so.
+/// Notes a prefix below the minimum: nothing is cached then, and no provider reports it.
 fn below_minimum(stats: &Stats) -> Option<Note> {
     let (model, min_tokens) = stats.model.as_ref().zip(stats.min_tokens)?;
     let is_read = stats.warm.is_none_or(|warm| warm.read > 0);

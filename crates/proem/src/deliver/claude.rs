@@ -1,11 +1,11 @@
-//! Claude, by Anthropic's own messages and by Bedrock's Converse: markers stand behind the last tool, behind
-//! what is frozen, and at the newest message.
+//! Claude, through Anthropic's Messages API and Bedrock's Converse: cache markers follow the last tool, the frozen
+//! prompt, and the newest message.
 
 use super::conversation::Conversation;
 use super::{Lifetime, Parcel, is_blank, tools};
 use crate::request::raw_json::{Fields, Json, object};
 
-/// How long an entry lives, if not as long as by default.
+/// The lifetime of a cache entry, unless it is the default.
 fn lifetime(parcel: &Parcel<'_>) -> Option<(String, Json)> {
     let is_taken = parcel.known.is_some() && parcel.options.lifetime == Lifetime::Hour;
     is_taken.then(|| ("ttl".to_owned(), "1h".into()))

@@ -8,7 +8,7 @@ use crate::request::raw_json::{Fields, Json, object};
 pub(super) fn gemini(parcel: &Parcel<'_>, conversation: Conversation) -> Json {
     let mut payload: Fields = Vec::new();
     match &parcel.options.cached_content {
-        // It may not be said again beside it.
+        // Gemini rejects `systemInstruction` and `tools` next to `cachedContent`.
         Some(name) => payload.push(("cachedContent".to_owned(), name.as_str().into())),
         None => payload.extend(instructions(parcel).into_iter().chain(functions(parcel))),
     }

@@ -18,7 +18,7 @@ fn whole_prompt(parcel: &Parcel<'_>) -> String {
     parts.join("\n\n").trim_matches(is_javascript_space).to_owned()
 }
 
-/// What a session of the Agent Client Protocol begins with, and the blocks of its prompt.
+/// The start of a session of the Agent Client Protocol, and the blocks of its prompt.
 pub(super) fn acp(parcel: &Parcel<'_>, conversation: &Conversation) -> Result<Json, serde_json::Error> {
     let prompt = whole_prompt(parcel);
     let mut payload: Fields = Vec::new();

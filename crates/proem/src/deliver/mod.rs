@@ -1,8 +1,7 @@
-//! From a prompt to what really goes to a provider: the parts of a request, with cache markers where its
-//! rules want them.
+//! Turns a prompt into the parts of a provider's request, with cache markers where its rules want them.
 //!
-//! Caches compare from the first byte on, so nothing that was sent before is ever rendered again: messages
-//! keep their spelling, and what belongs to one turn rides with the newest of them and stays there.
+//! Caches compare from the first byte on, so earlier messages are never rendered again: they keep their spelling, and
+//! the text for one turn accompanies the newest message and stays there.
 
 mod claude;
 mod conversation;
@@ -31,33 +30,33 @@ use conversation::Conversation;
 pub use provider::{Provider, ProviderName, UnknownProvider};
 use shape::Shape;
 
-/// How long a provider keeps the frozen part.
+/// The time for which a provider caches the frozen part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Five minutes after the last use, which is what providers do by themselves.
+    /// Five minutes after the last use, which is the providers' default.
     #[default]
     Short,
     /// An hour.
     Hour,
 }
 
-/// What a caller may say about a delivery.
+/// Options of a delivery.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// How long the frozen part is kept.
+    /// The time for which the frozen part is cached.
     pub lifetime: Lifetime,
     /// The name of a content that Gemini keeps: the system prompt and the tools are in it.
     pub cached_content: Option<String>,
 }
 
-/// What goes to a provider.
+/// The parts of a request to a provider.
 #[derive(Debug, Clone)]
 pub struct Delivered {
     /// The parts of the request, as JSON.
     pub payload: Box<RawValue>,
     /// The messages to keep for the next call: as they were sent, without markers.
     pub history: Vec<RawMessage>,
-    /// What a reader should know about the delivery.
+    /// Notes about the delivery.
     pub notes: Vec<Note>,
 }
 
@@ -65,9 +64,9 @@ pub struct Delivered {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Texts<'t> {
     pub(crate) prefix: &'t str,
-    /// The boundary and what stands behind it.
+    /// The boundary and the text after it.
     pub(crate) suffix: &'t str,
-    /// Whether anything stands behind the boundary: the line itself is always the same.
+    /// True if text follows the boundary: the boundary line itself never changes.
     has_suffix: bool,
     pub(crate) developer: Option<&'t str>,
     pub(crate) first_user: Option<&'t str>,
@@ -88,7 +87,8 @@ impl<'t> Texts<'t> {
         }
     }
 
-    /// Where the system prompt is taken once for all calls: what belongs to the turn goes with the user's words.
+    /// Moves the text for the turn into the user's message, for agents that take the system prompt once for all
+    /// calls.
     fn launched(self, of_turn: &'t str) -> Self {
         let turn = Some(of_turn).filter(|text| !text.is_empty());
         Self { suffix: "", has_suffix: false, turn, ..self }
@@ -116,7 +116,7 @@ pub(crate) struct Parcel<'p> {
     pub(crate) texts: Texts<'p>,
     pub(crate) tools: Vec<&'p Tool>,
     pub(crate) model: Option<&'p str>,
-    /// What the table says about the model.
+    /// The model's row in the table of models.
     pub(crate) known: Option<&'p Model>,
     pub(crate) options: &'p Options,
     pub(crate) cache_key: String,
@@ -206,7 +206,7 @@ pub fn deliver(
     Ok(Delivered { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
 }
 
-/// The conversation of a request, with what the user says now, and the images beside it, behind it.
+/// Returns the conversation of a request followed by the user's new text and images.
 fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
     let mut messages = request.messages.clone().unwrap_or_default();
     let images = request.images.as_deref().unwrap_or_default();
@@ -227,7 +227,7 @@ fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<RawMessage,
     RawMessage::checked(raw).map_err(|why| unreadable(&why))
 }
 
-/// What servers tell conversations with one prefix apart by; at most 64 characters are taken.
+/// Returns the key by which servers group conversations with one prefix; providers take at most 64 characters.
 fn cache_key(request: &Request, fingerprint: &Fingerprint) -> String {
     let conversation = request.conversation.as_deref().unwrap_or_default();
     let key = format!("{}:{conversation}", fingerprint.whole.hex());
@@ -298,7 +298,7 @@ fn notes_of_texts(texts: &Texts<'_>, conversation: &Conversation, messages: &[Ra
     notes
 }
 
-/// Notes images that have no words to ride with.
+/// Notes images that are sent without a text of the user.
 fn images_note(request: &Request) -> Option<Note> {
     let images = request.images.as_deref().unwrap_or_default();
     (request.prompt.is_none() && !images.is_empty()).then(|| {

@@ -18,8 +18,8 @@ fn part(kind: &str, text: &str, is_marked: bool) -> Json {
     Json::Object(fields)
 }
 
-/// The messages that carry the system prompt: the system's, the developer's, and what is of this turn behind
-/// both, so that it takes nothing frozen out of the cache.
+/// The messages of the system prompt: the system's, the developer's, and the text for this turn after both, so that
+/// it invalidates nothing frozen.
 fn instructions(parcel: &Parcel<'_>, role: &str, kind: &str) -> Vec<Json> {
     let frozen: Vec<&str> = parcel.texts.frozen().collect();
     let is_marked = takes_breakpoints(parcel);
@@ -63,7 +63,7 @@ pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Json
     Json::Object(payload)
 }
 
-/// The parts for chat completions. Whoever is not OpenAI gets plain texts and the role `system`.
+/// The parts for chat completions. Servers other than OpenAI's get plain texts and the role `system`.
 pub(super) fn chat(provider: Provider, parcel: &Parcel<'_>, conversation: Conversation) -> Json {
     let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
     if !parcel.tools.is_empty() {
@@ -88,8 +88,8 @@ pub(super) fn chat(provider: Provider, parcel: &Parcel<'_>, conversation: Conver
     Json::Object(payload)
 }
 
-/// Plain texts in the role that every server knows: one, unless a developer's text stands between what is
-/// frozen and what belongs to the turn.
+/// Plain texts in the role that every server accepts: one message, or several if a developer's text separates the
+/// frozen part from the text for the turn.
 fn plain_instructions(parcel: &Parcel<'_>) -> Vec<Json> {
     let (prefix, suffix) = (parcel.texts.prefix, parcel.texts.suffix);
     let texts: Vec<String> = match parcel.texts.developer {

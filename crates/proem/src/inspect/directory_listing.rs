@@ -1,4 +1,4 @@
-//! What lies in a directory, for those who choose a file there.
+//! Lists a directory, for a user interface in which a file is chosen.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,14 +15,14 @@ use crate::observe::file::open_below;
 pub struct Listing {
     /// Directories first, then files, each by name.
     pub entries: Vec<Entry>,
-    /// Whether there is more than is listed.
+    /// True if there are more entries than listed.
     pub is_cut: bool,
 }
 
 /// A file or a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// Whether it is a file.
+    /// True for a file.
     pub is_file: bool,
     /// The name.
     pub name: String,
@@ -30,8 +30,8 @@ pub struct Entry {
     pub bytes: Option<u64>,
 }
 
-/// Lists a directory that lies in one of `roots` once links are resolved; `None` for any other one, and for what is
-/// no directory. Names that are not text, `.git`, and links that lead out are left out.
+/// Lists a directory that lies in one of `roots` once links are resolved; `None` for any other one, and for anything
+/// that is not a directory. Names that are not text, `.git`, and links that lead out are left out.
 #[must_use]
 pub fn list(directory: &Path, roots: &[PathBuf], most: usize) -> Option<Listing> {
     let real = crate::observe::file::canonical(directory).ok()?;

@@ -1,7 +1,7 @@
-//! A frozen prompt as stores keep it: texts by carrier, and a description of where their bytes come from.
+//! The stored form of a frozen prompt: texts by carrier, and a description of the origin of their bytes.
 //!
-//! The shapes stand apart from the model and have a version, because what was stored must be readable by
-//! every later proem.
+//! The shapes are separate from the model and have a version, because every later proem must be able to read what an
+//! earlier one stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use serde::{Deserialize, Serialize};
 /// The version of this shape. A prompt of a later one is refused, not guessed at.
 pub const VERSION: u32 = 1;
 
-/// A frozen prompt: its texts, and what is known about them.
+/// A frozen prompt: its texts, and their description.
 #[derive(Debug, Clone)]
 pub struct StoredPrompt {
     /// The text of each carrier.
     pub texts: BTreeMap<Carrier, String>,
-    /// Where the bytes come from, as JSON.
+    /// The origin of the bytes, as JSON.
     pub description: String,
-    /// The digest of the system carrier's text, where somebody has hashed it.
+    /// The cached digest of the system carrier's text.
     digest: Option<Digest>,
 }
 
-/// Whether somebody has hashed it is no part of a prompt.
+/// Ignores the cached digest.
 impl PartialEq for StoredPrompt {
     fn eq(&self, other: &Self) -> bool {
         self.texts == other.texts && self.description == other.description
@@ -40,7 +40,7 @@ impl PartialEq for StoredPrompt {
 
 impl Eq for StoredPrompt {}
 
-/// Why a stored prompt cannot be read.
+/// The reason why a stored prompt cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged(pub String);
 
@@ -141,13 +141,13 @@ impl StoredPrompt {
         Ok(Self::new(texts.collect(), description))
     }
 
-    /// What a store has read.
+    /// Makes a prompt of the columns that a store has read.
     #[must_use]
     pub const fn new(texts: BTreeMap<Carrier, String>, description: String) -> Self {
         Self { texts, description, digest: None }
     }
 
-    /// The same, by somebody who has just hashed the text of the system carrier: it need not be hashed once more.
+    /// Sets the digest of the system carrier's text, for a caller that has just computed it.
     #[must_use]
     pub fn hashed(self, digest: Option<Digest>) -> Self {
         Self { digest, ..self }

@@ -1,4 +1,4 @@
-//! The text of a template section: the profile's own, or what takes the place of the base.
+//! The text of a template section: the profile's own, or the text that replaces the base.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(crate) struct Text {
     pub(crate) reference: Option<Reference>,
 }
 
-/// Where the text of templates is found.
+/// The places that template texts are loaded from.
 pub(crate) struct TemplateSources<'s> {
     pub(crate) request: &'s Request,
     pub(crate) config: &'s Config,
@@ -47,7 +47,7 @@ pub(crate) struct TemplateSources<'s> {
 }
 
 impl TemplateSources<'_> {
-    /// What the request or the configuration puts in place of the base, if anything.
+    /// Returns the text with which the request or the configuration replaces the base, if any.
     pub(crate) fn replacement(&self, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
         if let Some(text) = &self.request.system {
             return of_request(self.request, "system", text, Syntax::Plain).map(Some);
@@ -82,7 +82,7 @@ impl TemplateSources<'_> {
         }
     }
 
-    /// The template that puts collected things into words, its name, and who wrote it.
+    /// Loads the template that formats a collected section: its name, its text, and its author.
     pub(crate) fn format(&self, reference: &str, named_by: &str) -> Result<(String, Asset, Author), Error> {
         let Text { content, origin, author, stability, reference, .. } =
             self.asset(reference, named_by, Syntax::Jinja)?;
@@ -105,8 +105,8 @@ impl TemplateSources<'_> {
     }
 }
 
-/// The text of a file that stands for a section's own. A project's file is read as the project's, and so is every file
-/// that a profile of the project names, whatever the path looks like.
+/// Returns the text of a file that replaces a section's own. A file of the project, and every file that a profile of
+/// the project names, is read with the project's rights, whatever its path.
 pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) -> Text {
     let owner = match file.owner {
         Owner::User => Author::User,
@@ -123,7 +123,7 @@ pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) 
     }
 }
 
-/// The language that a file's name says.
+/// Derives the template language from a file's extension.
 fn syntax_of(path: &Path) -> Syntax {
     let is_jinja = path.extension().is_some_and(|extension| extension == "j2");
     if is_jinja { Syntax::Jinja } else { Syntax::Bracket }
@@ -183,7 +183,7 @@ fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, 
         Origin::Workspace(_) => (Author::Other, Stability::Project),
         Origin::Default | Origin::User(_) | Origin::Environment(_) => (Author::User, Stability::User),
     };
-    // The file says its syntax, because it stays while profiles change.
+    // The file's extension decides the syntax: the file stays the same when the profile changes.
     let syntax = syntax_of(path);
     let shown = path.display().to_string();
     let text = read_text(path, &resolver.read_policy(author), TEMPLATE).map_err(|why| Error::File {

@@ -1,4 +1,4 @@
-//! Collects what sections are about: the scope, the project's instructions, residents.
+//! Collects the content of sections: the scope, the project's instructions, residents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,28 +25,28 @@ use crate::request::Request;
 use crate::sections::scope;
 use crate::sections::tools::{Line, Sentence, Tools};
 
-/// The key that stands for the active tools among a profile's variables.
+/// The key of the active tools among a profile's variables.
 pub(crate) const ACTIVE_TOOLS: &str = "tools:active";
-/// The key that stands for the guidelines.
+/// The key of the guidelines.
 pub(crate) const GUIDELINES: &str = "tools:guidelines";
 
-/// What was found for a section: the variable that its format sees, if there is anything at all.
+/// The content found for a section: the variable that its format reads, if there is any content.
 pub(crate) struct Collected {
     pub(crate) binding: Option<(&'static str, Binding)>,
-    /// What else its format sees.
+    /// Further variables for its format.
     pub(crate) more: Vec<(&'static str, Binding)>,
     pub(crate) source: Source,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<FileOutcome>,
 }
 
-/// What may be read.
+/// The policies under which a section's files are read.
 pub(crate) struct Policies {
     pub(crate) instructions: ReadPolicy,
     pub(crate) own_files: ReadPolicy,
 }
 
-/// What Jinja templates of a profile see.
+/// Returns the variables that Jinja templates of a profile can read.
 pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Context {
     let mut bindings: BTreeMap<String, Binding> = BTreeMap::new();
     bindings.extend(texts(profile).map(|texts| ("texts".to_owned(), texts)));
@@ -67,7 +67,7 @@ pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Co
     Context { bindings, facts: Some(Facts::new()), own_keys, aliases: profile.jinja.aliases.clone() }
 }
 
-/// The names of the tools, sorted: their order in the request says nothing.
+/// The names of the tools, sorted: their order in the request has no meaning.
 fn tool_names(request: &Request) -> Binding {
     let mut items: Vec<String> = request.tools.iter().flatten().map(|tool| tool.name.clone()).collect();
     items.sort();
@@ -204,14 +204,14 @@ pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, 
     found("skills", skills.iter().map(item).collect(), source, trail)
 }
 
-/// What a list of files gives; without any, the section has no text.
+/// Makes the content of a section from a list of files; an empty list leaves the section without text.
 fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> Collected {
     let Trail { notes, considered, .. } = trail;
     let binding = (!list.is_empty()).then(|| (variable, items(list, source.clone(), Stability::Project)));
     Collected { binding, more: Vec::new(), source, notes, considered }
 }
 
-/// Collects what a section is about.
+/// Collects the content of a section.
 pub(crate) fn collect(
     what: &Collection,
     request: &Request,
@@ -236,7 +236,7 @@ pub(crate) fn collect(
             resident(ResidentKind::Knowledge, "knowledge", workspace, &policies.own_files)
         }
         Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, &policies.own_files),
-        // These have rules of their own, and are found by whoever keeps them.
+        // These have rules of their own, and are collected by the modules that own them.
         Collection::Documents(_)
         | Collection::Skills(_)
         | Collection::SkillDirectory(_)
@@ -255,7 +255,7 @@ fn text_of(variable: &'static str, text: String, source: Source, stability: Stab
     }
 }
 
-/// Left out because the request says so.
+/// Leaves a section out because the request disables it.
 fn nothing(field: &str) -> Collected {
     let source = Source::Request { field: field.into(), place: None };
     Collected { binding: None, more: Vec::new(), source, notes: Vec::new(), considered: Vec::new() }

@@ -1,4 +1,4 @@
-//! Templates whose only tags are names in double braces.
+//! Renders templates whose only tags are names in double braces.
 
 use proem_core::brace_slots::{self, Slot};
 use proem_core::carrier::Carrier;

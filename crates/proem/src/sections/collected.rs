@@ -18,7 +18,7 @@ use crate::sections::bindings::{self, Collected};
 use crate::sections::jinja_job::{self, Job};
 
 impl Builder<'_> {
-    /// Collects what a section is about, and puts it into the words of its format.
+    /// Collects the content of a section and renders it with the section's format.
     pub(super) fn collected(
         &mut self,
         what: &Collection,
@@ -36,7 +36,7 @@ impl Builder<'_> {
         for (_, binding) in binding.iter_mut().chain(&mut more) {
             self.treatment.binding(binding, &mut self.notes)?;
         }
-        // A format that is not there is found also while there is nothing to put into words.
+        // The format is loaded first, so that a missing one is reported even if there is nothing to render.
         let (name, asset, author) = self.format(recipe)?;
         let Some((variable, binding)) = binding else { return Ok((None, source)) };
         let mut bindings = BTreeMap::from([(variable.to_owned(), binding)]);
@@ -104,13 +104,13 @@ impl Builder<'_> {
         bindings::skill_directory(skills, source, trail.clone())
     }
 
-    /// The rules by which files are collected: what a list of them comes from as a whole.
+    /// The source of a list of files as a whole: the rules by which they are collected.
     fn rules(&self, section: &str) -> Source {
         let key = format!("section.{section}.collect");
         Source::Profile { profile: self.sources.profile.name.as_str().into(), key: key.into() }
     }
 
-    /// The template that puts collected things into words.
+    /// Loads the template that formats the collected content.
     fn format(&self, recipe: &SectionRecipe) -> Result<(String, Asset, Author), Error> {
         let key = recipe.format.as_deref().unwrap_or_default();
         if key.starts_with('$') {

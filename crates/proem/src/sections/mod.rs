@@ -57,7 +57,7 @@ pub(crate) fn jinja_options(profile: &Profile) -> Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
     All,
-    /// Those of one turn alone.
+    /// The sections of one turn alone.
     Turn,
 }
 
@@ -184,7 +184,7 @@ impl<'b> Builder<'b> {
         if let Some(lints) = self.lints.as_deref_mut()
             && (recipe.part != Part::Prefix || recipe.carrier == Carrier::Turn)
         {
-            // What belongs to the turn may change with it.
+            // Texts of the turn may change with it.
             let new = lints.split_off(self.lints_before);
             lints.extend(new.into_iter().filter(|note| note.code != Code::VolatileInPrefix));
         }
@@ -281,20 +281,20 @@ impl<'b> Builder<'b> {
         Ok(rendered)
     }
 
-    /// Over a connection nobody is the user.
+    /// Returns the author of a text; for a remote caller, never the user.
     fn author(&self, author: Author) -> Author {
         if self.caller.is_remote() { Author::Other } else { author }
     }
 
-    /// What may be read for sections: instructions as whoever wrote the profile may, residents as the
-    /// workspace's own. A profile of the workspace must not reach into the user's files.
+    /// Returns the read policies of sections: instructions with the rights of the profile's author, residents with
+    /// the workspace's own. A profile of the workspace must not reach into the user's files.
     fn policies(&self) -> Policies {
         let instructions = self.resolver.discovery_policy(self.profile_author(), &self.places);
         Policies { instructions, own_files: self.workspace.own_files(self.host) }
     }
 }
 
-/// Whether a text is the template that the request brings.
+/// Tells whether a text is the template that the request brings.
 fn is_of_request(origin: &Source) -> bool {
     matches!(origin, Source::Request { field, .. } if **field == *"template")
 }

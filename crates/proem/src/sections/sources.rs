@@ -1,4 +1,4 @@
-//! The sources of a build besides files: tools, libraries, the catalog, and what hooks bring.
+//! The sources of a build besides files: tools, libraries, the catalog, and resources from hooks.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ fn catalog(
     Catalog::load(host, workspace, &packs, request.project != Some(false))
 }
 
-/// Returns what hooks bring: the kept result, or that of running them now.
+/// Returns the resources from hooks: the stored result, or that of running them now.
 pub(crate) fn resources(
     state: &mut BuildState,
     hooks: &[Arc<dyn Hook>],

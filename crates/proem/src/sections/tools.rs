@@ -15,7 +15,7 @@ use crate::request::{Request, Tool};
 pub(crate) struct Tools {
     pub(crate) active: Vec<Line>,
     pub(crate) guidelines: Vec<Sentence>,
-    /// Whether the request says which tools there are.
+    /// True if the request lists the tools.
     is_given: bool,
     pub(crate) notes: Vec<Note>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Sentence {
 }
 
 impl Tools {
-    /// Describes the tools of a request as the profile says. Of two with one name the first counts.
+    /// Describes the tools of a request in the profile's wording. Of two tools with one name the first is used.
     pub(crate) fn of(request: &Request, profile: &Profile) -> Result<Self, Error> {
         let mut tools = Self { is_given: request.tools.is_some(), ..Self::default() };
         let mut given = match &request.tools {
@@ -55,7 +55,7 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Tells whether a tool is active; when nobody said which ones are, all of them may be.
+    /// Tells whether a tool is active; without a list of tools, every tool may be.
     pub(crate) fn may_use(&self, name: &str) -> bool {
         !self.is_given || self.is_active(name)
     }

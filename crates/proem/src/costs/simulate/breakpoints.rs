@@ -13,7 +13,7 @@ pub(super) struct Breakpoints {
     rules: CacheRules,
     min_tokens: usize,
     entries: HashMap<Digest, Entry>,
-    /// What the last request left: the end of what it read or wrote.
+    /// The end of the bytes that the last request read or wrote.
     last: Option<(Digest, usize)>,
 }
 
@@ -35,7 +35,7 @@ impl Breakpoints {
         })
     }
 
-    /// Why less is read than the last request left.
+    /// Returns the reason for reading less than the last request left.
     fn miss(&self, ends: &[(Digest, usize)], marks: &[(usize, Mark)], read: usize, now: f64) -> Option<Miss> {
         let Some((digest, tokens)) = self.last else {
             let longest = marks.last().and_then(|(index, _)| ends.get(*index)).map(|(_, tokens)| *tokens);
@@ -104,7 +104,7 @@ impl Cache for Breakpoints {
                 entry.lives_until = now + entry.seconds;
             }
         }
-        // Too short a prefix is not written, and nobody says so.
+        // A prefix below the minimum is not written, and the provider does not report that.
         let is_new = |index: usize| hit.is_none_or(|hit| index > hit) && tokens_at(index) >= self.min_tokens;
         let new: Vec<(usize, Mark)> = marks.into_iter().filter(|(index, _)| is_new(*index)).collect();
         let end_of = |wanted: &[Mark]| {

@@ -16,7 +16,7 @@ pub(super) struct Prefix {
     model: String,
 }
 
-/// What is in the cache: a request, and where earlier ones that it begins with ended.
+/// A request in the cache, with the ends of the earlier ones that it begins with.
 struct Held {
     sequence: Sequence,
     ends: Vec<usize>,
@@ -43,7 +43,7 @@ impl Sequence {
         }
     }
 
-    /// How many tokens a length is.
+    /// Converts a length to tokens.
     const fn tokens(&self, length: usize) -> usize {
         match self {
             Self::Tokens(_) => length,
@@ -51,7 +51,7 @@ impl Sequence {
         }
     }
 
-    /// How much two texts begin with in common.
+    /// Returns the length of the common beginning of two texts.
     fn common(&self, other: &Self) -> usize {
         match (self, other) {
             (Self::Tokens(a), Self::Tokens(b)) => a.iter().zip(b).take_while(|(a, b)| a == b).count(),
@@ -75,7 +75,7 @@ impl Prefix {
         Self { rules: rules.clone(), min_tokens, tokenizer, held: Vec::new(), model: String::new() }
     }
 
-    /// How much of a request is in the cache, and by what of it.
+    /// Returns the length of the beginning of a request that is in the cache.
     fn hit(&self, sequence: &Sequence, now: f64) -> usize {
         let living = self.held.iter().filter(|held| held.lives_until >= now);
         let common = living.map(|held| {
@@ -92,7 +92,7 @@ impl Prefix {
         if stepped < self.min_tokens { 0 } else { stepped }
     }
 
-    /// Holds a request and the answer to it. What it begins with is not held a second time.
+    /// Stores a request and its answer. The beginning that it shares with a stored one is not stored twice.
     fn hold(&mut self, mut sequence: Sequence, reply: Option<Sequence>, lives_until: f64) {
         if self.rules.of == Earlier::Last {
             self.held.clear();

@@ -12,7 +12,7 @@ fn models() -> Models {
     Models::built_in().unwrap()
 }
 
-/// A text of about so many tokens, different for each name.
+/// Returns a text of about `tokens` tokens, different for each name.
 fn text(name: &str, tokens: usize) -> String {
     let mut text = format!("{name}:");
     while Tokenizer::Estimate.count(&text) < tokens {
@@ -114,7 +114,7 @@ fn money_is_what_the_table_says() {
     assert_eq!(turns[1].figures.usd, Some(expected(turns[1].figures.read, 0.5)));
 }
 
-/// The tokens of a server, said exactly.
+/// A request with the exact tokens of a server.
 fn tokens(list: std::ops::Range<u32>, reply: &[u32]) -> Sent {
     Sent { tokens: Some(list.collect()), reply_tokens: Some(reply.to_vec()), ..sent(&json!({})) }
 }
@@ -152,7 +152,7 @@ fn deepseek_needs_the_whole_of_an_earlier_request() {
     assert_eq!(read, [0, 0, 960]);
 }
 
-/// OpenAI's rule for padding: it pays when the prefix is longer than this, for so many requests.
+/// OpenAI's rule for padding: it pays when the prefix is longer than a threshold, for a given number of requests.
 #[test]
 fn padding_to_the_minimum_pays_as_published() {
     let model = models().find("gpt-5.6-sol").unwrap().clone();

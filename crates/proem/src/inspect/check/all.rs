@@ -28,7 +28,7 @@ use crate::settings::profiles::Profiles;
 /// Endings of pages that are written to be read.
 const PAGE_ENDINGS: [&str; 2] = [".md", ".mdc"];
 
-/// Everything that is looked for here. An allowance of another code is none of this check's business.
+/// All codes that this check reports. It ignores allow rules for other codes.
 pub(super) const CODES: [Code; 19] = [
     Code::SecretPath,
     Code::NotUtf8,
@@ -57,7 +57,7 @@ pub fn check_all(request: &Request, names: &[String]) -> Result<Report, Error> {
     with_fixed_roots(|| Project::open(request, names)?.check())
 }
 
-/// The files of agents in the project of a request, by path: for the one whose profile reads none of them.
+/// Lists the files of agents in the project of a request, by path, for a profile that reads none of them.
 pub fn other_files(request: &Request) -> Result<Vec<PathBuf>, Error> {
     let project = Project::open(request, &[])?;
     let found = project.find();
@@ -82,7 +82,7 @@ struct Looked {
 }
 
 impl Project {
-    /// Finds the root of the project: what is found must not depend on the folder that the check is started in.
+    /// Finds the root of the project: findings must not depend on the folder in which the check is started.
     fn open(request: &Request, names: &[String]) -> Result<Self, Error> {
         let host = Host::of(request, Caller::User)?;
         let own = Workspace::open(request.cwd.as_deref())?;
@@ -144,7 +144,7 @@ impl Project {
         Ok(report)
     }
 
-    /// Reads each file once, whatever its names; the one that is no link gives the path.
+    /// Reads each file once, whatever its names; a name that is not a link gives the path.
     fn read(&self, mut entries: Vec<Entry>, notes: &mut Vec<Note>) -> Vec<Looked> {
         entries.sort_by_key(|entry| entry.is_linked);
         let (mut known, mut files, mut bytes) = (BTreeMap::<Identity, usize>::new(), Vec::<Looked>::new(), 0);
@@ -179,8 +179,8 @@ impl Project {
         files
     }
 
-    /// Reads a file. A page about credentials that lies beside a skill is one that a model may open, and goes into no prompt
-    /// here, so that its name does not keep it from being looked at.
+    /// Reads a file. A page about credentials beside a skill may be opened by a model, but does not enter a prompt
+    /// here, so its name does not exclude it.
     fn read_one(&self, entry: &Entry) -> Result<Found, Absence> {
         let has_ending = || PAGE_ENDINGS.iter().any(|ending| entry.path.to_string_lossy().ends_with(ending));
         let is_page = || entry.role == Role::Text && !entry.is_linked && has_ending();
@@ -217,7 +217,7 @@ fn source(path: &Path) -> Source {
     Source::File { path: path.to_string_lossy().into(), place: None }
 }
 
-/// Makes one finding of what is only good to know about many skills: it is a habit of the project, and not a fault of each.
+/// Merges harmless findings about many skills into one: they show a habit of the project, not a fault of each skill.
 fn fold_harmless(findings: &mut Vec<Note>) {
     let is_harmless = |note: &Note| note.code == Code::MalformedSkill && note.severity == Severity::Info;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -247,8 +247,8 @@ fn no_room(path: &Path) -> Note {
     note.with_hint("check the folders one by one: `proem check --all --cwd FOLDER`").with_source(source(path))
 }
 
-/// Text that a file and those of the same name above it say twice or both ways: an agent that is started in its folder reads
-/// all of them.
+/// Finds text that a file repeats from, or that contradicts, files of the same name above it: an agent that is
+/// started in its folder reads all of them.
 fn repeated(files: &[Looked]) -> Vec<Note> {
     let instructions = || files.iter().filter(|file| file.entry.role == Role::Instructions);
     let by_parts: BTreeMap<&[String], &Looked> =
@@ -287,7 +287,7 @@ fn repeated(files: &[Looked]) -> Vec<Note> {
 /// A file that is a copy of one above it is one finding, not one for each paragraph.
 fn copied(texts: &[(&str, &str)]) -> Option<Note> {
     let ((path, text), above) = texts.split_last()?;
-    // A path is seen from the folder of its file: the same line imports another file here.
+    // A path is relative to the folder of its file: the same line imports another file here.
     if !references::references(text).is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Directories in which agents read different files, so that each is told something else.
+//! Finds directories in which agents read different files, so that they get different instructions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const HEADINGS_LISTED_MAX: usize = 3;
 /// Files by path, with their text.
 pub(super) type Texts<'t> = BTreeMap<PathBuf, &'t str>;
 
-/// A file that is read, and those beside it whose place it takes.
+/// A file that is read, and the files beside it that it shadows.
 type Choice = (PathBuf, Vec<PathBuf>);
 
 /// Finds directories in which another file takes the place of `AGENTS.md` for some agents, although the two are different
@@ -162,7 +162,7 @@ fn sections(text: &str) -> BTreeMap<String, String> {
             body.push('\n');
         }
     }
-    // A heading without a line of its own says nothing.
+    // A heading without a line of its own has no content.
     for body in found.values_mut() {
         *body = body.trim().to_owned();
     }

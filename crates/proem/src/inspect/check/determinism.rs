@@ -1,4 +1,4 @@
-//! Builds the same prompt on machines that differ in one thing, and names what moved.
+//! Builds the same prompt on simulated machines that differ in one thing, and names the sources whose bytes change.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::observe::listing_order;
 use crate::request::caller::Caller;
 use crate::request::{Pin, Request};
 
-/// What is different.
+/// The simulated difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Axis {
     /// Nothing: it is only built again.
@@ -31,7 +31,7 @@ pub enum Axis {
     Locale,
     /// The order in which folders are listed.
     Directories,
-    /// Where the home directory lies.
+    /// The home directory has another path.
     Home,
     /// The variables of the environment, and the machine's name and shell.
     Environment,
@@ -65,7 +65,7 @@ impl Axis {
         }
     }
 
-    /// What was done, as a phrase that completes "it moves …".
+    /// Describes the difference, as a phrase that completes "it moves …".
     #[must_use]
     pub const fn phrase(self) -> &'static str {
         match self {
@@ -92,18 +92,18 @@ impl Axis {
     }
 }
 
-/// A source whose bytes moved.
+/// A source whose bytes changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     /// The source.
     pub source: Source,
-    /// What was different.
+    /// The difference between the machines.
     pub axis: Axis,
-    /// How long it is said to stay the same.
+    /// The declared stability of the source.
     pub stability: Stability,
-    /// Whether it may move with that.
+    /// True if the source may change with that.
     pub is_allowed: bool,
-    /// Whether its bytes are frozen.
+    /// True if its bytes are frozen.
     pub is_frozen: bool,
 }
 
@@ -124,13 +124,13 @@ impl Moved {
     }
 }
 
-/// Builds a prompt under every change, and names each source whose bytes moved.
+/// Builds a prompt under every difference, and names each source whose bytes change.
 pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Error> {
     let base = pinned(request, caller)?;
     let first = pieces(&build(&base, caller)?);
     let mut moved = Vec::new();
     for axis in Axis::ALL {
-        // Over a connection nobody can say where the home directory lies.
+        // A remote caller cannot set the home directory.
         if caller.is_remote() && matches!(axis, Axis::Home | Axis::Locale | Axis::Environment) {
             continue;
         }
@@ -139,7 +139,7 @@ pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Erro
             Axis::Directories => listing_order::reversed(|| build(&changed, caller)),
             _ => build(&changed, caller),
         };
-        // What moves by itself says nothing about anything else.
+        // A source that changes by itself gives no information about other differences.
         let is_restless = |one: &Moved| {
             moved.iter().any(|known: &Moved| known.axis == Axis::Again && known.source == one.source)
         };
@@ -150,14 +150,14 @@ pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Erro
     Ok(moved)
 }
 
-/// Words of templates come and go with what they stand around: where that moved, they are not named.
+/// Removes the frames of templates, which come and go with the content that they surround.
 fn without_frames(found: Vec<Moved>) -> Vec<Moved> {
     let is_frame = |moved: &Moved| matches!(moved.source, Source::BuiltIn { .. } | Source::Profile { .. });
     let has_content = found.iter().any(|moved| !is_frame(moved));
     found.into_iter().filter(|moved| !has_content || !is_frame(moved)).collect()
 }
 
-/// The request with everything said that a change may start from.
+/// Returns the request with every value set that a difference starts from.
 fn pinned(request: &Request, caller: Caller) -> Result<Request, Error> {
     let host = Host::of(request, caller)?;
     let mut pinned = request.clone();
@@ -239,7 +239,7 @@ fn moved_clock(now: &Pin<String>, zone: Option<&String>, is_day: bool) -> Result
     Ok(Pin::Given(found.to_string()))
 }
 
-/// What each source put into the prompt.
+/// The text that one source put into the prompt.
 struct Piece {
     source: Source,
     text: String,

@@ -1,4 +1,4 @@
-//! Two prompts against each other: how far they agree, where they part, and whose bytes differ.
+//! Compares two prompts: how far they agree, where they diverge, and which sources differ.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,22 +15,22 @@ use super::snapshot::{CarrierText, Snapshot, ToolSet};
 use crate::settings::models::Model;
 use crate::settings::tokens::{TokenBounds, Tokenizer};
 
-/// What two prompts have in common, and what not.
+/// The agreement of two prompts, and their differences.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The bytes of the cached prefix that both share: tools, then carriers, in the order in which a provider reads them.
     pub common_bytes: usize,
     /// The same in tokens.
     pub common_tokens: usize,
-    /// The tokens of the second prompt behind that.
+    /// The tokens of the second prompt after that.
     pub lost_tokens: usize,
     /// The way in which tokens are counted, for people.
     pub counted: String,
     /// The least and the most tokens of `lost_tokens`, where they are estimated.
     pub lost_bounds: Option<TokenBounds>,
-    /// Whether the tokens of the tools are missing: a saved build of an older version has only their digest.
+    /// True if the tokens of the tools are missing: a saved build of an older version has only their digest.
     pub lacks_tools: bool,
-    /// What differs, the first one first. Empty when the bytes are the same.
+    /// The differences in order. Empty when the bytes are the same.
     pub differences: Vec<Difference>,
 }
 
@@ -39,24 +39,25 @@ pub struct Comparison {
 pub struct Difference {
     /// In which way.
     pub kind: Kind,
-    /// Where: a carrier, or the tools.
+    /// The place: a carrier, or the tools.
     pub carrier: Option<Carrier>,
     /// The first byte of the first prompt's carrier, or tools, that differs.
     pub byte: usize,
-    /// Whose bytes stand there in the first prompt.
+    /// The owner of the bytes in the first prompt.
     pub a: Option<Owner>,
-    /// Whose bytes stand there in the second prompt.
+    /// The owner of the bytes in the second prompt.
     pub b: Option<Owner>,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// The provider's word for it.
     pub reason: Reason,
-    /// When the file was written that the second prompt has there, where that is known.
+    /// The time at which the second prompt's file was written, if known.
     pub edited_at: Option<String>,
 }
 
 impl Comparison {
-    /// Asks the file system when the files were written that differ: for a second prompt that was built just now.
+    /// Queries the file system for the modification times of the files that differ: for a second prompt that was
+    /// built just now.
     pub fn ask_times(&mut self) {
         for difference in &mut self.differences {
             let (Cause::FileEdited(path)
@@ -83,7 +84,7 @@ impl Difference {
 }
 
 impl Owner {
-    /// The source with its line, in words.
+    /// Describes the source with its line.
     #[must_use]
     pub fn describe(&self) -> String {
         match (&self.source, self.line) {
@@ -120,7 +121,7 @@ impl Kind {
     }
 }
 
-/// Whose bytes they are.
+/// The owner of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The section, where there is one.
@@ -131,16 +132,16 @@ pub struct Owner {
     pub line: Option<usize>,
 }
 
-/// What a miss costs.
+/// The cost of a miss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lost {
     /// Tokens that are not read from the cache.
     pub tokens: usize,
-    /// What they cost more because of that, in dollars, for one call.
+    /// The additional cost in dollars for one call.
     pub usd: Option<f64>,
 }
 
-/// What one call loses with a model.
+/// Returns the loss of one call with a model.
 #[must_use]
 pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Lost {
     let tokens = if comparison.differences.is_empty() { 0 } else { comparison.lost_tokens };
@@ -236,7 +237,7 @@ fn pieces<'s>(snapshot: &'s Snapshot, tools: &'s str, layout: Layout) -> Vec<&'s
     pieces
 }
 
-/// The beginning that two prompts share, and what follows in the second.
+/// The beginning that two prompts share, and the rest of the second.
 #[derive(Default)]
 struct Agreement<'s> {
     bytes: usize,
@@ -304,7 +305,7 @@ fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
     found
 }
 
-/// What differs in one carrier.
+/// Finds the differences in one carrier.
 pub(super) fn of_carrier(
     a: Option<&CarrierText>,
     b: Option<&CarrierText>,
@@ -321,7 +322,8 @@ pub(super) fn of_carrier(
     let differences = Differences::new(byte, texts, &alignment, sides);
     let (mut found, mut told) = (Vec::new(), HashSet::new());
     for difference in differences.all() {
-        // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
+        // A file consists of a path and a text, a skill of three pieces: each is one event. A value appears at each
+        // of its tags.
         let is_value =
             matches!(difference.cause, Cause::Clock(_) | Cause::Day(_) | Cause::Git(_) | Cause::Variable(_));
         if is_value || told.insert(difference.cause.clone()) {

@@ -1,4 +1,5 @@
-//! What differs in one carrier: its texts aligned by source, and what came, went, moved or changed put into words.
+//! Finds the differences in one carrier: aligns its texts by source, and describes each addition, removal, move and
+//! change.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -16,7 +17,7 @@ use super::comparison::{Difference, Kind, Owner};
 use super::snapshot::{CarrierText, Snapshot};
 use super::units::{Key, Role, Unit, identity, units};
 
-/// What became of a file whose text is in the prompt.
+/// The outcome of a file whose text is in the prompt.
 const USED: &str = "used";
 
 /// Two texts of a carrier, aligned by their sources.
@@ -26,9 +27,10 @@ pub(super) struct Differences<'u> {
     texts: (&'u CarrierText, &'u CarrierText),
     alignment: &'u Alignment<'u>,
     sides: (&'u Snapshot, &'u Snapshot),
-    /// How often each unit without a partner at its place is on one side and on the other. The others are as often on both.
+    /// The number of occurrences on each side of every unit without a partner at its place. All other units occur
+    /// equally often on both.
     counts: HashMap<Key<'u>, (usize, usize)>,
-    /// What takes a look at everything, and is the same for every difference that asks.
+    /// Results that need a pass over everything, computed once for all differences.
     known: Known<'u>,
 }
 
@@ -125,7 +127,7 @@ impl<'u> Differences<'u> {
         self.counts.get(&unit.key).is_some_and(|(before, after)| before == after)
     }
 
-    /// What stands at the byte on each side.
+    /// Returns the units at the byte on each side.
     fn reordered(&self) -> Option<Difference> {
         let at = |text: &'u CarrierText| {
             let mut here = units(text).into_iter().filter(|unit| unit.bytes.end > self.byte).peekable();
@@ -195,7 +197,7 @@ impl<'u> Differences<'u> {
         self.known.flipped.get_or_init(|| flipped(self.sides.0, self.sides.1))
     }
 
-    /// The one file that was used on one side only and whose text is on neither.
+    /// Returns the one file that was used on one side only and whose text is on neither.
     fn deciding_file(&self) -> Option<(String, bool)> {
         let find = || {
             let (a, b) = self.sides;
@@ -219,7 +221,7 @@ impl<'u> Differences<'u> {
         self.known.sections.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
     }
 
-    /// Where on each side the words begin that stand in place of what is cut.
+    /// Returns the positions on each side of the text that replaces a cut part.
     fn cuts(&self) -> &[HashSet<usize>; 2] {
         let of = |text: &CarrierText| {
             let cuts =
@@ -246,7 +248,7 @@ impl<'u> Differences<'u> {
         self.difference(Kind::Changed, Some(old), Some(new), cause)
     }
 
-    /// A list of what lies in a folder, which has one file more or less.
+    /// Describes a change of a list of a folder's files, which has one file more or less.
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
         let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
@@ -258,7 +260,7 @@ impl<'u> Differences<'u> {
     /// The one file below a folder that was used on one side only.
     fn flipped_below(&self, folder: &str) -> Option<(String, bool)> {
         let beginning = format!("{folder}/");
-        // Most are files, below which nothing is: then nobody need know what was used on one side only.
+        // Most sources are files, which contain nothing: then the files used on one side only are not needed.
         let is_below = |path: &str| path.starts_with(&beginning);
         let is_empty = |side: &Snapshot| {
             let behind = (Bound::Included(beginning.as_str()), Bound::Unbounded);
@@ -312,8 +314,8 @@ impl<'u> Differences<'u> {
         }
     }
 
-    /// Whose unit it is, at the line where it differs: where the carriers part if that lies in it, else where it parts
-    /// from its partner.
+    /// Returns the owner of a unit, at the line of the difference: where the carriers diverge if that lies in it,
+    /// else where it diverges from its partner.
     fn owner(&self, unit: &Unit<'_>, pair: Option<(&Unit<'_>, &Unit<'_>)>) -> Owner {
         let inside = match pair {
             _ if unit.bytes.contains(&self.byte) => self.byte - unit.bytes.start,
@@ -321,7 +323,7 @@ impl<'u> Differences<'u> {
             None => 0,
         };
         let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();
-        // Behind its last character a text is still on its last line.
+        // The end of a text belongs to its last line.
         let passed = if passed.len() == unit.text.len() { passed.trim_end_matches('\n') } else { passed };
         let begin = match &unit.first.source {
             Source::Variable { path: Some(_), .. } => Some(1),
@@ -335,13 +337,14 @@ impl<'u> Differences<'u> {
     }
 }
 
-/// What a group is about: its content; without any, the text of templates; without that, frames.
+/// Returns the main units of a group: its content; without any, the text of templates; without that, frames.
 fn principal<'u>(units: &[&'u Unit<'u>]) -> Vec<&'u Unit<'u>> {
     let highest = units.iter().map(|unit| unit.role()).max();
     units.iter().filter(|unit| Some(unit.role()) == highest).copied().collect()
 }
 
-/// What a piece of a template shares with itself after an edit: section, source, and the line and column where it begins.
+/// The part of a template's piece that an edit leaves the same: section, source, and the line and column of its
+/// beginning.
 type Beginning<'u> = (Option<&'u str>, (u8, &'u str, &'u str), Option<(usize, usize)>);
 
 fn beginning<'u>(unit: &Unit<'u>) -> Beginning<'u> {
@@ -378,7 +381,7 @@ fn only<'f>(mut files: impl Iterator<Item = &'f (&'f str, bool)>) -> Option<(Str
     files.next().is_none().then(|| ((*path).to_owned(), *is_new))
 }
 
-/// The old source of a section whose text another source brings now.
+/// Returns the old source of a section whose text now comes from another source.
 fn swapped<'u>(old: &[&'u Unit<'u>], new: &[&'u Unit<'u>]) -> Option<&'u Unit<'u>> {
     let (from, to) = (old.first()?, new.first()?);
     let is_whole = |unit: &Unit<'_>| unit.role() != Role::Content || is_wording(&unit.first.source);
@@ -388,7 +391,7 @@ fn swapped<'u>(old: &[&'u Unit<'u>], new: &[&'u Unit<'u>]) -> Option<&'u Unit<'u
     (is_other && !is_of_files && (is_whole(from) || is_whole(to))).then_some(*from)
 }
 
-/// Tells whether one file stands in place of another.
+/// Tells whether one file replaces another.
 fn are_other_files(old: &[&Unit<'_>], new: &[&Unit<'_>]) -> bool {
     let path =
         |units: &[&Unit<'_>]| units.first().and_then(|unit| path_of(&unit.first.source)).map(str::to_owned);
@@ -399,7 +402,7 @@ const fn is_wording(source: &Source) -> bool {
     matches!(source, Source::Pack { .. } | Source::Request { .. })
 }
 
-/// Tells whether a source is the words that a profile puts in place of what is cut.
+/// Tells whether a source is the text with which a profile replaces a cut part.
 fn is_cut(source: &Source) -> bool {
     matches!(source, Source::Profile { key, .. } if key.rsplit('.').next() == Some("cut"))
 }

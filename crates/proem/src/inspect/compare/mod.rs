@@ -1,4 +1,4 @@
-//! What broke the cache: two prompts against each other, and whose byte it was.
+//! Finds the cause of a cache miss: compares two prompts, and names the source of the first different byte.
 
 mod alignment;
 mod cause;

@@ -12,24 +12,24 @@ use crate::settings::tokens::TokenBounds;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "proem diff")]
 pub struct ComparisonShape<'c> {
-    /// What the first one is called.
+    /// The name of the first prompt.
     pub a: &'c str,
-    /// What the second one is called.
+    /// The name of the second prompt.
     pub b: &'c str,
-    /// What both share, from the first byte of the cached prefix on.
+    /// The shared beginning of the cached prefix.
     pub common_prefix: CommonShape,
-    /// Where they part; missing when the bytes are the same.
+    /// The first difference; missing when the bytes are the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_difference: Option<DifferenceShape<'c>>,
-    /// What else differs, in order.
+    /// The other differences, in order.
     pub further: Vec<DifferenceShape<'c>>,
-    /// What one call loses.
+    /// The loss of one call.
     pub lost: LostShape<'c>,
-    /// How tokens are counted; for an estimate with the bounds of its error.
+    /// The way tokens are counted; for an estimate with the bounds of its error.
     pub counted: &'c str,
 }
 
-/// What two prompts share.
+/// The shared beginning of two prompts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CommonShape {
     /// In bytes.
@@ -47,24 +47,24 @@ pub struct DifferenceShape<'c> {
     pub place: &'static str,
     /// The first byte there that differs.
     pub byte: usize,
-    /// Whose bytes stand there in the first one.
+    /// The owner of the bytes in the first prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a: Option<OwnerShape<'c>>,
-    /// Whose bytes stand there in the second one.
+    /// The owner of the bytes in the second prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b: Option<OwnerShape<'c>>,
-    /// Why, as a stable word.
+    /// The cause, as a stable word.
     pub cause: &'static str,
-    /// Why, in a sentence.
+    /// The cause, in a sentence.
     pub message: String,
     /// The provider's word for it.
     pub reason: &'static str,
-    /// When the file was written, where that is known.
+    /// The time at which the file was written, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_at: Option<&'c str>,
 }
 
-/// Whose bytes they are.
+/// The owner of bytes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OwnerShape<'c> {
     /// The section.
@@ -77,7 +77,7 @@ pub struct OwnerShape<'c> {
     pub line: Option<usize>,
 }
 
-/// What one call loses.
+/// The loss of one call.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LostShape<'c> {
     /// Tokens that are not read from the cache.
@@ -88,7 +88,7 @@ pub struct LostShape<'c> {
     /// `true` when the tools are not among them: a saved build of an older version has only their digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lacks_tools: Option<bool>,
-    /// What they cost more because of that, in dollars.
+    /// The additional cost in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
     /// The model, if one is named.
@@ -96,7 +96,7 @@ pub struct LostShape<'c> {
     pub model: Option<&'c str>,
     /// The day of the prices.
     pub prices_as_of: &'c str,
-    /// The provider whose cache is meant; missing when one is meant that keeps every beginning.
+    /// The provider whose cache is simulated; missing for one that keeps every beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'c str>,
 }
@@ -131,7 +131,7 @@ impl<'c> ComparisonShape<'c> {
         }
     }
 
-    /// Names the provider whose cache is meant.
+    /// Sets the provider whose cache is simulated.
     #[must_use]
     pub const fn with_provider(mut self, provider: Option<&'c str>) -> Self {
         self.lost.provider = provider;

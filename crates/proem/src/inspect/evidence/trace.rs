@@ -1,5 +1,5 @@
-//! What is kept of a request that was sent: enough to tell whether the next one begins with the same, and not a word
-//! of it.
+//! The stored trace of a request: enough to tell whether the next one begins with the same bytes, without any of its
+//! text.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,14 +21,14 @@ pub struct Trace {
     marks: Vec<(usize, bool)>,
 }
 
-/// How many blocks there are up to here, and the digest of them all.
+/// The number of blocks up to here, and the digest of them all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     blocks: usize,
     digest: String,
 }
 
-/// A request that is being looked at: its trace, and the digest up to each block.
+/// A request that is being examined: its trace, and the digest up to each block.
 #[derive(Debug)]
 pub(super) struct Looked {
     pub(super) trace: Trace,
@@ -70,7 +70,7 @@ impl Looked {
         }
     }
 
-    /// What is not as it was, in the providers' words.
+    /// Returns the part that changed, in the providers' terms.
     pub(super) fn change(&self, before: &Trace) -> Option<&'static str> {
         let Trace { model, tools, system, whole, .. } = before;
         if *model != self.trace.model {
@@ -86,7 +86,7 @@ impl Looked {
         }
     }
 
-    /// Why a cache with markers cannot find what the request before left, although nothing changed.
+    /// Returns the reason why a cache with markers cannot find the previous request's entry although nothing changed.
     pub(super) fn out_of_reach(&self, before: &Trace, rules: &CacheRules) -> Option<&'static str> {
         if rules.kind != CacheKind::Breakpoints {
             return None;
@@ -104,7 +104,7 @@ impl Looked {
 }
 
 impl Trace {
-    /// How long the shortest and the longest of what it left is kept, in seconds; `None` where nobody says.
+    /// Returns the shortest and the longest lifetime of its entries, in seconds; `None` if the rules have none.
     pub(super) fn lifetimes(&self, rules: &CacheRules) -> Option<(u64, u64)> {
         let of = |is_hour: bool| if is_hour { rules.seconds_1h.or(rules.seconds) } else { rules.seconds };
         let all = self.marks.iter().map(|(_, is_hour)| of(*is_hour));
@@ -113,7 +113,7 @@ impl Trace {
         Some((*all.iter().min()?, *all.iter().max()?))
     }
 
-    /// Whether it asks for anything to be cached.
+    /// Tells whether it marks anything for caching.
     pub(super) fn has_marks(&self) -> bool {
         !self.marks.is_empty()
     }

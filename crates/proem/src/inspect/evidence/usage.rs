@@ -1,4 +1,4 @@
-//! What a provider said about one call, in whichever of the providers' shapes it came.
+//! The usage that a provider reported for one call, in any of the providers' shapes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,9 +8,9 @@ use serde_json::Value;
 pub struct Usage {
     /// All input tokens, cached ones included.
     pub input: u64,
-    /// Those read from the cache.
+    /// Tokens read from the cache.
     pub read: u64,
-    /// Those written to it, where the provider says so.
+    /// Tokens written to it, if the provider reports them.
     pub written: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The provider that such a shape tells, where nobody says one.
+    /// The provider that the shape implies, if none is given.
     pub(super) const fn provider(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -39,8 +39,8 @@ impl Shape {
     }
 }
 
-/// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum is not a number of 64 bits
-/// are refused.
+/// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum exceeds 64 bits are
+/// refused.
 pub(super) fn find(response: &Value) -> Result<(Usage, Shape), &'static str> {
     let places = [
         response.get("usage"),
@@ -67,7 +67,7 @@ fn number(value: &Value, key: &str) -> Option<u64> {
     value.get(key)?.as_u64()
 }
 
-/// llama.cpp says how many tokens it kept, and how many it computed.
+/// Reads the timings of llama.cpp: the tokens that it kept, and those that it computed.
 fn of_timings(timings: &Value) -> Option<(Counted, Shape)> {
     let (read, computed) = (number(timings, "cache_n")?, number(timings, "prompt_n")?);
     Some((counted(&[read, computed], read, None), Shape::LlamaCpp))
