@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proem::check::check;
 use proem::compare::why::{Question, places};
-use proem::compare::{Kind, Snapshot, compare};
+use proem::compare::{DifferenceKind, Snapshot, compare};
 use proem::tokens::Tokenizer;
 use proem::build_shape::BuildShape;
 use proem::{Build, Caller, Request, build};
@@ -35,7 +35,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let before = built();
     write(&root.join("tree/AGENTS.md"), &rules("Be brief!", sources));
     let after = built();
-    let snapshot = |build: &Build| Snapshot::of("one", &build.frozen, &request, None);
+    let snapshot = |build: &Build| Snapshot::new("one", &build.frozen, &request, None);
     let (a, b) = (snapshot(&before), snapshot(&after));
     // In the middle of the others.
     let one = sources / 2;
@@ -53,7 +53,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
         .run_short(options);
     let gone = compare(&b, &without_one, Tokenizer::Estimate).differences;
-    assert!(gone.len() == 1 && gone[0].kind == Kind::Removed, "one skill is gone");
+    assert!(gone.len() == 1 && gone[0].kind == DifferenceKind::Removed, "one skill is gone");
     Race::new("P17", format!("diff two prompts of {size}, one skill less"))
         .grows("diff, one skill less", new.len())
         .enter("floor", hash)
@@ -64,7 +64,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("floor", hash)
         .enter("proem", || places(&after, &Question::Text("Be brief!")).len())
         .run_short(options);
-    let json = || proem::json::to_vec(&BuildShape::of(&after)).expect("it is JSON");
+    let json = || proem::json::to_vec(&BuildShape::new(&after)).expect("it is JSON");
     let as_long = "x".repeat(json().len());
     let read: serde_json::Value = serde_json::from_slice(&json()).expect("it is JSON");
     let mut nowhere = File::create("/dev/null").expect("it is always there");
@@ -75,7 +75,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("compact, in memory", || json().len())
         .enter("the same from memory", || serde_json::to_string_pretty(&read).expect("it is JSON").len())
         .enter("proem", || {
-            proem::json::print(&mut nowhere, &BuildShape::of(&after)).expect("it can be written");
+            proem::json::print(&mut nowhere, &BuildShape::new(&after)).expect("it can be written");
         })
         .run_short(options);
 }

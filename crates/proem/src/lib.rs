@@ -34,9 +34,9 @@ pub const SHAPE_VERSION: u32 = 1;
 
 pub use build::{Build, Fingerprint, Signature};
 pub use conversation::pending::{Pending, PendingKind, PendingSection};
-pub use conversation::prompt_policy::{Policy, compaction_instructions};
-pub use conversation::session::{Engine, Observed, Rebuild, Session, Trigger};
-pub use conversation::turn::{PrefixChange, Prompt, ToolDefinition, Turn};
+pub use conversation::prompt_policy::{PromptPolicy, compaction_instructions};
+pub use conversation::session::{Engine, Rebuild, Session, Trigger, TurnFacts};
+pub use conversation::turn::{PrefixChange, ToolDefinition, Turn, UserInput};
 pub use costs::{simulate, stats};
 pub use deliver::RawMessage;
 pub use discover::catalog;

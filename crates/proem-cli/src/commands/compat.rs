@@ -5,7 +5,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use proem::Caller;
 use proem::compare::{ChangedLine, Side, changed_lines};
-use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
+use proem::compat::{AgentView, CompatShape, FileView, all_files, file_in, look};
 use proem_core::file_outcome::Outcome;
 use serde_json::json;
 
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
         return file(&seen, path, &places, arguments.output.format());
     }
     if arguments.output.format() == Format::Json {
-        return print_json(&CompatShape::of(&seen));
+        return print_json(&CompatShape::new(&seen));
     }
     match seen.as_slice() {
         [a, b] if arguments.diff.is_some() => print(&difference(a, b, &places)),
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
 }
 
 /// A table of files and agents, then what each agent gets.
-fn page(seen: &[Seen], places: &Paths) -> String {
+fn page(seen: &[AgentView], places: &Paths) -> String {
     let files = all_files(seen);
     if files.is_empty() {
         return format!("No agent would read a file here.\n{}", ages(seen));
@@ -69,7 +69,7 @@ fn page(seen: &[Seen], places: &Paths) -> String {
     text + &ages(seen)
 }
 
-fn cell(file: &FileSeen) -> Cell {
+fn cell(file: &FileView) -> Cell {
     let style = match file.outcome {
         Outcome::Used if file.is_cut => AnsiColor::Yellow.on_default(),
         Outcome::Used => AnsiColor::Green.on_default(),
@@ -80,7 +80,7 @@ fn cell(file: &FileSeen) -> Cell {
 }
 
 /// What one agent gets, and what it does not.
-fn agent(seen: &Seen, places: &Paths) -> String {
+fn agent(seen: &AgentView, places: &Paths) -> String {
     let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
     let carriers: Vec<String> = seen
         .carriers()
@@ -106,8 +106,8 @@ fn counted(files: usize) -> String {
 }
 
 /// How old the rules are, and how they are known.
-fn ages(seen: &[Seen]) -> String {
-    let one = |seen: &Seen| {
+fn ages(seen: &[AgentView]) -> String {
+    let one = |seen: &AgentView| {
         let agent = &seen.agent;
         format!("{} {} ({}, {})", agent.title, agent.version, agent.known_by.word(), agent.as_of)
     };
@@ -116,7 +116,7 @@ fn ages(seen: &[Seen]) -> String {
 }
 
 /// Which agents read a file.
-fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<(), Failure> {
+fn file(seen: &[AgentView], path: &Path, places: &Paths, format: Format) -> Result<(), Failure> {
     // As whoever types it means it; else from the directory that is looked at.
     let typed = std::env::current_dir().unwrap_or_default().join(path);
     let whole = if typed.exists() { typed } else { places.real_cwd().join(path) };
@@ -124,7 +124,8 @@ fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<()
         let (what, path) = ("file", path.display().to_string());
         return Err(Failure::Input { what, path, why: "no such file".into() });
     }
-    let found: Vec<(&Seen, Option<&FileSeen>)> = seen.iter().map(|one| (one, file_in(one, &whole))).collect();
+    let found: Vec<(&AgentView, Option<&FileView>)> =
+        seen.iter().map(|one| (one, file_in(one, &whole))).collect();
     if format == Format::Json {
         let shapes = found.iter().map(|(one, file)| {
             json!({
@@ -136,7 +137,7 @@ fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<()
         });
         return print_json(&json!({ "file": whole, "agents": shapes.collect::<Vec<_>>() }));
     }
-    let row = |(one, file): &(&Seen, Option<&FileSeen>)| {
+    let row = |(one, file): &(&AgentView, Option<&FileView>)| {
         let (word, why) = match file {
             Some(file) => (cell(file), file.why.clone().unwrap_or_default()),
             None => (Cell::new("never", DIM), "it does not look for such a file".to_owned()),
@@ -149,10 +150,10 @@ fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<()
 }
 
 /// Two agents, file by file.
-fn difference(a: &Seen, b: &Seen, places: &Paths) -> String {
+fn difference(a: &AgentView, b: &AgentView, places: &Paths) -> String {
     let mut text = String::new();
     for path in all_files(std::slice::from_ref(a)).union(&all_files(std::slice::from_ref(b))) {
-        let word = |seen: &Seen| seen.files.get(*path).map_or("-", FileSeen::word);
+        let word = |seen: &AgentView| seen.files.get(*path).map_or("-", FileView::word);
         let (before, after) = (a.text_of(path), b.text_of(path));
         let same = if before == after && !before.is_empty() { ", the same text" } else { "" };
         text.push_str(&format!(
@@ -170,7 +171,7 @@ fn difference(a: &Seen, b: &Seen, places: &Paths) -> String {
     if text.is_empty() {
         text.push_str("Neither of them reads a file here.\n");
     }
-    let order = |seen: &Seen| {
+    let order = |seen: &AgentView| {
         let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
         format!(
             "{}: {}, {}",

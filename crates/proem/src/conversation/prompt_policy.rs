@@ -20,7 +20,7 @@ const COMPACTION: &str = "compaction";
 
 /// The rules of a profile for the life of its prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct PromptPolicy {
     /// The profile.
     pub profile: String,
     /// The reasons for which a prompt is rebuilt.
@@ -33,9 +33,9 @@ pub struct Policy {
     pub cwd: String,
 }
 
-impl Policy {
+impl PromptPolicy {
     /// The policy of the profile that a request names.
-    pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+    pub fn from_request(request: &Request, caller: Caller) -> Result<Self, Error> {
         let World { resolved, workspace, .. } = World::read(request, caller)?;
         let profile = resolved.profile;
         Ok(Self {

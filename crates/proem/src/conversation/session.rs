@@ -10,7 +10,7 @@ use proem_core::profile::Reason;
 
 use crate::build::Build;
 use crate::conversation::pending::Pending;
-use crate::conversation::turn::{self, Prompt, Scene, Turn};
+use crate::conversation::turn::{self, Turn, TurnInput, UserInput};
 use crate::engine;
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, HookFailure, ResourcePaths, Resources};
@@ -94,18 +94,18 @@ impl Engine {
     }
 
     /// Observes the facts of one turn and nothing else: no frozen file is read again.
-    pub fn observe(&self, request: &Request, caller: Caller) -> Result<Observed, Error> {
+    pub fn observe(&self, request: &Request, caller: Caller) -> Result<TurnFacts, Error> {
         // Resources from hooks belong to the frozen part: the hooks ran for that.
         let mut memory = BuildState { resources: Some(Resources::default()), ..BuildState::default() };
         let build = engine::build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
         let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
-        Ok(Observed { notes: notes.cloned().collect(), suffix: build.suffix })
+        Ok(TurnFacts { notes: notes.cloned().collect(), suffix: build.suffix })
     }
 
     /// Builds a prompt and keeps it for the turns of one conversation.
     ///
     /// ```
-    /// use proem::{Caller, Engine, Prompt, Rebuild, Request};
+    /// use proem::{Caller, Engine, UserInput, Rebuild, Request};
     ///
     /// let request = Request::from_json(
     ///     r#"{"profile": "layers", "project": false, "tools": [{"name": "read"}, {"name": "bash"}]}"#,
@@ -115,7 +115,7 @@ impl Engine {
     /// assert_eq!(session.set_active_tools(&["bash", "read"])?, Rebuild::Unchanged);
     /// assert!(matches!(session.set_active_tools(&["read"])?, Rebuild::Opened { epoch: 2, .. }));
     ///
-    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() });
+    /// let turn = session.turn(&UserInput { text: Some("Hello".into()), ..UserInput::default() });
     /// assert!(turn.system_prompt.contains("- read: Read file contents"));
     /// assert_eq!(turn.messages.len(), 1);
     /// # Ok::<(), proem::Error>(())
@@ -127,7 +127,7 @@ impl Engine {
 
 /// The part of a prompt that belongs to one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed {
+pub struct TurnFacts {
     /// The text after the frozen prompt.
     pub suffix: Suffix,
     /// Notes for the reader.
@@ -298,7 +298,7 @@ impl Session {
     /// facts on the `turn` carrier: they are observed again, while the frozen part stays the same. If that fails, the
     /// last facts are used, with a note.
     #[must_use]
-    pub fn turn(&self, prompt: &Prompt) -> Turn {
+    pub fn turn(&self, prompt: &UserInput) -> Turn {
         let mut notes: Vec<Note> = Vec::new();
         let now = match self.observe() {
             Ok(now) => now.map(|now| {
@@ -311,7 +311,7 @@ impl Session {
                 None
             }
         };
-        let scene = Scene {
+        let input = TurnInput {
             whole: now.as_ref().unwrap_or(&self.build.whole),
             tools: self.active(),
             model: self.request.model.as_deref(),
@@ -319,7 +319,7 @@ impl Session {
             handlers: &self.handlers,
             caller: self.caller,
         };
-        let mut turn = turn::turn(&scene, prompt);
+        let mut turn = turn::turn(&input, prompt);
         turn.notes.append(&mut notes);
         // The prefix differs from that of the turn before, so one miss is expected.
         turn.expected_miss = (self.is_new.take() && self.epoch > 1).then(|| self.reason());

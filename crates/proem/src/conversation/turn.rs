@@ -13,7 +13,7 @@ use crate::request::{Request, Tool, distinct_tools};
 
 /// The user's input for one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prompt {
+pub struct UserInput {
     /// The text; `None` when the turn goes on without the user, as after the result of a tool.
     pub text: Option<String>,
     /// Images beside it, in the caller's shape.
@@ -22,10 +22,10 @@ pub struct Prompt {
     pub messages: Vec<Message>,
 }
 
-impl Prompt {
+impl UserInput {
     /// Takes the input from the fields of a request.
     #[must_use]
-    pub fn of(request: &Request) -> Self {
+    pub fn from_request(request: &Request) -> Self {
         Self {
             text: request.prompt.clone(),
             images: request.images.clone().unwrap_or_default(),
@@ -74,7 +74,7 @@ pub struct PrefixChange {
 }
 
 /// The input of a turn besides the user's.
-pub(crate) struct Scene<'s> {
+pub(crate) struct TurnInput<'s> {
     /// The frozen prompt followed by the text for this turn, as of now.
     pub(crate) whole: &'s Body,
     pub(crate) tools: &'s [Tool],
@@ -86,20 +86,20 @@ pub(crate) struct Scene<'s> {
 }
 
 /// Makes a turn of a finished prompt.
-pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
-    let Start { system_prompt, messages: injected, changes, mut notes } = start(scene, prompt);
-    let history = history(scene, prompt, injected);
-    let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd, scene.caller);
+pub(crate) fn turn(input: &TurnInput<'_>, prompt: &UserInput) -> Turn {
+    let Start { system_prompt, messages: injected, changes, mut notes } = start(input, prompt);
+    let history = history(input, prompt, injected);
+    let (messages, more) = hooks::context(input.handlers, &history, input.cwd, input.caller);
     notes.extend(more);
-    notes.extend(unsent_note(scene, prompt));
+    notes.extend(unsent_note(input, prompt));
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
-    let tools = distinct_tools(scene.tools).into_iter().map(definition).collect();
+    let tools = distinct_tools(input.tools).into_iter().map(definition).collect();
     Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
 }
 
 /// Notes that the text of the `turn` carrier is not sent: it accompanies the user's text, and there is none.
-fn unsent_note(scene: &Scene<'_>, prompt: &Prompt) -> Option<Note> {
-    if prompt.text.is_some() || scene.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
+fn unsent_note(input: &TurnInput<'_>, prompt: &UserInput) -> Option<Note> {
+    if prompt.text.is_some() || input.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
         return None;
     }
     let message = "the user says nothing in this turn, so nothing of the `turn` carrier is sent";
@@ -110,23 +110,23 @@ fn unsent_note(scene: &Scene<'_>, prompt: &Prompt) -> Option<Note> {
 }
 
 /// Lets hooks change the frozen prompt, if the user sent text.
-fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
-    let system_prompt = scene.whole.text(Carrier::System).unwrap_or_default().to_owned();
+fn start(input: &TurnInput<'_>, prompt: &UserInput) -> Start {
+    let system_prompt = input.whole.text(Carrier::System).unwrap_or_default().to_owned();
     let Some(text) = &prompt.text else { return Start { system_prompt, ..Start::default() } };
     let event = BeforeAgentStart {
         prompt: text.clone(),
         images: prompt.images.clone(),
         system_prompt,
-        cwd: scene.cwd.to_owned(),
-        model: scene.model.map(str::to_owned),
+        cwd: input.cwd.to_owned(),
+        model: input.model.map(str::to_owned),
     };
-    hooks::start(scene.handlers, event, scene.caller)
+    hooks::start(input.handlers, event, input.caller)
 }
 
 /// Returns the conversation followed by this turn's messages. Text on other carriers than the system prompt is placed
 /// where a provider reads it, and stays there: messages that were sent are never rewritten.
-fn history(scene: &Scene<'_>, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
-    let whole = scene.whole;
+fn history(input: &TurnInput<'_>, prompt: &UserInput, injected: Vec<Message>) -> Vec<Message> {
+    let whole = input.whole;
     let mut history = prompt.messages.clone();
     let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
     if !history.iter().any(is_of_user) {

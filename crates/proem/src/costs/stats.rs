@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::build::Build;
 use crate::build::fingerprint::canonical_tools;
-use crate::costs::simulate::{Figures, Payload, Sent, simulate};
-use crate::deliver::{Delivered, Options, Provider, ProviderName, RawMessage, deliver};
+use crate::costs::simulate::{Figures, Payload, SentRequest, simulate};
+use crate::deliver::{DeliverOptions, Delivery, Provider, ProviderName, RawMessage, deliver};
 use crate::error::Error;
 use crate::request::Request;
 use crate::settings::models::{Model, Models};
@@ -66,13 +66,13 @@ pub struct SectionStats {
     /// Its length in tokens.
     pub tokens: usize,
     /// The part that the cache plays in the next turn.
-    pub cached: Cached,
+    pub cached: CacheUse,
 }
 
 /// The part of the cache in delivering a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Cached {
+pub enum CacheUse {
     /// From the second turn on.
     Yes,
     /// It is sent once with its turn, and is read from the cache later as part of the history.
@@ -83,7 +83,7 @@ pub enum Cached {
     TooShort,
 }
 
-impl Cached {
+impl CacheUse {
     /// The wording for tables.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -124,7 +124,7 @@ pub fn stats(
     request: &Request,
     provider: Option<&'static ProviderName>,
     models: &Models,
-    options: &Options,
+    options: &DeliverOptions,
 ) -> Result<(Stats, Vec<Note>), Error> {
     let known = request.model.as_deref().and_then(|name| models.find(name));
     let tokenizer = known.map_or(Tokenizer::Estimate, Model::tokenizer);
@@ -147,8 +147,8 @@ pub fn stats(
     if turns.as_ref().is_some_and(|(_, warm, _)| warm.read == 0)
         && min_tokens.is_some_and(|least| prefix_tokens < least)
     {
-        for section in sections.iter_mut().filter(|section| section.cached != Cached::No) {
-            section.cached = Cached::TooShort;
+        for section in sections.iter_mut().filter(|section| section.cached != CacheUse::No) {
+            section.cached = CacheUse::TooShort;
         }
     }
     let stats = Stats {
@@ -187,9 +187,9 @@ fn section(placed: &PlacedSection, build: &Build, tokenizer: Tokenizer) -> Secti
     let text = build.whole.text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
     let frozen_bytes = build.frozen.body().text(placed.carrier).map_or(0, str::len);
     let cached = match placed.carrier {
-        Carrier::Turn => Cached::AsHistory,
-        _ if placed.bytes.end <= frozen_bytes => Cached::Yes,
-        _ => Cached::No,
+        Carrier::Turn => CacheUse::AsHistory,
+        _ if placed.bytes.end <= frozen_bytes => CacheUse::Yes,
+        _ => CacheUse::No,
     };
     SectionStats {
         id: placed.id.clone(),
@@ -217,14 +217,14 @@ fn two_turns(
     build: &Build,
     request: &Request,
     models: &Models,
-    options: &Options,
+    options: &DeliverOptions,
 ) -> Result<Option<(Figures, Figures, Vec<Note>)>, Error> {
     if name.cache.is_none() {
         return Ok(None);
     }
     let provider = name.provider;
     // The content that Gemini keeps under a name is paid for, too.
-    let options = &Options { cached_content: None, ..options.clone() };
+    let options = &DeliverOptions { cached_content: None, ..options.clone() };
     let mut first = request.clone();
     if first.messages.as_ref().is_none_or(Vec::is_empty) && first.prompt.is_none() {
         first.prompt = Some("Hello".into());
@@ -244,9 +244,9 @@ fn two_turns(
     })
 }
 
-fn sent(delivered: &Delivered) -> Result<Sent, Error> {
-    let payload = Payload::of(delivered.payload.get());
-    payload.map(Sent::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
+fn sent(delivered: &Delivery) -> Result<SentRequest, Error> {
+    let payload = Payload::from_json(delivered.payload.get());
+    payload.map(SentRequest::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
 }
 
 /// Notes a prefix below the minimum: nothing is cached then, and no provider reports it.

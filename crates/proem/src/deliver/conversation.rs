@@ -1,8 +1,8 @@
 //! The conversation in a provider's shape: earlier messages unchanged, the newest one with the text that accompanies
 //! it.
 
-use super::shape::{Block, Shape, Takes};
-use super::{Provider, Texts};
+use super::shape::{Block, MessageShape, Takes};
+use super::{PromptTexts, Provider};
 use crate::error::Error;
 use crate::request::message::RawMessage;
 use crate::request::raw_json::{Fields, Json, field, without_key};
@@ -10,7 +10,7 @@ use crate::request::raw_json::{Fields, Json, field, without_key};
 /// The messages of a call, in the provider's shape.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    shape: Shape,
+    shape: MessageShape,
     items: Vec<Item>,
 }
 
@@ -27,11 +27,11 @@ struct Item {
 impl Conversation {
     /// Checks the messages and adds the text for this turn to the newest message of the user. Earlier messages stay
     /// as they are, because they were sent so.
-    pub(crate) fn of(
+    pub(crate) fn new(
         provider: Provider,
-        shape: Shape,
+        shape: MessageShape,
         messages: &[RawMessage],
-        texts: &Texts<'_>,
+        texts: &PromptTexts<'_>,
     ) -> Result<Self, Error> {
         let reader = Reader { provider, shape };
         let items = messages.iter().enumerate().map(|(index, message)| reader.item(index, message));
@@ -58,7 +58,7 @@ impl Conversation {
         item.role.as_deref() == self.shape.roles.first().copied()
     }
 
-    fn add_carriers(&mut self, texts: &Texts<'_>) -> Result<(), serde_json::Error> {
+    fn add_carriers(&mut self, texts: &PromptTexts<'_>) -> Result<(), serde_json::Error> {
         if let Some(last) = self.items.iter().rposition(|item| self.is_of_user(item)) {
             self.write_as_blocks(last)?;
         }
@@ -197,7 +197,7 @@ fn has_text(said: &str, text: &str, side: Side) -> bool {
 }
 
 impl Item {
-    fn set_content(&mut self, shape: Shape, content: Json) -> Result<(), serde_json::Error> {
+    fn set_content(&mut self, shape: MessageShape, content: Json) -> Result<(), serde_json::Error> {
         if let Json::Object(mut fields) = std::mem::replace(&mut self.json, Json::Bool(false)).opened()? {
             match fields.iter_mut().find(|(key, _)| key == shape.content) {
                 Some((_, value)) => *value = content,
@@ -219,7 +219,7 @@ fn text_of(block: &Json) -> Option<String> {
 }
 
 /// The content of a message that is nothing but text.
-fn plain_text(message: &Json, shape: Shape) -> Result<Option<String>, serde_json::Error> {
+fn plain_text(message: &Json, shape: MessageShape) -> Result<Option<String>, serde_json::Error> {
     let Json::Object(fields) = message.clone().opened()? else { return Ok(None) };
     Ok(match field(&fields, shape.content).cloned().map(Json::opened).transpose()? {
         Some(Json::Text(text)) => Some(text),
@@ -228,7 +228,7 @@ fn plain_text(message: &Json, shape: Shape) -> Result<Option<String>, serde_json
 }
 
 /// The blocks of a message; a text is one.
-fn blocks_of(message: &Json, shape: Shape) -> Result<Vec<Json>, serde_json::Error> {
+fn blocks_of(message: &Json, shape: MessageShape) -> Result<Vec<Json>, serde_json::Error> {
     let Json::Object(fields) = message.clone().opened()? else { return Ok(Vec::new()) };
     match field(&fields, shape.content).cloned().map(Json::opened).transpose()? {
         Some(Json::List(blocks)) => Ok(blocks),
@@ -240,7 +240,7 @@ fn blocks_of(message: &Json, shape: Shape) -> Result<Vec<Json>, serde_json::Erro
 /// Reads messages, and refuses those that the provider would refuse.
 struct Reader {
     provider: Provider,
-    shape: Shape,
+    shape: MessageShape,
 }
 
 impl Reader {

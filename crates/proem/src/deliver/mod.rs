@@ -28,7 +28,7 @@ use crate::request::message::unreadable;
 use crate::request::raw_json::{Json, object};
 use conversation::Conversation;
 pub use provider::{Provider, ProviderName, UnknownProvider};
-use shape::Shape;
+use shape::MessageShape;
 
 /// The time for which a provider caches the frozen part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Lifetime {
 
 /// Options of a delivery.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
+pub struct DeliverOptions {
     /// The time for which the frozen part is cached.
     pub lifetime: Lifetime,
     /// The name of a content that Gemini keeps: the system prompt and the tools are in it.
@@ -51,7 +51,7 @@ pub struct Options {
 
 /// The parts of a request to a provider.
 #[derive(Debug, Clone)]
-pub struct Delivered {
+pub struct Delivery {
     /// The parts of the request, as JSON.
     pub payload: Box<RawValue>,
     /// The messages to keep for the next call: as they were sent, without markers.
@@ -62,7 +62,7 @@ pub struct Delivered {
 
 /// The texts of a prompt, by where they go.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Texts<'t> {
+pub(crate) struct PromptTexts<'t> {
     pub(crate) prefix: &'t str,
     /// The boundary and the text after it.
     pub(crate) suffix: &'t str,
@@ -73,8 +73,8 @@ pub(crate) struct Texts<'t> {
     pub(crate) turn: Option<&'t str>,
 }
 
-impl<'t> Texts<'t> {
-    fn of(build: &'t Build) -> Self {
+impl<'t> PromptTexts<'t> {
+    fn from_build(build: &'t Build) -> Self {
         let whole = build.text(Carrier::System).unwrap_or_default();
         let prefix = build.frozen.prefix();
         Self {
@@ -112,18 +112,18 @@ fn is_blank(text: &str) -> bool {
 }
 
 /// Everything that a payload is made of.
-pub(crate) struct Parcel<'p> {
-    pub(crate) texts: Texts<'p>,
+pub(crate) struct PayloadInput<'p> {
+    pub(crate) texts: PromptTexts<'p>,
     pub(crate) tools: Vec<&'p Tool>,
     pub(crate) model: Option<&'p str>,
     /// The model's row in the table of models.
     pub(crate) known: Option<&'p Model>,
-    pub(crate) options: &'p Options,
+    pub(crate) options: &'p DeliverOptions,
     pub(crate) cache_key: String,
     pub(crate) lookback: usize,
 }
 
-impl Parcel<'_> {
+impl PayloadInput<'_> {
     /// Tells whether messages must have the form that every server takes: not all of those that speak OpenAI's
     /// language take lists of parts, and some join them with line breaks of their own.
     fn is_plain(&self) -> bool {
@@ -157,8 +157,8 @@ pub fn deliver(
     build: &Build,
     request: &Request,
     models: &Models,
-    options: &Options,
-) -> Result<Delivered, Error> {
+    options: &DeliverOptions,
+) -> Result<Delivery, Error> {
     let mut notes = Vec::new();
     let model = request.model.as_deref();
     let known = model.and_then(|name| models.find(name));
@@ -168,7 +168,7 @@ pub fn deliver(
     let tools = tools::sorted(request.tools.as_deref().unwrap_or_default());
     notes.extend(tools::notes(&tools, provider));
     let of_turn = text_of_turn(build);
-    let texts = Texts::of(build);
+    let texts = PromptTexts::from_build(build);
     let texts = if provider.is_launched() || options.cached_content.is_some() && provider == Provider::Gemini
     {
         texts.launched(&of_turn)
@@ -176,11 +176,11 @@ pub fn deliver(
         texts
     };
     let cache_key = cache_key(request, &build.fingerprint);
-    let parcel = Parcel { texts, tools, model, known, options, cache_key, lookback };
+    let input = PayloadInput { texts, tools, model, known, options, cache_key, lookback };
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
-    let shape = Shape::of(provider, parcel.is_plain(), takes_system);
+    let shape = MessageShape::for_provider(provider, input.is_plain(), takes_system);
     let messages = messages(request, shape)?;
-    let conversation = Conversation::of(provider, shape, &messages, &texts)?;
+    let conversation = Conversation::new(provider, shape, &messages, &texts)?;
     notes.extend(notes_of_texts(&texts, &conversation, &messages));
     notes.extend(options_notes(provider, options, known));
     notes.extend(images_note(request));
@@ -191,23 +191,23 @@ pub fn deliver(
         why: error.to_string(),
     };
     let payload = match provider {
-        Provider::Anthropic => claude::anthropic(&parcel, conversation),
-        Provider::Bedrock => claude::bedrock(&parcel, conversation),
-        Provider::OpenAiResponses => Ok(openai::responses(&parcel, conversation)),
-        Provider::OpenAiChat | Provider::DeepSeek => Ok(openai::chat(provider, &parcel, conversation)),
-        Provider::Gemini => Ok(gemini::gemini(&parcel, conversation)),
-        Provider::Acp => launch::acp(&parcel, &conversation),
-        Provider::Codex => launch::codex(&parcel, &conversation, &mut notes),
+        Provider::Anthropic => claude::anthropic(&input, conversation),
+        Provider::Bedrock => claude::bedrock(&input, conversation),
+        Provider::OpenAiResponses => Ok(openai::responses(&input, conversation)),
+        Provider::OpenAiChat | Provider::DeepSeek => Ok(openai::chat(provider, &input, conversation)),
+        Provider::Gemini => Ok(gemini::gemini(&input, conversation)),
+        Provider::Acp => launch::acp(&input, &conversation),
+        Provider::Codex => launch::codex(&input, &conversation, &mut notes),
     };
     let payload = payload.and_then(|payload| serde_json::value::to_raw_value(&payload)).map_err(unsent)?;
     let history = history
         .iter()
         .map(|message| serde_json::to_string(message).and_then(|text| serde_json::from_str(&text)));
-    Ok(Delivered { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
+    Ok(Delivery { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
 }
 
 /// Returns the conversation of a request followed by the user's new text and images.
-fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
+fn messages(request: &Request, shape: MessageShape) -> Result<Vec<RawMessage>, Error> {
     let mut messages = request.messages.clone().unwrap_or_default();
     let images = request.images.as_deref().unwrap_or_default();
     match &request.prompt {
@@ -219,7 +219,7 @@ fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
 }
 
 /// Makes a message of the user's with blocks after its text, in a provider's shape.
-fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<RawMessage, Error> {
+fn with_blocks(shape: MessageShape, text: &str, blocks: &[Value]) -> Result<RawMessage, Error> {
     let own = std::iter::once(shape.text_block(text));
     let blocks = own.chain(blocks.iter().map(Json::canonical)).collect();
     let message = object([("role", "user".into()), (shape.content, Json::List(blocks))]);
@@ -262,7 +262,11 @@ fn model_note(
     Some(Note::new(Code::UnknownModel, severity, message).with_hint(hint))
 }
 
-fn notes_of_texts(texts: &Texts<'_>, conversation: &Conversation, messages: &[RawMessage]) -> Vec<Note> {
+fn notes_of_texts(
+    texts: &PromptTexts<'_>,
+    conversation: &Conversation,
+    messages: &[RawMessage],
+) -> Vec<Note> {
     let mut notes = Vec::new();
     if texts.has_suffix {
         let message = "the part of this turn stands in the system prompt, before the messages: when it changes, none of them is read from the cache";
@@ -312,7 +316,7 @@ fn images_note(request: &Request) -> Option<Note> {
 }
 
 /// Notes options that a provider has no use for.
-fn options_notes(provider: Provider, options: &Options, known: Option<&Model>) -> Vec<Note> {
+fn options_notes(provider: Provider, options: &DeliverOptions, known: Option<&Model>) -> Vec<Note> {
     let has_lifetimes = matches!(provider, Provider::Anthropic | Provider::Bedrock);
     let is_long = options.lifetime == Lifetime::Hour;
     let unused = [

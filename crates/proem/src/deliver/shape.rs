@@ -5,7 +5,7 @@ use crate::request::raw_json::{Fields, Json, field, object};
 
 /// The shape of a provider's messages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct MessageShape {
     /// The roles of messages; the first is the user's.
     pub(crate) roles: &'static [&'static str],
     /// The role of the model in a message of plain text.
@@ -51,7 +51,7 @@ pub(crate) enum Block {
 const CLAUDE: &[&str] = &["user", "assistant"];
 const CLAUDE_WITH_SYSTEM: &[&str] = &["user", "assistant", "system"];
 
-const CHAT: Shape = Shape {
+const CHAT: MessageShape = MessageShape {
     roles: &["user", "assistant", "tool", "function", "system", "developer"],
     assistant: "assistant",
     content: "content",
@@ -63,9 +63,9 @@ const CHAT: Shape = Shape {
     is_of_claude: false,
 };
 
-impl Shape {
+impl MessageShape {
     /// Returns the shape of a provider's messages. `is_plain` selects the form that every server accepts.
-    pub(crate) const fn of(provider: Provider, is_plain: bool, takes_system: bool) -> Self {
+    pub(crate) const fn for_provider(provider: Provider, is_plain: bool, takes_system: bool) -> Self {
         let claude = if takes_system { CLAUDE_WITH_SYSTEM } else { CLAUDE };
         match provider {
             Provider::Anthropic => Self {

@@ -31,7 +31,7 @@ pub(super) fn head(tool: &Tool) -> Vec<(String, Json)> {
 
 /// Notes tools that a provider refuses.
 pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
-    let Some(rule) = NameRule::of(provider) else { return Vec::new() };
+    let Some(rule) = NameRule::for_provider(provider) else { return Vec::new() };
     let names = tools.iter().filter(|tool| !rule.allows(&tool.name)).map(|tool| {
         let name = &tool.name;
         note(name, format!("{provider} refuses the tool name `{name}`: {}", rule.words()))
@@ -57,7 +57,7 @@ struct NameRule {
 
 impl NameRule {
     /// The rule of a provider, where tools are sent at all.
-    const fn of(provider: Provider) -> Option<Self> {
+    const fn for_provider(provider: Provider) -> Option<Self> {
         match provider {
             Provider::Acp | Provider::Codex => None,
             Provider::Anthropic => Some(Self { bytes_max: 128, signs: "", begins_with_letter: false }),

@@ -22,7 +22,7 @@ use crate::build::fingerprint::{Fingerprint, definition};
 use crate::build::signature::Signature;
 use crate::conversation::turn::{PrefixChange, ToolDefinition, Turn};
 use crate::costs::stats::Stats;
-use crate::deliver::{Delivered, RawMessage};
+use crate::deliver::{Delivery, RawMessage};
 use crate::hooks::Message;
 use crate::request::{Request, distinct_tools};
 
@@ -312,7 +312,7 @@ pub struct ChangeShape<'b> {
 impl<'b> TurnShape<'b> {
     /// Puts a turn into this shape.
     #[must_use]
-    pub fn of(build: &'b Build, turn: &'b Turn) -> Self {
+    pub fn new(build: &'b Build, turn: &'b Turn) -> Self {
         Self {
             version: VERSION,
             profile: build.frozen.profile(),
@@ -323,7 +323,7 @@ impl<'b> TurnShape<'b> {
             history: &turn.history,
             changes: turn.changes.iter().map(change).collect(),
             expected_miss: turn.expected_miss.as_deref(),
-            notes: notes_of_turn(build, turn).map(NoteShape::of).collect(),
+            notes: notes_of_turn(build, turn).map(NoteShape::new).collect(),
         }
     }
 }
@@ -355,7 +355,7 @@ fn change(change: &PrefixChange) -> ChangeShape<'_> {
 impl<'b> BuildShape<'b> {
     /// Puts a build into this shape.
     #[must_use]
-    pub fn of(build: &'b Build) -> Self {
+    pub fn new(build: &'b Build) -> Self {
         let (frozen, whole) = (&build.frozen, &build.whole);
         Self {
             version: VERSION,
@@ -372,8 +372,8 @@ impl<'b> BuildShape<'b> {
             tools: None,
             sections: section_shapes(whole),
             spans: Spans { body: whole },
-            notes: frozen.notes().iter().map(NoteShape::of).collect(),
-            considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
+            notes: frozen.notes().iter().map(NoteShape::new).collect(),
+            considered: frozen.considered().iter().map(ConsideredShape::new).collect(),
             payload: None,
             history: None,
             stats: None,
@@ -392,10 +392,10 @@ impl<'b> BuildShape<'b> {
 
     /// Adds the parts of the request to a provider.
     #[must_use]
-    pub fn with_delivery(mut self, delivered: &'b Delivered) -> Self {
+    pub fn with_delivery(mut self, delivered: &'b Delivery) -> Self {
         self.payload = Some(&delivered.payload);
         self.history = Some(&delivered.history);
-        self.notes.extend(delivered.notes.iter().map(NoteShape::of));
+        self.notes.extend(delivered.notes.iter().map(NoteShape::new));
         self
     }
 
@@ -403,7 +403,7 @@ impl<'b> BuildShape<'b> {
     #[must_use]
     pub fn with_stats(mut self, stats: &'b Stats, notes: &'b [Note]) -> Self {
         self.stats = Some(stats);
-        self.notes.extend(notes.iter().map(NoteShape::of));
+        self.notes.extend(notes.iter().map(NoteShape::new));
         self
     }
 }
@@ -416,19 +416,19 @@ fn fingerprint(fingerprint: &Fingerprint) -> FingerprintShape {
 impl<'b> NoteShape<'b> {
     /// Puts a note into this shape.
     #[must_use]
-    pub fn of(note: &'b Note) -> Self {
+    pub fn new(note: &'b Note) -> Self {
         Self {
             code: note.code.word(),
             severity: note.severity.word(),
             message: &note.message,
             hint: note.hint.as_deref(),
-            source: note.source.as_ref().map(|source| SourceShape::of(source).shown()),
+            source: note.source.as_ref().map(|source| SourceShape::new(source).shown()),
         }
     }
 }
 
 impl<'b> ConsideredShape<'b> {
-    fn of(considered: &'b FileOutcome) -> Self {
+    fn new(considered: &'b FileOutcome) -> Self {
         let (path, why) = (escape_line(&considered.path), considered.why.as_deref().map(escape_line));
         Self { path, outcome: considered.outcome.word(), why }
     }
@@ -437,7 +437,7 @@ impl<'b> ConsideredShape<'b> {
 impl<'b> SourceShape<'b> {
     /// Puts a source into this shape.
     #[must_use]
-    pub fn of(source: &'b Source) -> Self {
+    pub fn new(source: &'b Source) -> Self {
         let (line, column) =
             source.place().map_or((None, None), |place| (Some(place.line), Some(place.column)));
         match source {
@@ -479,7 +479,7 @@ fn section(placed: &PlacedSection) -> SectionShape<'_> {
         stability: placed.stability.word(),
         start: placed.bytes.start,
         end: placed.bytes.end,
-        source: SourceShape::of(&placed.source),
+        source: SourceShape::new(&placed.source),
     }
 }
 
@@ -495,8 +495,8 @@ fn span(carrier: Carrier, span: &Span) -> SpanShape<'_> {
         start: span.bytes.start,
         end: span.bytes.end,
         stability: span.stability.word(),
-        source: SourceShape::of(&span.source),
-        template: span.template.as_ref().map(SourceShape::of),
-        included_from: span.included_from.iter().map(SourceShape::of).collect(),
+        source: SourceShape::new(&span.source),
+        template: span.template.as_ref().map(SourceShape::new),
+        included_from: span.included_from.iter().map(SourceShape::new).collect(),
     }
 }

@@ -42,15 +42,15 @@ impl Eq for StoredPrompt {}
 
 /// The reason why a stored prompt cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damaged(pub String);
+pub struct DamagedPrompt(pub String);
 
-impl std::fmt::Display for Damaged {
+impl std::fmt::Display for DamagedPrompt {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Damaged {}
+impl std::error::Error for DamagedPrompt {}
 
 #[derive(Deserialize)]
 struct Form {
@@ -64,7 +64,7 @@ struct Description {
     sections: Vec<StoredSection>,
     spans: BTreeMap<Carrier, Vec<StoredSpan>>,
     notes: Vec<StoredNote>,
-    considered: Vec<StoredConsidered>,
+    considered: Vec<StoredFileOutcome>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,7 +104,7 @@ struct StoredNote {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredConsidered {
+struct StoredFileOutcome {
     path: String,
     outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ enum StoredSource {
 
 impl StoredPrompt {
     /// The form in which a frozen prompt is kept.
-    pub fn of(frozen: &Frozen) -> Result<Self, Damaged> {
+    pub fn from_frozen(frozen: &Frozen) -> Result<Self, DamagedPrompt> {
         let pieces = frozen.pieces();
         let spans = |rendered: &Rendered| rendered.spans().iter().map(store_span).collect();
         let description = Description {
@@ -136,7 +136,8 @@ impl StoredPrompt {
             notes: pieces.notes.iter().map(store_note).collect(),
             considered: pieces.considered.into_iter().map(store_considered).collect(),
         };
-        let description = serde_json::to_string(&description).map_err(|error| Damaged(error.to_string()))?;
+        let description =
+            serde_json::to_string(&description).map_err(|error| DamagedPrompt(error.to_string()))?;
         let texts = pieces.carriers.into_iter().map(|(carrier, text)| (carrier, text.text().to_owned()));
         Ok(Self::new(texts.collect(), description))
     }
@@ -154,13 +155,14 @@ impl StoredPrompt {
     }
 
     /// The frozen prompt that was kept.
-    pub fn frozen(mut self) -> Result<Frozen, Damaged> {
+    pub fn frozen(mut self) -> Result<Frozen, DamagedPrompt> {
         let description = describe(&self.description)?;
         let mut carriers = BTreeMap::new();
         for (carrier, spans) in description.spans {
             let text = self.texts.remove(&carrier).unwrap_or_default();
             let rendered = Rendered::restore(text, spans.into_iter().map(restore_span).collect());
-            let message = || Damaged(format!("the sources of the {carrier} carrier do not fit its text"));
+            let message =
+                || DamagedPrompt(format!("the sources of the {carrier} carrier do not fit its text"));
             carriers.insert(carrier, rendered.ok_or_else(message)?.into());
         }
         // A description that does not know of the text would make another prompt of it.
@@ -172,22 +174,23 @@ impl StoredPrompt {
             notes: description.notes.into_iter().filter_map(restore_note).collect(),
             considered: description.considered.into_iter().map(restore_considered).collect(),
         };
-        Frozen::restore(pieces, digest).ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
+        Frozen::restore(pieces, digest)
+            .ok_or_else(|| DamagedPrompt("a section lies outside of its carrier".into()))
     }
 }
 
 /// Reads a description. Why it cannot be read is the version's doing if that is a later one: then the rest may be of any
 /// shape.
-fn describe(json: &str) -> Result<Description, Damaged> {
+fn describe(json: &str) -> Result<Description, DamagedPrompt> {
     let read: Result<Description, _> = serde_json::from_str(json);
     let version = match &read {
         Ok(description) => description.version,
         Err(_) => serde_json::from_str(json).map_or(VERSION, |Form { version }| version),
     };
     if version > VERSION {
-        return Err(Damaged(format!("it was written by a later proem, in form {version}")));
+        return Err(DamagedPrompt(format!("it was written by a later proem, in form {version}")));
     }
-    read.map_err(|error| Damaged(error.to_string()))
+    read.map_err(|error| DamagedPrompt(error.to_string()))
 }
 
 fn store_section(placed: &PlacedSection) -> StoredSection {
@@ -253,13 +256,13 @@ fn restore_note(stored: StoredNote) -> Option<Note> {
     Some(Note { code, severity, message, hint, source: source.map(restore_source), fix })
 }
 
-fn store_considered(considered: FileOutcome) -> StoredConsidered {
+fn store_considered(considered: FileOutcome) -> StoredFileOutcome {
     let FileOutcome { path, outcome, why } = considered;
-    StoredConsidered { path, outcome, why }
+    StoredFileOutcome { path, outcome, why }
 }
 
-fn restore_considered(stored: StoredConsidered) -> FileOutcome {
-    let StoredConsidered { path, outcome, why } = stored;
+fn restore_considered(stored: StoredFileOutcome) -> FileOutcome {
+    let StoredFileOutcome { path, outcome, why } = stored;
     FileOutcome { path, outcome, why }
 }
 
@@ -314,8 +317,12 @@ mod tests {
             (NOTHING.replace("\"version\":1", "\"version\":2"), later),
             (r#"{"version":2,"spans":7}"#.to_owned(), later),
         ] {
-            assert_eq!(stored(&description).frozen(), Err(Damaged(expected.to_owned())), "{description}");
+            assert_eq!(
+                stored(&description).frozen(),
+                Err(DamagedPrompt(expected.to_owned())),
+                "{description}"
+            );
         }
-        assert!(stored(r#"{"version":1,"spans":7}"#).frozen().is_err_and(|Damaged(why)| why != later));
+        assert!(stored(r#"{"version":1,"spans":7}"#).frozen().is_err_and(|DamagedPrompt(why)| why != later));
     }
 }

@@ -28,7 +28,7 @@ const TEMPLATE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
 
 /// A template's text, and everything that follows from where it comes from.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct LoadedTemplate {
     pub(crate) content: String,
     pub(crate) syntax: Syntax,
     pub(crate) origin: Source,
@@ -48,7 +48,11 @@ pub(crate) struct TemplateSources<'s> {
 
 impl TemplateSources<'_> {
     /// Returns the text with which the request or the configuration replaces the base, if any.
-    pub(crate) fn replacement(&self, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
+    pub(crate) fn replacement(
+        &self,
+        resolver: &Resolver<'_>,
+        syntax: Syntax,
+    ) -> Result<Option<LoadedTemplate>, Error> {
         if let Some(text) = &self.request.system {
             return of_request(self.request, "system", text, Syntax::Plain).map(Some);
         }
@@ -67,7 +71,7 @@ impl TemplateSources<'_> {
         section: &SectionRecipe,
         template: &TemplateRecipe,
         author: Author,
-    ) -> Result<Text, Error> {
+    ) -> Result<LoadedTemplate, Error> {
         match template {
             TemplateRecipe::Asset(reference, syntax) => {
                 let named_by = format!("section `{}` of the profile `{}`", section.id, self.profile.name);
@@ -77,20 +81,20 @@ impl TemplateSources<'_> {
                 let key = format!("section.{}.template", section.id);
                 let (content, stability) = (text.clone(), self.profile.stability_of(&key));
                 let origin = Source::Profile { profile: self.profile.name.as_str().into(), key: key.into() };
-                Ok(Text { content, syntax: *syntax, origin, author, stability, reference: None })
+                Ok(LoadedTemplate { content, syntax: *syntax, origin, author, stability, reference: None })
             }
         }
     }
 
     /// Loads the template that formats a collected section: its name, its text, and its author.
     pub(crate) fn format(&self, reference: &str, named_by: &str) -> Result<(String, Asset, Author), Error> {
-        let Text { content, origin, author, stability, reference, .. } =
+        let LoadedTemplate { content, origin, author, stability, reference, .. } =
             self.asset(reference, named_by, Syntax::Jinja)?;
         let name = reference.as_ref().map_or_else(String::new, ToString::to_string);
         Ok((name, Asset { reference, text: content, origin, stability }, author))
     }
 
-    fn asset(&self, reference: &str, named_by: &str, syntax: Syntax) -> Result<Text, Error> {
+    fn asset(&self, reference: &str, named_by: &str, syntax: Syntax) -> Result<LoadedTemplate, Error> {
         let refuse = |message: String, hint: Option<String>| Error::NoAsset {
             message,
             hint,
@@ -101,19 +105,19 @@ impl TemplateSources<'_> {
         let asset = self.libraries.load(&parsed).map_err(|missing| refuse(missing.message, missing.hint))?;
         let author = libraries::author(parsed.library);
         let Asset { text: content, origin, stability, reference } = asset;
-        Ok(Text { content, syntax, origin, author, stability, reference })
+        Ok(LoadedTemplate { content, syntax, origin, author, stability, reference })
     }
 }
 
 /// Returns the text of a file that replaces a section's own. A file of the project, and every file that a profile of
 /// the project names, is read with the project's rights, whatever its path.
-pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) -> Text {
+pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) -> LoadedTemplate {
     let owner = match file.owner {
         Owner::User => Author::User,
         Owner::Project => Author::Other,
     };
     let author = owner.max(named_by);
-    Text {
+    LoadedTemplate {
         syntax: syntax.unwrap_or_else(|| syntax_of(Path::new(&file.path))),
         origin: Source::File { path: file.path.into(), place: None },
         content: file.text,
@@ -151,7 +155,7 @@ pub(crate) fn is_in(profile: &Profile) -> bool {
         .any(|section| section.id == SECTION && matches!(section.content, Content::Template(_)))
 }
 
-fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Result<Text, Error> {
+fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Result<LoadedTemplate, Error> {
     if text.len() > TEMPLATE_BYTES_MAX {
         let message = format!("`{field}` has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", text.len());
         return Err(Error::request(message));
@@ -166,7 +170,7 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
         }
         _ => (Source::Request { field: field.into(), place: None }, syntax),
     };
-    Ok(Text {
+    Ok(LoadedTemplate {
         content: text.to_owned(),
         syntax,
         origin,
@@ -177,7 +181,7 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
 }
 
 /// The template that the configuration names. One that a workspace names is read as the workspace.
-fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, Error> {
+fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<LoadedTemplate>, Error> {
     let Some(path) = &config.template.value else { return Ok(None) };
     let (author, stability) = match config.template.origin {
         Origin::Workspace(_) => (Author::Other, Stability::Project),
@@ -191,7 +195,7 @@ fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, 
         path: shown.clone(),
         why,
     })?;
-    Ok(Some(Text {
+    Ok(Some(LoadedTemplate {
         content: text,
         syntax,
         origin: Source::File { path: shown.into(), place: None },

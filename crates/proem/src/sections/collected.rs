@@ -14,7 +14,7 @@ use crate::discover::{agent_rules, documents, skill_directory, skills};
 use crate::error::Error;
 use crate::jinja::{Asset, Context};
 use crate::request::caller::Author;
-use crate::sections::bindings::{self, Collected};
+use crate::sections::bindings::{self, SectionContent};
 use crate::sections::jinja_job::{self, Job};
 
 impl Builder<'_> {
@@ -24,7 +24,7 @@ impl Builder<'_> {
         what: &Collection,
         recipe: &SectionRecipe,
     ) -> Result<(Option<Rendered>, Source), Error> {
-        let Collected { mut binding, mut more, source, notes, considered } = match what {
+        let SectionContent { mut binding, mut more, source, notes, considered } = match what {
             Collection::Documents(documents) => self.documents(documents, &recipe.id)?,
             Collection::Skills(skills) => self.skills(skills, &recipe.id),
             Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
@@ -48,7 +48,7 @@ impl Builder<'_> {
         Ok((Some(rendered), source))
     }
 
-    fn documents(&mut self, recipe: &DocumentsRecipe, section: &str) -> Result<Collected, Error> {
+    fn documents(&mut self, recipe: &DocumentsRecipe, section: &str) -> Result<SectionContent, Error> {
         let (policy, source) = (self.policies().instructions, self.rules(section));
         let is_in_message = recipe.unless_first_user_starts.as_deref().is_some_and(|start| {
             self.sources.request.first_user_words().is_some_and(|text| text.starts_with(start))
@@ -68,7 +68,7 @@ impl Builder<'_> {
         Ok(bindings::documents(documents, source, trail.clone()))
     }
 
-    fn instruction_rules(&mut self, recipe: &RulesRecipe, section: &str) -> Result<Collected, Error> {
+    fn instruction_rules(&mut self, recipe: &RulesRecipe, section: &str) -> Result<SectionContent, Error> {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let source = self.rules(section);
         if !self.discovered.rules.contains_key(section) {
@@ -87,7 +87,7 @@ impl Builder<'_> {
         Ok(bindings::rules(&found, source, names, &cwd.to_string_lossy()))
     }
 
-    fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> Collected {
+    fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> SectionContent {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let (source, more) = (self.rules(section), self.skill_paths);
         let known = self.discovered.skills.entry(section.to_owned());
@@ -95,7 +95,7 @@ impl Builder<'_> {
         bindings::skills(known.or_insert_with(find), source)
     }
 
-    fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> Collected {
+    fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> SectionContent {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let source = self.rules(section);
         let known = self.discovered.skill_directories.entry(section.to_owned());

@@ -42,8 +42,8 @@ use crate::sections::resolver::Resolver;
 use crate::sections::text_policy::{Treatment, is_of_file};
 use crate::sections::tools::Tools;
 use crate::settings::world::World;
-use base_text::{TemplateSources, Text};
-use bindings::Policies;
+use base_text::{LoadedTemplate, TemplateSources};
+use bindings::SectionPolicies;
 use build_state::BuildState;
 use jinja_job::Job;
 use sources::Sources;
@@ -75,7 +75,7 @@ pub(crate) enum SectionContent {
     /// Text that is finished, with its source.
     Rendered(Rendered, Source),
     /// A template that is still to be rendered.
-    Template(Text),
+    Template(LoadedTemplate),
 }
 
 impl From<(Option<Rendered>, Source)> for SectionContent {
@@ -130,7 +130,7 @@ impl<'b> Builder<'b> {
             is_of_workspace: resolved.is_of_workspace,
             resolver: Resolver::new(request, host, workspace, config).with_profile(profile),
             options: jinja_options(profile),
-            treatment: Treatment::of(profile, config),
+            treatment: Treatment::new(profile, config),
             places: Places::new(host, workspace),
             skill_paths: &sources.resources.skills,
             discovered: &mut state.discovered,
@@ -223,7 +223,7 @@ impl<'b> Builder<'b> {
         self.sources.request.project != Some(false)
     }
 
-    fn render(&mut self, text: Text, carrier: Carrier) -> Result<Rendered, Error> {
+    fn render(&mut self, text: LoadedTemplate, carrier: Carrier) -> Result<Rendered, Error> {
         match text.syntax {
             Syntax::Bracket => self.render_bracket(&text, carrier),
             Syntax::Jinja => self.render_jinja(text),
@@ -236,7 +236,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn render_bracket(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
+    fn render_bracket(&mut self, text: &LoadedTemplate, carrier: Carrier) -> Result<Rendered, Error> {
         let policies = &self.sources.profile.bracket;
         let template = Template::parse_with(&text.content, policies);
         let author = self.author(text.author);
@@ -258,8 +258,8 @@ impl<'b> Builder<'b> {
         Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
     }
 
-    fn render_jinja(&mut self, text: Text) -> Result<Rendered, Error> {
-        let Text { content, origin, author, stability, reference, .. } = text;
+    fn render_jinja(&mut self, text: LoadedTemplate) -> Result<Rendered, Error> {
+        let LoadedTemplate { content, origin, author, stability, reference, .. } = text;
         let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
         let asset = Asset { reference, text: content, origin, stability };
         let context = bindings::context(self.sources.request, self.sources.profile, self.tools);
@@ -288,9 +288,9 @@ impl<'b> Builder<'b> {
 
     /// Returns the read policies of sections: instructions with the rights of the profile's author, residents with
     /// the workspace's own. A profile of the workspace must not reach into the user's files.
-    fn policies(&self) -> Policies {
+    fn policies(&self) -> SectionPolicies {
         let instructions = self.resolver.discovery_policy(self.profile_author(), &self.places);
-        Policies { instructions, own_files: self.workspace.own_files(self.host) }
+        SectionPolicies { instructions, own_files: self.workspace.own_files(self.host) }
     }
 }
 

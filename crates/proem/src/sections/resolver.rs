@@ -130,7 +130,7 @@ impl<'b> Resolver<'b> {
             None => Source::Variable { key: key.into(), path: None },
         };
         let mut notes = Vec::new();
-        if let Err(refusal) = Treatment::of(profile, self.config).treat(&mut text, &source, &mut notes) {
+        if let Err(refusal) = Treatment::new(profile, self.config).treat(&mut text, &source, &mut notes) {
             self.refusal.get_or_insert(refusal);
         }
         notes.retain(|note| !self.notes.contains(note));

@@ -44,7 +44,7 @@ impl Sources {
         let ResolvedProfile { profile, notes, .. } = &world.resolved;
         let workspace = world.workspace.seen_by(profile);
         base_text::refuse_two(request)?;
-        let tools = Tools::of(request, profile)?;
+        let tools = Tools::new(request, profile)?;
         let (resources, failures) = resources(state, hooks, world, &workspace);
         let failures = failures.iter().filter(|_| parts == Parts::All);
         let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };

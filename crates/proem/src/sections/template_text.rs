@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::observe::file::{Cap, exists, read_utf8, without_dots};
 use crate::request::OneOrMany;
 use crate::request::caller::Author;
-use crate::sections::base_text::{self, Text};
+use crate::sections::base_text::{self, LoadedTemplate};
 
 const FILE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
 
@@ -30,7 +30,7 @@ impl Builder<'_> {
         &mut self,
         recipe: &SectionRecipe,
         template: &TemplateRecipe,
-    ) -> Result<Text, Error> {
+    ) -> Result<LoadedTemplate, Error> {
         if recipe.id == base_text::SECTION
             && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
         {

@@ -23,7 +23,7 @@ pub(crate) struct Treatment {
 }
 
 impl Treatment {
-    pub(crate) fn of(profile: &Profile, config: &Config) -> Self {
+    pub(crate) fn new(profile: &Profile, config: &Config) -> Self {
         Self {
             hygiene: profile.hygiene.max(config.hygiene.value),
             secrets: profile.secrets.max(config.secrets.value),

@@ -13,7 +13,7 @@ use crate::request::{Request, Tool};
 /// The active tools, in the order of the profile.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tools {
-    pub(crate) active: Vec<Line>,
+    pub(crate) active: Vec<ToolLine>,
     pub(crate) guidelines: Vec<Sentence>,
     /// True if the request lists the tools.
     is_given: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Tools {
 
 /// A tool's line.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct ToolLine {
     pub(crate) name: Sentence,
     pub(crate) text: Sentence,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Sentence {
 
 impl Tools {
     /// Describes the tools of a request in the profile's wording. Of two tools with one name the first is used.
-    pub(crate) fn of(request: &Request, profile: &Profile) -> Result<Self, Error> {
+    pub(crate) fn new(request: &Request, profile: &Profile) -> Result<Self, Error> {
         let mut tools = Self { is_given: request.tools.is_some(), ..Self::default() };
         let mut given = match &request.tools {
             Some(given) => distinct(given, &mut tools.notes)?,
@@ -121,7 +121,7 @@ fn duplicate(index: usize, first: usize, name: &str) -> Note {
         .with_source(Source::Request { field: format!("tools[{index}]").into(), place: None })
 }
 
-fn line(index: usize, tool: &Tool, profile: &Profile) -> Line {
+fn line(index: usize, tool: &Tool, profile: &Profile) -> ToolLine {
     let name = of_request(tool.name.clone(), format!("tools[{index}].name"));
     let snippet = tool.snippet.as_deref().map(folded).filter(|text| !text.is_empty());
     let description = tool.description.as_deref().map(folded).filter(|text| !text.is_empty());
@@ -130,13 +130,13 @@ fn line(index: usize, tool: &Tool, profile: &Profile) -> Line {
         .or_else(|| well_known(&tool.name, profile))
         .or_else(|| description.map(|text| of_request(text, format!("tools[{index}].description"))))
         .unwrap_or_else(|| name.clone());
-    Line { name, text }
+    ToolLine { name, text }
 }
 
-fn default_line(name: &str, profile: &Profile) -> Line {
+fn default_line(name: &str, profile: &Profile) -> ToolLine {
     let own = of_profile(name, profile, "tools.default");
     let text = well_known(name, profile).unwrap_or_else(|| own.clone());
-    Line { name: own, text }
+    ToolLine { name: own, text }
 }
 
 fn well_known(name: &str, profile: &Profile) -> Option<Sentence> {

@@ -18,7 +18,7 @@ use crate::request::raw_json::{Fields, Json, Readable, field};
 use crate::settings::models::{CacheKind, CacheRules, Model, Models};
 use crate::settings::tokens::Tokenizer;
 
-pub(crate) use pieces::{Mark, Part, Pieces};
+pub(crate) use pieces::{CacheMark, Part, Pieces};
 
 /// The time between two turns when the requests have none.
 const SECONDS_BETWEEN_TURNS: f64 = 30.0;
@@ -29,7 +29,7 @@ pub struct Payload(Box<RawValue>);
 
 impl Payload {
     /// Takes the text of a payload, which must be an object.
-    pub fn of(text: &str) -> Result<Self, String> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         let raw: Box<RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         Self::checked(raw)
     }
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Payload {
 /// One request of a conversation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sent {
+pub struct SentRequest {
     /// The request.
     pub payload: Payload,
     /// The time at which it was sent, in seconds.
@@ -78,13 +78,13 @@ pub struct Sent {
     pub reply_tokens: Option<Vec<u32>>,
 }
 
-impl From<Payload> for Sent {
+impl From<Payload> for SentRequest {
     fn from(payload: Payload) -> Self {
         Self { payload, at: None, reply: None, tokens: None, reply_tokens: None }
     }
 }
 
-impl Sent {
+impl SentRequest {
     /// Parses a file of consecutive requests, usually one on each line: the payload itself, or an object with
     /// `payload`.
     pub fn lines(text: &str) -> Result<Vec<Self>, Error> {
@@ -141,14 +141,14 @@ pub struct Simulation {
     /// The way tokens were counted.
     pub counted: String,
     /// The requests, in order.
-    pub turns: Vec<Simulated>,
+    pub turns: Vec<SimulatedRequest>,
     /// All of them together.
     pub total: Figures,
 }
 
 /// The result for one request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Simulated {
+pub struct SimulatedRequest {
     /// The number of the request, from 1.
     pub turn: usize,
     /// The figures.
@@ -216,7 +216,12 @@ const fn as_number(tokens: usize) -> f64 {
 trait Cache {
     /// Counts the tokens of a request by price class, and returns the reason if less is read than the previous
     /// request left.
-    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String>;
+    fn take(
+        &mut self,
+        sent: &SentRequest,
+        pieces: &Pieces,
+        now: f64,
+    ) -> Result<(Figures, Option<Miss>), String>;
 }
 
 /// The lifetime in seconds; without a number, forever.
@@ -251,7 +256,7 @@ impl Miss {
 pub fn simulate(
     cache: &str,
     model: Option<&str>,
-    sent: &[Sent],
+    sent: &[SentRequest],
     models: &Models,
 ) -> Result<Simulation, Error> {
     let named = sent.first().and_then(|first| first.payload.model());
@@ -268,7 +273,7 @@ pub fn simulate(
     let (mut now, mut before): (f64, Option<Pieces>) = (f64::NEG_INFINITY, None);
     for (index, request) in sent.iter().enumerate() {
         now = time(request, index, now).map_err(|why| bad_turn(index, &why))?;
-        let pieces = Pieces::of(&request.payload, tokenizer, rules.is_chat_template())
+        let pieces = Pieces::from_payload(&request.payload, tokenizer, rules.is_chat_template())
             .map_err(|error| bad_turn(index, &error.to_string()))?;
         let (figures, silent) = engine.take(request, &pieces, now).map_err(|why| bad_turn(index, &why))?;
         let figures = figures.priced(known);
@@ -279,7 +284,7 @@ pub fn simulate(
             change.or_else(|| is_too_short.then_some(Miss::TooShort).or(silent).map(Miss::word))
         });
         total.add(&figures);
-        turns.push(Simulated { turn: index + 1, figures, miss });
+        turns.push(SimulatedRequest { turn: index + 1, figures, miss });
         before = Some(pieces);
     }
     Ok(Simulation {
@@ -294,7 +299,7 @@ pub fn simulate(
 }
 
 /// Returns the time at which a request is sent.
-fn time(request: &Sent, index: usize, before: f64) -> Result<f64, String> {
+fn time(request: &SentRequest, index: usize, before: f64) -> Result<f64, String> {
     match request.at {
         Some(at) if at < before => Err(format!("it is sent at {at}, before the one before it")),
         Some(at) => Ok(at),
@@ -303,7 +308,7 @@ fn time(request: &Sent, index: usize, before: f64) -> Result<f64, String> {
     }
 }
 
-fn counted(sent: &[Sent], rules: &CacheRules, tokenizer: Tokenizer, last: Option<&Pieces>) -> String {
+fn counted(sent: &[SentRequest], rules: &CacheRules, tokenizer: Tokenizer, last: Option<&Pieces>) -> String {
     let is_given =
         rules.kind != CacheKind::Breakpoints && sent.first().is_some_and(|first| first.tokens.is_some());
     let texts = last.into_iter().flat_map(|pieces| &pieces.list).map(|piece| piece.text.as_str());

@@ -31,7 +31,7 @@ impl Part {
 
 /// The lifetime of a marked piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum CacheMark {
     Short,
     Hour,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Piece {
     pub(crate) part: Part,
     pub(crate) text: String,
     pub(crate) tokens: usize,
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<CacheMark>,
 }
 
 /// A request as a row of blocks.
@@ -55,7 +55,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Reads any of the payloads that proem makes. Servers of open models print the system prompt first.
-    pub(crate) fn of(
+    pub(crate) fn from_payload(
         payload: &Payload,
         tokenizer: Tokenizer,
         is_chat_template: bool,
@@ -126,7 +126,7 @@ struct Reader {
 type Done = Result<(), serde_json::Error>;
 
 impl Reader {
-    fn push(&mut self, part: Part, text: String, mark: Option<Mark>) {
+    fn push(&mut self, part: Part, text: String, mark: Option<CacheMark>) {
         let tokens = self.tokenizer.count(&text);
         self.list.push(Piece { part, text, tokens, mark });
     }
@@ -228,8 +228,8 @@ fn framed(role: &str, text: &str) -> String {
     if role.is_empty() { text.to_owned() } else { format!("<|{role}|>{text}") }
 }
 
-fn mark_of(marker: &Json) -> Result<Mark, serde_json::Error> {
-    let Json::Object(fields) = marker.clone().opened()? else { return Ok(Mark::Short) };
+fn mark_of(marker: &Json) -> Result<CacheMark, serde_json::Error> {
+    let Json::Object(fields) = marker.clone().opened()? else { return Ok(CacheMark::Short) };
     let is_hour = field(&fields, "ttl").and_then(Json::text).as_deref() == Some("1h");
-    Ok(if is_hour { Mark::Hour } else { Mark::Short })
+    Ok(if is_hour { CacheMark::Hour } else { CacheMark::Short })
 }

@@ -3,7 +3,7 @@
 use proem_core::cache_loss::estimated_tokens;
 
 use super::pieces::Pieces;
-use super::{Cache, Figures, Miss, Sent, least, lifetime};
+use super::{Cache, Figures, Miss, SentRequest, least, lifetime};
 use crate::settings::models::{CacheKind, CacheRules, Earlier, Model};
 use crate::settings::tokens::Tokenizer;
 
@@ -11,13 +11,13 @@ pub(super) struct Prefix {
     rules: CacheRules,
     min_tokens: usize,
     tokenizer: Tokenizer,
-    held: Vec<Held>,
+    held: Vec<CachedRequest>,
     /// The model of the last request.
     model: String,
 }
 
 /// A request in the cache, with the ends of the earlier ones that it begins with.
-struct Held {
+struct CachedRequest {
     sequence: Sequence,
     ends: Vec<usize>,
     lives_until: f64,
@@ -31,7 +31,7 @@ enum Sequence {
 }
 
 impl Sequence {
-    fn of(text: &str, tokenizer: Tokenizer) -> Self {
+    fn from_text(text: &str, tokenizer: Tokenizer) -> Self {
         tokenizer.encode(text).map_or_else(|| Self::Bytes(text.as_bytes().to_vec()), Self::Tokens)
     }
 
@@ -98,7 +98,7 @@ impl Prefix {
             self.held.clear();
         }
         let mut ends = vec![sequence.len()];
-        let is_covered = |held: &Held| sequence.common(&held.sequence) == held.sequence.len();
+        let is_covered = |held: &CachedRequest| sequence.common(&held.sequence) == held.sequence.len();
         for covered in self.held.iter().filter(|held| is_covered(held)) {
             ends.extend(&covered.ends);
         }
@@ -109,23 +109,28 @@ impl Prefix {
         }
         ends.sort_unstable();
         ends.dedup();
-        self.held.push(Held { sequence, ends, lives_until });
+        self.held.push(CachedRequest { sequence, ends, lives_until });
     }
 }
 
 impl Cache for Prefix {
-    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String> {
+    fn take(
+        &mut self,
+        sent: &SentRequest,
+        pieces: &Pieces,
+        now: f64,
+    ) -> Result<(Figures, Option<Miss>), String> {
         if pieces.model != self.model {
             self.model.clone_from(&pieces.model);
             self.held.clear();
         }
         let sequence = match &sent.tokens {
             Some(tokens) => Sequence::Tokens(tokens.clone()),
-            None => Sequence::of(&pieces.text(), self.tokenizer),
+            None => Sequence::from_text(&pieces.text(), self.tokenizer),
         };
         let reply = match (&sent.reply_tokens, &sent.reply) {
             (Some(tokens), _) => Some(Sequence::Tokens(tokens.clone())),
-            (None, Some(text)) => Some(Sequence::of(&format!("<|assistant|>{text}"), self.tokenizer)),
+            (None, Some(text)) => Some(Sequence::from_text(&format!("<|assistant|>{text}"), self.tokenizer)),
             (None, None) => None,
         };
         let (input_tokens, read) = (sequence.tokens(sequence.len()), self.hit(&sequence, now));

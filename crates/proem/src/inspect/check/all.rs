@@ -74,7 +74,7 @@ struct Project {
 }
 
 /// A file that was read.
-struct Looked {
+struct CheckedFile {
     entry: Entry,
     text: String,
     /// All paths that lead to it, its own first.
@@ -127,11 +127,11 @@ impl Project {
         notes.extend(repeated(&files));
         notes.extend(self.agents.iter().flat_map(|agent| cut(agent, &files)));
         let texts = files.iter().filter(|file| file.entry.role == Role::Instructions);
-        let texts: choices::Texts<'_> =
+        let texts: choices::FileTexts<'_> =
             texts.flat_map(|file| file.paths.iter().map(|path| (path.clone(), file.text.as_str()))).collect();
         notes.extend(choices::differences(&self.agents, &texts, self.places.project()));
 
-        let path = |file: &Looked| file.entry.path.to_string_lossy().into_owned();
+        let path = |file: &CheckedFile| file.entry.path.to_string_lossy().into_owned();
         let roles = files.iter().map(|file| (path(file), file.entry.role.word())).collect();
         let mut report = Report {
             findings: notes,
@@ -145,9 +145,10 @@ impl Project {
     }
 
     /// Reads each file once, whatever its names; a name that is not a link gives the path.
-    fn read(&self, mut entries: Vec<Entry>, notes: &mut Vec<Note>) -> Vec<Looked> {
+    fn read(&self, mut entries: Vec<Entry>, notes: &mut Vec<Note>) -> Vec<CheckedFile> {
         entries.sort_by_key(|entry| entry.is_linked);
-        let (mut known, mut files, mut bytes) = (BTreeMap::<Identity, usize>::new(), Vec::<Looked>::new(), 0);
+        let (mut known, mut files, mut bytes) =
+            (BTreeMap::<Identity, usize>::new(), Vec::<CheckedFile>::new(), 0);
         for entry in entries {
             let found = match self.read_one(&entry) {
                 Ok(found) => found,
@@ -170,7 +171,7 @@ impl Project {
             match found.into_text() {
                 Ok(text) => {
                     known.insert(identity, files.len());
-                    files.push(Looked { paths: vec![entry.path.clone()], entry, text });
+                    files.push(CheckedFile { paths: vec![entry.path.clone()], entry, text });
                 }
                 Err(why) => notes.extend(repository::unread(&entry.path, &why)),
             }
@@ -193,8 +194,8 @@ impl Project {
     }
 
     /// Everything that is wrong with a file by itself.
-    fn lints(&self, file: &Looked) -> Vec<Note> {
-        let Looked { entry, text, .. } = file;
+    fn lints(&self, file: &CheckedFile) -> Vec<Note> {
+        let CheckedFile { entry, text, .. } = file;
         let mut notes = ScannedText { text, source: source(&entry.path), is_file: true }.lints();
         match entry.role {
             Role::Skill => notes.extend(skills::problems(&entry.path, text.as_bytes())),
@@ -249,9 +250,9 @@ fn no_room(path: &Path) -> Note {
 
 /// Finds text that a file repeats from, or that contradicts, files of the same name above it: an agent that is
 /// started in its folder reads all of them.
-fn repeated(files: &[Looked]) -> Vec<Note> {
+fn repeated(files: &[CheckedFile]) -> Vec<Note> {
     let instructions = || files.iter().filter(|file| file.entry.role == Role::Instructions);
-    let by_parts: BTreeMap<&[String], &Looked> =
+    let by_parts: BTreeMap<&[String], &CheckedFile> =
         instructions().map(|file| (file.entry.parts.as_slice(), file)).collect();
     let (mut notes, mut left) = (Vec::new(), CHECK_BYTES_MAX);
     for file in instructions() {
@@ -260,16 +261,16 @@ fn repeated(files: &[Looked]) -> Vec<Note> {
             let parts: Vec<String> = folder.iter().take(depth).chain([name]).cloned().collect();
             by_parts.get(parts.as_slice()).copied()
         });
-        let mut chain: Vec<&Looked> = above.chain([file]).collect();
+        let mut chain: Vec<&CheckedFile> = above.chain([file]).collect();
         // The nearest ones count, as many as one prompt has room for.
         let mut room = DOCUMENTS_BYTES_MAX.min(left);
         chain.reverse();
-        let is_taken = |one: &&Looked| {
+        let is_taken = |one: &&CheckedFile| {
             let rest = room.checked_sub(one.text.len());
             room = rest.unwrap_or(room);
             rest.is_some()
         };
-        let mut taken: Vec<&Looked> = chain.into_iter().take_while(is_taken).collect();
+        let mut taken: Vec<&CheckedFile> = chain.into_iter().take_while(is_taken).collect();
         taken.reverse();
         left = left.saturating_sub(taken.iter().map(|one| one.text.len()).sum());
         let paths: Vec<String> =
@@ -299,7 +300,7 @@ fn copied(texts: &[(&str, &str)]) -> Option<Note> {
 }
 
 /// Files that an agent cuts, because all files from the root on share one budget.
-fn cut(agent: &Agent, files: &[Looked]) -> Vec<Note> {
+fn cut(agent: &Agent, files: &[CheckedFile]) -> Vec<Note> {
     let mut notes = Vec::new();
     for recipe in agent.rules() {
         let places = recipe.places.iter().filter(|place| place.budget && place.walk.is_some());
@@ -308,9 +309,9 @@ fn cut(agent: &Agent, files: &[Looked]) -> Vec<Note> {
     notes
 }
 
-fn cut_here(agent: &Agent, recipe: &RulesRecipe, place: &RulePlace, files: &[Looked]) -> Vec<Note> {
+fn cut_here(agent: &Agent, recipe: &RulesRecipe, place: &RulePlace, files: &[CheckedFile]) -> Vec<Note> {
     let Some(bytes_max) = recipe.bytes_max else { return Vec::new() };
-    let mut by_folder: BTreeMap<&[String], &Looked> = BTreeMap::new();
+    let mut by_folder: BTreeMap<&[String], &CheckedFile> = BTreeMap::new();
     // The first name comes last, so that it stays.
     for name in place.files.iter().rev().map(|file| file.name.as_str()) {
         let own = files.iter().filter(|file| file.entry.role == Role::Instructions).filter_map(|file| {

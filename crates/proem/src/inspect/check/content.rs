@@ -30,7 +30,7 @@ pub(super) fn lints(body: &Body, tokenizer: Tokenizer) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut statements = Statements::default();
     for (carrier, text) in body.carriers() {
-        let located = Located::new(text, body.spans(carrier));
+        let located = LocatedText::new(text, body.spans(carrier));
         notes.extend(located.duplicates(tokenizer));
         located.statements(&mut statements);
         notes.extend(located.headings());
@@ -56,7 +56,7 @@ pub(super) fn lints_of_last(files: &[(&str, &str)]) -> Vec<Note> {
         let (template, included_from, stability) = (None, Vec::new(), Stability::Project);
         spans.push(Span { bytes: start..text.len(), source, template, included_from, stability });
     }
-    let located = Located::new(&text, &spans);
+    let located = LocatedText::new(&text, &spans);
     let mut statements = Statements::default();
     located.statements(&mut statements);
     let mut notes = located.duplicates(Tokenizer::Estimate);
@@ -67,14 +67,14 @@ pub(super) fn lints_of_last(files: &[(&str, &str)]) -> Vec<Note> {
 }
 
 /// A carrier's text, and where its bytes come from.
-struct Located<'t> {
+struct LocatedText<'t> {
     text: &'t str,
     spans: &'t [Span],
     /// The ends of lines.
     breaks: Vec<usize>,
 }
 
-impl<'t> Located<'t> {
+impl<'t> LocatedText<'t> {
     fn new(text: &'t str, spans: &'t [Span]) -> Self {
         Self { text, spans, breaks: memchr::memchr_iter(b'\n', text.as_bytes()).collect() }
     }
@@ -112,14 +112,14 @@ impl<'t> Located<'t> {
     /// do not count as one: a command may well be repeated, and models do not obey comments.
     fn paragraphs(&self) -> Vec<Range<usize>> {
         let (mut found, mut start, mut end) = (Vec::new(), None, 0);
-        let (mut source, mut passed) = (None, Passed::default());
+        let (mut source, mut passed) = (None, MarkdownState::default());
         for line in lines(self.text) {
             let own = self.span(line.start).map(|span| &span.source);
             let text = self.slice(&line).trim();
             // Text that a profile puts around a file begins on a line of its own, and does not belong to a paragraph.
             let is_other = !is_same_source(source, own);
             if is_other {
-                passed = Passed::default();
+                passed = MarkdownState::default();
             }
             source = own;
             let is_prose = passed.is_prose(text) && !text.is_empty();
@@ -195,10 +195,10 @@ impl<'t> Located<'t> {
             if !is_rule(before, text, text_of(index + 1, line)) {
                 continue;
             }
-            for statement in Statement::of(&SECRETS.without_secrets(text)) {
+            for statement in Statement::parse(&SECRETS.without_secrets(text)) {
                 if let Some(source) = self.source(line.start) {
-                    let below = Below { heading: heading.clone(), label: label.clone() };
-                    statements.take(Said { statement, source, below });
+                    let below = LineContext { heading: heading.clone(), label: label.clone() };
+                    statements.take(PlacedStatement { statement, source, below });
                 }
             }
         }
@@ -287,12 +287,12 @@ fn is_boilerplate(text: &str) -> bool {
 
 /// The open construct at a line of Markdown: a fence of code, or a comment.
 #[derive(Default)]
-struct Passed {
+struct MarkdownState {
     fence: Option<&'static str>,
     is_comment: bool,
 }
 
-impl Passed {
+impl MarkdownState {
     /// Takes the next line, and tells whether it is prose.
     fn is_prose(&mut self, line: &str) -> bool {
         const FENCES: [&str; 2] = ["```", "~~~"];
@@ -387,7 +387,7 @@ const ASKS: [&str; 9] = [
 
 impl Statement {
     /// Parses the instructions of a line: as a whole, and for `use A for B` the choice for B.
-    fn of(line: &str) -> Vec<Self> {
+    fn parse(line: &str) -> Vec<Self> {
         const LINE_BYTES_MAX: usize = 160;
         if line.len() > LINE_BYTES_MAX || line.starts_with('#') {
             return Vec::new();
@@ -444,19 +444,19 @@ fn is_rule(before: &str, line: &str, after: &str) -> bool {
 
 /// The context of a line: the nearest heading that is not the title, and the nearest line that announces a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Below {
+struct LineContext {
     heading: String,
     label: String,
 }
 
 /// A statement, its position, and its context.
-struct Said {
+struct PlacedStatement {
     statement: Statement,
     source: Source,
-    below: Below,
+    below: LineContext,
 }
 
-impl Said {
+impl PlacedStatement {
     /// Tells whether two statements are about the same: under two headings, both may be right.
     fn is_about_same(&self, other: &Self) -> bool {
         let (own, others) = (&self.below, &other.below);
@@ -467,12 +467,12 @@ impl Said {
 
 #[derive(Default)]
 struct Statements {
-    first: BTreeMap<String, Said>,
+    first: BTreeMap<String, PlacedStatement>,
     notes: Vec<Note>,
 }
 
 impl Statements {
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: PlacedStatement) {
         let key = said.statement.what.clone();
         let Some(known) = self.first.get(&key) else {
             self.first.insert(key, said);
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn instructions_are_reduced_to_what_they_ask() {
-        let first = |line: &str| Statement::of(line).into_iter().next();
+        let first = |line: &str| Statement::parse(line).into_iter().next();
         let of = |line: &str| first(line).map(|statement| (statement.what, statement.is_wanted));
         assert_eq!(of("- **Always** use `tabs`."), Some(("use tabs".into(), true)));
         assert_eq!(of("2. Avoid using tabs"), Some(("use tabs".into(), false)));
@@ -520,7 +520,7 @@ mod tests {
         assert_eq!(of("- one"), None);
         assert_eq!(of("# Never say never"), None);
         assert_eq!(
-            Statement::of("Use pnpm for packages").pop().and_then(|found| found.means),
+            Statement::parse("Use pnpm for packages").pop().and_then(|found| found.means),
             Some("pnpm".into())
         );
     }

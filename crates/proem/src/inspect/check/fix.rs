@@ -23,7 +23,7 @@ const ROUNDS_MAX: usize = 8;
 
 /// The result of a repair.
 #[derive(Debug, Clone, Default)]
-pub struct Fixed {
+pub struct Repairs {
     /// The number of repaired findings.
     pub findings: usize,
     /// In which files.
@@ -36,8 +36,8 @@ pub struct Fixed {
 pub fn fix(
     request: &Request,
     check: impl Fn(&Request) -> Result<Report, Error>,
-) -> Result<(Fixed, Report), Error> {
-    let mut fixed = Fixed::default();
+) -> Result<(Repairs, Report), Error> {
+    let mut fixed = Repairs::default();
     let mut request = request.clone();
     for _ in 0..ROUNDS_MAX {
         let report = check(&request)?;
@@ -63,7 +63,7 @@ fn read_again(request: &mut Request) {
 }
 
 /// Repairs each file once; returns the number of repaired findings.
-fn round(notes: &[Note], request: &Request, fixed: &mut Fixed) -> Result<usize, Error> {
+fn round(notes: &[Note], request: &Request, fixed: &mut Repairs) -> Result<usize, Error> {
     let World { host, workspace, .. } = World::read(request, Caller::User)?;
     let roots = crate::discover::Places::new(&host, &workspace).real_project().to_owned();
     let mut by_file: BTreeMap<&str, Vec<(&Note, &Fix)>> = BTreeMap::new();

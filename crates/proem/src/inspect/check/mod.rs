@@ -24,13 +24,13 @@ use proem_core::stability::Stability;
 pub use crate::settings::allow::{Allow, AllowFile, Allowed, file_of};
 pub use agents::check_as;
 pub use all::{check_all, other_files};
-pub use determinism::{Axis, Moved, determinism};
-pub use fix::{Fixed, fix};
+pub use determinism::{Axis, MovedSource, determinism};
+pub use fix::{Repairs, fix};
 pub use sarif::sarif;
 
 use crate::build::Build;
 use crate::costs::stats::stats;
-use crate::deliver::Options;
+use crate::deliver::DeliverOptions;
 use crate::discover::Places;
 use crate::engine;
 use crate::error::Error;
@@ -212,7 +212,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     notes.extend(volatile(&build, model));
     if let Some(name) = &request.model {
         notes.extend(model.is_none().then(|| unknown_model(name, &models)));
-        notes.extend(stats(&build, request, None, &models, &Options::default())?.1);
+        notes.extend(stats(&build, request, None, &models, &DeliverOptions::default())?.1);
     }
     let policy = match caller {
         Caller::User => Resolver::new(request, &host, &workspace, &config)

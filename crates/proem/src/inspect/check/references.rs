@@ -24,14 +24,14 @@ pub(super) const SHARED_NAMES: [&str; 2] = ["AGENTS.md", "AGENTS.override.md"];
 
 /// A reference to a file, outside of code and comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct FileReference {
     /// The path as it is written, without the `@`.
     pub(super) named: String,
     pub(super) place: Place,
 }
 
 /// The references of a text, in order.
-pub(super) fn references(text: &str) -> Vec<Reference> {
+pub(super) fn references(text: &str) -> Vec<FileReference> {
     let Some(pattern) = REFERENCE.as_ref() else { return Vec::new() };
     let mut prose = Prose::default();
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn references(text: &str) -> Vec<Reference> {
             // The `@` precedes the path.
             let column = line.get(..group.start()).map_or(1, |before| before.chars().count());
             let place = Place { line: index + 1, column };
-            found.push(Reference { named: group.as_str().to_owned(), place });
+            found.push(FileReference { named: group.as_str().to_owned(), place });
         }
     }
     found
@@ -76,7 +76,7 @@ pub(super) fn dangling(paths: &[PathBuf], text: &str, agents: &[Agent], root: &P
         return Vec::new();
     }
     let mut notes = Vec::new();
-    for Reference { named, place } in references(text) {
+    for FileReference { named, place } in references(text) {
         // `path/to` is a path of an example.
         let Some(target) = target(path, &named).filter(|_| !named.contains("path/to")) else { continue };
         // A link that leads nowhere counts as missing, too.
@@ -106,13 +106,13 @@ pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent], roo
     if some.is_empty() || others.is_empty() {
         return Vec::new();
     }
-    let is_there = |one: &Reference| target(path, &one.named).is_some_and(|target| target.is_file());
+    let is_there = |one: &FileReference| target(path, &one.named).is_some_and(|target| target.is_file());
     // A sentence that names the file makes every model read it.
-    let begins_line = |one: &Reference| {
+    let begins_line = |one: &FileReference| {
         let line = text.lines().nth(one.place.line - 1).unwrap_or_default();
         line.trim_start_matches([' ', '\t', '-', '*', '+', '(']).starts_with('@')
     };
-    let note = |Reference { named, place }: Reference| {
+    let note = |FileReference { named, place }: FileReference| {
         let message = format!(
             "`@{named}` is imported by {}, and is only text to {}",
             some.join(", "),

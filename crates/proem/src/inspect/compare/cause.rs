@@ -9,7 +9,7 @@ use crate::sections::resolver::CUT_MARKER;
 
 /// The provider's word for a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum MissReason {
     /// Another model reads another cache.
     Model,
     /// The definitions of the tools differ.
@@ -20,7 +20,7 @@ pub enum Reason {
     Messages,
 }
 
-impl Reason {
+impl MissReason {
     /// The word that providers use.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -8,7 +8,7 @@ use proem_core::carrier::Carrier;
 use proem_core::source::Source;
 
 use super::alignment::Alignment;
-use super::cause::{Cause, Reason};
+use super::cause::{Cause, MissReason};
 use super::differences::Differences;
 use super::layout::{Grain, Layout};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
@@ -38,7 +38,7 @@ pub struct Comparison {
 #[derive(Debug, Clone)]
 pub struct Difference {
     /// In which way.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// The place: a carrier, or the tools.
     pub carrier: Option<Carrier>,
     /// The first byte of the first prompt's carrier, or tools, that differs.
@@ -50,7 +50,7 @@ pub struct Difference {
     /// The cause.
     pub cause: Cause,
     /// The provider's word for it.
-    pub reason: Reason,
+    pub reason: MissReason,
     /// The time at which the second prompt's file was written, if known.
     pub edited_at: Option<String>,
 }
@@ -97,7 +97,7 @@ impl Owner {
 
 /// In which way something differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// It is on both sides, with other text.
     Changed,
     /// It is on the second side only.
@@ -108,7 +108,7 @@ pub enum Kind {
     Moved,
 }
 
-impl Kind {
+impl DifferenceKind {
     /// The word used in JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -134,7 +134,7 @@ pub struct Owner {
 
 /// The cost of a miss.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lost {
+pub struct Loss {
     /// Tokens that are not read from the cache.
     pub tokens: usize,
     /// The additional cost in dollars for one call.
@@ -143,9 +143,9 @@ pub struct Lost {
 
 /// Returns the loss of one call with a model.
 #[must_use]
-pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Lost {
+pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Loss {
     let tokens = if comparison.differences.is_empty() { 0 } else { comparison.lost_tokens };
-    Lost { tokens, usd: model.and_then(|model| model.cost_of_missing(tokens)) }
+    Loss { tokens, usd: model.and_then(|model| model.cost_of_missing(tokens)) }
 }
 
 /// Compares two prompts, for a cache that keeps every beginning.
@@ -161,13 +161,13 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     let is_other_model = a.model.is_some() && b.model.is_some() && a.model != b.model;
     if is_other_model {
         differences.push(Difference {
-            kind: Kind::Changed,
+            kind: DifferenceKind::Changed,
             carrier: None,
             byte: 0,
             a: Some(of_request("model")),
             b: Some(of_request("model")),
             cause: Cause::Model,
-            reason: Reason::Model,
+            reason: MissReason::Model,
             edited_at: None,
         });
     }
@@ -265,19 +265,19 @@ fn agreement<'s>(a: &[&'s str], b: &[&'s str]) -> Agreement<'s> {
 }
 
 fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
-    let difference = |kind: Kind, byte: usize, cause: Cause| Difference {
+    let difference = |kind: DifferenceKind, byte: usize, cause: Cause| Difference {
         kind,
         carrier: None,
         byte,
-        a: (kind != Kind::Added).then(|| of_request("tools")),
-        b: (kind != Kind::Removed).then(|| of_request("tools")),
+        a: (kind != DifferenceKind::Added).then(|| of_request("tools")),
+        b: (kind != DifferenceKind::Removed).then(|| of_request("tools")),
         cause,
-        reason: Reason::Tools,
+        reason: MissReason::Tools,
         edited_at: None,
     };
     let (ToolSet::Known { tools: before, .. }, ToolSet::Known { tools: after, .. }) = (a, b) else {
         let is_same = a.digest() == b.digest();
-        return if is_same { Vec::new() } else { vec![difference(Kind::Changed, 0, Cause::Tools)] };
+        return if is_same { Vec::new() } else { vec![difference(DifferenceKind::Changed, 0, Cause::Tools)] };
     };
     if before == after {
         return Vec::new();
@@ -290,17 +290,19 @@ fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, text) in before {
         match new.get(name.as_str()) {
-            None => found.push(difference(Kind::Removed, byte, Cause::ToolRemoved(name.clone()))),
+            None => found.push(difference(DifferenceKind::Removed, byte, Cause::ToolRemoved(name.clone()))),
             Some(other) if other != text => {
-                found.push(difference(Kind::Changed, byte, Cause::ToolEdited(name.clone())));
+                found.push(difference(DifferenceKind::Changed, byte, Cause::ToolEdited(name.clone())));
             }
             Some(_) => {}
         }
     }
     let added = after.iter().filter(|(name, _)| !old.contains_key(name.as_str()));
-    found.extend(added.map(|(name, _)| difference(Kind::Added, byte, Cause::ToolAdded(name.clone()))));
+    found.extend(
+        added.map(|(name, _)| difference(DifferenceKind::Added, byte, Cause::ToolAdded(name.clone()))),
+    );
     if found.is_empty() {
-        found.push(difference(Kind::Moved, byte, Cause::ToolsReordered));
+        found.push(difference(DifferenceKind::Moved, byte, Cause::ToolsReordered));
     }
     found
 }
@@ -367,7 +369,7 @@ mod tests {
         }
         let request = Request::from_json(&json.to_string()).expect("the request is well-formed");
         let built = build(&request, Caller::User).expect("it can be built");
-        Snapshot::of("one", &built.frozen, &request, Some("1"))
+        Snapshot::new("one", &built.frozen, &request, Some("1"))
     }
 
     fn first(a: &Snapshot, b: &Snapshot) -> Difference {
@@ -385,7 +387,7 @@ mod tests {
         fs::write(&path, "one\ntoo\n")?;
         let found = first(&before, &snapshot(folder.path(), &none));
         let path = path.display().to_string();
-        assert_eq!((found.kind, found.cause), (Kind::Changed, Cause::FileEdited(path.clone())));
+        assert_eq!((found.kind, found.cause), (DifferenceKind::Changed, Cause::FileEdited(path.clone())));
         let owner = found.a.expect("it was there before");
         assert_eq!((owner.section.as_deref(), owner.line), (Some("context"), Some(2)));
         fs::write(&path, "one\r\ntwo\r\n")?;
@@ -393,7 +395,7 @@ mod tests {
         assert_eq!(found.cause, Cause::LineEndings(path.clone()));
         fs::remove_file(&path)?;
         let found = first(&before, &snapshot(folder.path(), &none));
-        assert_eq!((found.kind, found.cause), (Kind::Removed, Cause::FileGone(path)));
+        assert_eq!((found.kind, found.cause), (DifferenceKind::Removed, Cause::FileGone(path)));
         Ok(())
     }
 
@@ -410,7 +412,7 @@ mod tests {
         let found = first(&template("[system:date]!", early), &template("[system:date]!", late));
         assert_eq!(found.cause, Cause::Day("system:date".into()));
         let found = first(&template("Be calm.", early), &template("Be quick.", early));
-        assert_eq!((found.cause, found.reason), (Cause::Request("template".into()), Reason::System));
+        assert_eq!((found.cause, found.reason), (Cause::Request("template".into()), MissReason::System));
         let with = |more: serde_json::Value| snapshot(folder.path(), &more);
         let tools = |names: [&str; 2]| {
             with(serde_json::json!({ "tools": names.map(|name| serde_json::json!({ "name": name })) }))
@@ -421,7 +423,7 @@ mod tests {
         assert_eq!(first(&tools(["a", "b"]), &tools(["b", "a"])).cause, Cause::ToolsReordered);
         let model = |name: &str| with(serde_json::json!({ "model": name }));
         let found = compare(&model("x"), &model("y"), Tokenizer::Estimate);
-        assert_eq!((found.common_bytes, found.differences[0].reason), (0, Reason::Model));
+        assert_eq!((found.common_bytes, found.differences[0].reason), (0, MissReason::Model));
         Ok(())
     }
 }

@@ -12,10 +12,10 @@ use proem_core::source::Source;
 use similar::DiffOp;
 
 use super::alignment::Alignment;
-use super::cause::{Cause, Reason};
-use super::comparison::{Difference, Kind, Owner};
+use super::cause::{Cause, MissReason};
+use super::comparison::{Difference, DifferenceKind, Owner};
 use super::snapshot::{CarrierText, Snapshot};
-use super::units::{Key, Role, Unit, identity, units};
+use super::units::{Key, Unit, UnitRole, identity, units};
 
 /// The outcome of a file whose text is in the prompt.
 const USED: &str = "used";
@@ -31,11 +31,11 @@ pub(super) struct Differences<'u> {
     /// equally often on both.
     counts: HashMap<Key<'u>, (usize, usize)>,
     /// Results that need a pass over everything, computed once for all differences.
-    known: Known<'u>,
+    known: SharedResults<'u>,
 }
 
 #[derive(Default)]
-struct Known<'u> {
+struct SharedResults<'u> {
     /// The files that were used on one side only, by path, and whether that is the second.
     flipped: OnceCell<Vec<(&'u str, bool)>>,
     deciding_file: OnceCell<Option<(String, bool)>>,
@@ -60,7 +60,7 @@ impl<'u> Differences<'u> {
                 counts.entry(unit.key).or_default().1 += 1;
             }
         }
-        Self { byte, texts, alignment, sides, counts, known: Known::default() }
+        Self { byte, texts, alignment, sides, counts, known: SharedResults::default() }
     }
 
     pub(super) fn all(&self) -> Vec<Difference> {
@@ -104,7 +104,7 @@ impl<'u> Differences<'u> {
         } else if let (Some(from), Some(to)) = (swapped(&old, &new), new.first()) {
             found.push(self.swap(from, to));
         } else if !are_other_files(&old, &new)
-            && old.iter().chain(&new).all(|unit| unit.role() == Role::Template && !self.is_flipped(unit))
+            && old.iter().chain(&new).all(|unit| unit.role() == UnitRole::Template && !self.is_flipped(unit))
         {
             found.extend(self.decided(&old, &new));
         } else {
@@ -132,12 +132,12 @@ impl<'u> Differences<'u> {
         let at = |text: &'u CarrierText| {
             let mut here = units(text).into_iter().filter(|unit| unit.bytes.end > self.byte).peekable();
             let first = here.peek().cloned();
-            here.find(|unit| unit.role() != Role::Frame).or(first)
+            here.find(|unit| unit.role() != UnitRole::Frame).or(first)
         };
         let find = || at(self.texts.0).zip(at(self.texts.1));
         let (a, b) = self.known.parting.get_or_init(find).as_ref()?;
         let cause = Cause::Reordered(a.first.source.without_place().to_string());
-        Some(self.difference(Kind::Moved, Some(a), Some(b), cause))
+        Some(self.difference(DifferenceKind::Moved, Some(a), Some(b), cause))
     }
 
     fn swap(&self, from: &Unit<'_>, to: &Unit<'_>) -> Difference {
@@ -149,7 +149,7 @@ impl<'u> Differences<'u> {
             (false, true) => Cause::one_sided((&from.first.source, from.first.stability), section, false),
             (_, false) => Cause::one_sided((&to.first.source, to.first.stability), section, true),
         };
-        self.difference(Kind::Changed, Some(from), Some(to), cause)
+        self.difference(DifferenceKind::Changed, Some(from), Some(to), cause)
     }
 
     /// Text of a template that came or went: a condition decided that. If one file alone came or went, and is nowhere
@@ -159,15 +159,15 @@ impl<'u> Differences<'u> {
         let unit = to.or(from)?;
         let is_section_new = |side: usize| !self.sections()[side].contains(&unit.key.section);
         let kind = match (from, to) {
-            (Some(_), Some(_)) => Kind::Changed,
-            (None, _) => Kind::Added,
-            (_, None) => Kind::Removed,
+            (Some(_), Some(_)) => DifferenceKind::Changed,
+            (None, _) => DifferenceKind::Added,
+            (_, None) => DifferenceKind::Removed,
         };
         let Some((path, is_new)) = self.deciding_file() else {
             let id = || unit.key.section.unwrap_or_default().to_owned();
             let cause = match kind {
-                Kind::Added if is_section_new(0) => Cause::SectionAppeared(id()),
-                Kind::Removed if is_section_new(1) => Cause::SectionGone(id()),
+                DifferenceKind::Added if is_section_new(0) => Cause::SectionAppeared(id()),
+                DifferenceKind::Removed if is_section_new(1) => Cause::SectionGone(id()),
                 _ => Cause::Condition(unit.first.source.to_string()),
             };
             return Some(self.difference(kind, from, to, cause));
@@ -245,7 +245,7 @@ impl<'u> Differences<'u> {
             let stability = old.first.stability.max(new.first.stability);
             Cause::edited(&old.first.source, stability, old.text, new.text)
         };
-        self.difference(Kind::Changed, Some(old), Some(new), cause)
+        self.difference(DifferenceKind::Changed, Some(old), Some(new), cause)
     }
 
     /// Describes a change of a list of a folder's files, which has one file more or less.
@@ -253,7 +253,11 @@ impl<'u> Differences<'u> {
         let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
         let owner = Some(Owner { section: list.key.section.map(str::to_owned), source, line: None });
-        let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };
+        let (kind, a, b) = if is_new {
+            (DifferenceKind::Added, None, owner)
+        } else {
+            (DifferenceKind::Removed, owner, None)
+        };
         Difference { kind, a, b, ..self.difference(kind, Some(list), None, cause) }
     }
 
@@ -275,7 +279,7 @@ impl<'u> Differences<'u> {
     }
 
     fn one_sided(&self, old: Option<&Unit<'_>>, new: Option<&Unit<'_>>) -> Difference {
-        let kind = if new.is_some() { Kind::Added } else { Kind::Removed };
+        let kind = if new.is_some() { DifferenceKind::Added } else { DifferenceKind::Removed };
         let cause = match old.or(new) {
             Some(unit) => {
                 let span = (&unit.first.source, unit.first.stability);
@@ -288,13 +292,13 @@ impl<'u> Differences<'u> {
 
     fn difference(
         &self,
-        kind: Kind,
+        kind: DifferenceKind,
         old: Option<&Unit<'_>>,
         new: Option<&Unit<'_>>,
         cause: Cause,
     ) -> Difference {
         let byte = match (old, new) {
-            (Some(old), Some(new)) if kind == Kind::Changed => {
+            (Some(old), Some(new)) if kind == DifferenceKind::Changed => {
                 old.bytes.start + between(old.text, new.text).first_byte
             }
             (old, new) => old.or(new).map_or(self.byte, |unit| unit.bytes.start),
@@ -307,8 +311,8 @@ impl<'u> Differences<'u> {
             b: new.map(|unit| self.owner(unit, old.zip(new))),
             cause,
             reason: match self.texts.0.carrier {
-                Carrier::System | Carrier::Developer => Reason::System,
-                Carrier::FirstUser | Carrier::Turn => Reason::Messages,
+                Carrier::System | Carrier::Developer => MissReason::System,
+                Carrier::FirstUser | Carrier::Turn => MissReason::Messages,
             },
             edited_at: None,
         }
@@ -384,7 +388,7 @@ fn only<'f>(mut files: impl Iterator<Item = &'f (&'f str, bool)>) -> Option<(Str
 /// Returns the old source of a section whose text now comes from another source.
 fn swapped<'u>(old: &[&'u Unit<'u>], new: &[&'u Unit<'u>]) -> Option<&'u Unit<'u>> {
     let (from, to) = (old.first()?, new.first()?);
-    let is_whole = |unit: &Unit<'_>| unit.role() != Role::Content || is_wording(&unit.first.source);
+    let is_whole = |unit: &Unit<'_>| unit.role() != UnitRole::Content || is_wording(&unit.first.source);
     let is_other = !from.key.is_of_same_source(&to.key) && from.key.section == to.key.section;
     // One file in place of another is two events.
     let is_of_files = path_of(&from.first.source).is_some() && path_of(&to.first.source).is_some();

@@ -32,7 +32,7 @@ pub enum Grain {
 
 impl Layout {
     /// The layout of a provider or server, by name.
-    pub fn of(provider: &str, model: Option<&Model>, models: &Models) -> Result<Self, Error> {
+    pub fn for_provider(provider: &str, model: Option<&Model>, models: &Models) -> Result<Self, Error> {
         let rules = rules(provider, model, models)?;
         // Servers of open models cache everything, whatever the model is called.
         let of_model = model.and_then(|model| model.min_tokens).filter(|_| rules.min_tokens > 0);

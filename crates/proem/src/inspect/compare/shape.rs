@@ -4,7 +4,7 @@ use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::comparison::{Comparison, Difference, Lost, Owner};
+use super::comparison::{Comparison, Difference, Loss, Owner};
 use crate::output::build_shape::SourceShape;
 use crate::settings::tokens::TokenBounds;
 
@@ -24,7 +24,7 @@ pub struct ComparisonShape<'c> {
     /// The other differences, in order.
     pub further: Vec<DifferenceShape<'c>>,
     /// The loss of one call.
-    pub lost: LostShape<'c>,
+    pub lost: LossShape<'c>,
     /// The way tokens are counted; for an estimate with the bounds of its error.
     pub counted: &'c str,
 }
@@ -79,7 +79,7 @@ pub struct OwnerShape<'c> {
 
 /// The loss of one call.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LostShape<'c> {
+pub struct LossShape<'c> {
     /// Tokens that are not read from the cache.
     pub tokens: usize,
     /// The least and the most that they can be, where they are estimated.
@@ -104,10 +104,10 @@ pub struct LostShape<'c> {
 impl<'c> ComparisonShape<'c> {
     /// Puts a comparison into this shape.
     #[must_use]
-    pub fn of(
+    pub fn new(
         names: (&'c str, &'c str),
         comparison: &'c Comparison,
-        lost: &Lost,
+        lost: &Loss,
         model: Option<&'c str>,
         prices_as_of: &'c str,
     ) -> Self {
@@ -118,7 +118,7 @@ impl<'c> ComparisonShape<'c> {
             common_prefix: CommonShape { bytes: comparison.common_bytes, tokens: comparison.common_tokens },
             first_difference: all.next(),
             further: all.collect(),
-            lost: LostShape {
+            lost: LossShape {
                 tokens: lost.tokens,
                 bounds: comparison.lost_bounds.filter(|_| lost.tokens > 0),
                 lacks_tools: comparison.lacks_tools.then_some(true),
@@ -155,5 +155,5 @@ fn difference(found: &Difference) -> DifferenceShape<'_> {
 
 fn owner(owner: &Owner) -> OwnerShape<'_> {
     let source: &Source = &owner.source;
-    OwnerShape { section: owner.section.as_deref(), source: SourceShape::of(source), line: owner.line }
+    OwnerShape { section: owner.section.as_deref(), source: SourceShape::new(source), line: owner.line }
 }

@@ -132,7 +132,7 @@ pub enum ToolSet {
 }
 
 impl ToolSet {
-    fn of(tools: &[Tool]) -> Self {
+    fn new(tools: &[Tool]) -> Self {
         // In the shape for providers: fields that are only for the prompt are already in the prompt.
         let canonical = |tool: &&Tool| (tool.name.clone(), canonical_json(&definition(tool)));
         let known = distinct_tools(tools).iter().map(canonical).collect();
@@ -174,13 +174,13 @@ impl std::error::Error for SnapshotError {}
 impl Snapshot {
     /// A frozen prompt and the request that it was built for.
     #[must_use]
-    pub fn of(name: &str, frozen: &Frozen, request: &Request, engine: Option<&str>) -> Self {
+    pub fn new(name: &str, frozen: &Frozen, request: &Request, engine: Option<&str>) -> Self {
         Self {
             name: name.to_owned(),
             profile: frozen.profile().to_owned(),
             engine: engine.map(str::to_owned),
             model: request.model.clone(),
-            tools: ToolSet::of(request.tools.as_deref().unwrap_or_default()),
+            tools: ToolSet::new(request.tools.as_deref().unwrap_or_default()),
             carriers: carriers(frozen.body()),
             considered: frozen
                 .considered()
@@ -203,10 +203,10 @@ impl Snapshot {
 
     /// A prompt as `proem build --format json` wrote it.
     pub fn read(name: &str, json: &str) -> Result<Self, SnapshotError> {
-        let saved: Saved = serde_json::from_str(json)
+        let saved: SavedBuild = serde_json::from_str(json)
             .map_err(|error| SnapshotError(format!("{name} is no saved build: {error}")))?;
         let digest = saved.fingerprint.map_or_else(|| digest_of(&[]), |fingerprint| fingerprint.tools);
-        let given = ToolSet::of(&saved.tools);
+        let given = ToolSet::new(&saved.tools);
         let tools = if given.digest() == digest { given } else { ToolSet::Digest(digest) };
         let mut carriers = Vec::new();
         for carrier in frozen_carriers() {
@@ -260,7 +260,7 @@ fn carriers(body: &Body) -> Vec<CarrierText> {
 
 /// The fields that are read from a saved build.
 #[derive(Deserialize)]
-struct Saved {
+struct SavedBuild {
     profile: String,
     carriers: BTreeMap<String, String>,
     prefix_bytes: usize,
@@ -276,11 +276,11 @@ struct Saved {
     #[serde(default)]
     spans: Vec<SavedSpan>,
     #[serde(default)]
-    considered: Vec<SavedConsidered>,
+    considered: Vec<SavedFileOutcome>,
 }
 
 #[derive(Deserialize)]
-struct SavedConsidered {
+struct SavedFileOutcome {
     path: String,
     outcome: String,
 }

@@ -112,7 +112,7 @@ fn is_said_by_template(span: &Span) -> bool {
 
 /// The role of a unit in the text, the more important the higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
+pub(super) enum UnitRole {
     /// Surrounds content: text of a profile before and after a section, of a list around its items.
     Frame,
     /// Is literal text of a template.
@@ -122,15 +122,15 @@ pub(super) enum Role {
 }
 
 impl Unit<'_> {
-    pub(super) fn role(&self) -> Role {
+    pub(super) fn role(&self) -> UnitRole {
         let is_said = self.key.said.is_some();
         match &self.first.source {
-            Source::Profile { key, .. } if key.ends_with(".template") => Role::Template,
-            Source::Profile { .. } => Role::Frame,
-            Source::BuiltIn { .. } => Role::Template,
-            Source::Request { field, .. } if is_said && **field == *"template" => Role::Template,
-            Source::File { .. } if is_said => Role::Template,
-            _ => Role::Content,
+            Source::Profile { key, .. } if key.ends_with(".template") => UnitRole::Template,
+            Source::Profile { .. } => UnitRole::Frame,
+            Source::BuiltIn { .. } => UnitRole::Template,
+            Source::Request { field, .. } if is_said && **field == *"template" => UnitRole::Template,
+            Source::File { .. } if is_said => UnitRole::Template,
+            _ => UnitRole::Content,
         }
     }
 }

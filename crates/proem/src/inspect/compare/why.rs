@@ -48,7 +48,7 @@ pub enum Question<'q> {
 
 /// Bytes of the prompt that match a query.
 #[derive(Debug)]
-pub struct Place<'b> {
+pub struct PromptPlace<'b> {
     /// The carrier.
     pub carrier: Carrier,
     /// The bytes in the carrier's text.
@@ -76,7 +76,7 @@ pub struct Elsewhere {
 
 /// Finds the places in a prompt that match a query.
 #[must_use]
-pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
+pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<PromptPlace<'b>> {
     let mut found = Vec::new();
     for (carrier, text) in build.whole.carriers() {
         let left = FOUND_MAX - found.len();
@@ -102,7 +102,7 @@ pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
 #[derive(Debug)]
 pub struct FileAnswer<'b> {
     /// The runs of bytes that the file gave, in order.
-    pub places: Vec<Place<'b>>,
+    pub places: Vec<PromptPlace<'b>>,
     /// The entry of the file in the list of examined files.
     pub considered: Option<&'b FileOutcome>,
 }
@@ -130,8 +130,8 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
 }
 
 /// Returns the runs of bytes whose sources are wanted.
-fn runs<'b>(build: &'b Build, is_wanted: &mut dyn FnMut(&'b Source) -> bool) -> Vec<Place<'b>> {
-    let mut found: Vec<Place<'b>> = Vec::new();
+fn runs<'b>(build: &'b Build, is_wanted: &mut dyn FnMut(&'b Source) -> bool) -> Vec<PromptPlace<'b>> {
+    let mut found: Vec<PromptPlace<'b>> = Vec::new();
     for (carrier, text) in build.whole.carriers() {
         let mut places = Places::new(text);
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -167,7 +167,7 @@ fn line_of(text: &str, wanted: usize) -> Option<Range<usize>> {
     None
 }
 
-fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> Place<'_> {
+fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> PromptPlace<'_> {
     let body: &Body = &build.whole;
     let section = body.sections().iter().find(|section| {
         section.carrier == carrier && section.bytes.start <= bytes.start && bytes.start < section.bytes.end
@@ -177,7 +177,7 @@ fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> P
     let first = spans.partition_point(|span| span.bytes.end <= bytes.start);
     let is_part = |span: &&Span| span.bytes.start < bytes.end;
     let frozen = build.frozen.body().text(carrier).map_or(0, str::len);
-    Place {
+    PromptPlace {
         carrier,
         line,
         section: section.map(|section| section.id.as_str()),
@@ -248,7 +248,7 @@ mod tests {
         let built = build(&request, Caller::User).expect("it can be built");
         let text = built.whole.text(Carrier::System).expect("it has text");
         let found = |question: &Question<'_>| {
-            let line = |place: &Place<'_>| (place.line, place.bytes.start, place.spans.len());
+            let line = |place: &PromptPlace<'_>| (place.line, place.bytes.start, place.spans.len());
             places(&built, question).iter().map(line).collect::<Vec<_>>()
         };
         let last = text.len() - 1;

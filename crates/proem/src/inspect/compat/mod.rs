@@ -26,7 +26,7 @@ use crate::settings::tokens::Tokenizer;
 
 /// The view of one agent.
 #[derive(Debug)]
-pub struct Seen {
+pub struct AgentView {
     /// The profile.
     pub profile: String,
     /// The agent that the profile imitates.
@@ -36,14 +36,14 @@ pub struct Seen {
     /// The prompt.
     pub build: Build,
     /// The outcome of each file that it examined, or that it looked up and that exists.
-    pub files: BTreeMap<String, FileSeen>,
+    pub files: BTreeMap<String, FileView>,
     /// The number of names that could not be looked up from here.
     pub out_of_reach: usize,
 }
 
 /// The outcome of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileSeen {
+pub struct FileView {
     /// The outcome.
     pub outcome: Outcome,
     /// The reason.
@@ -56,7 +56,7 @@ pub struct FileSeen {
     pub is_cut: bool,
 }
 
-impl FileSeen {
+impl FileView {
     /// Returns the outcome, as a word for a table.
     #[must_use]
     pub const fn word(&self) -> &'static str {
@@ -70,7 +70,7 @@ impl FileSeen {
     }
 }
 
-impl Seen {
+impl AgentView {
     /// The bytes of a carrier, and about how many tokens they are.
     pub fn carriers(&self) -> impl Iterator<Item = (Carrier, usize, usize)> {
         self.build
@@ -138,7 +138,7 @@ pub(crate) fn chosen(profiles: &Profiles, names: &[String]) -> Result<Vec<Agent>
 }
 
 /// Builds the views of the named agents; of all agents when none is named.
-pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<Seen>, Error> {
+pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<AgentView>, Error> {
     let wanted = named(&Profiles::of(request, caller)?, names)?;
     let seen = wanted.into_iter().filter_map(|(name, profile)| {
         let agent = profile.agent.clone()?;
@@ -153,9 +153,9 @@ fn one(
     agent: AgentRecipe,
     rules: Agent,
     caller: Caller,
-) -> Result<Seen, Error> {
+) -> Result<AgentView, Error> {
     let build = build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
-    let mut files: BTreeMap<String, FileSeen> = BTreeMap::new();
+    let mut files: BTreeMap<String, FileView> = BTreeMap::new();
     let mut out_of_reach = 0;
     for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
         // For a remote caller, paths outside the workspace are refused whether they exist or not: that is not a
@@ -164,7 +164,7 @@ fn one(
             out_of_reach += 1;
             continue;
         }
-        let seen = FileSeen {
+        let seen = FileView {
             outcome: one.outcome,
             why: one.why.clone(),
             bytes: 0,
@@ -193,18 +193,18 @@ fn one(
             seen.is_cut = true;
         }
     }
-    Ok(Seen { profile: name, agent, rules, build, files, out_of_reach })
+    Ok(AgentView { profile: name, agent, rules, build, files, out_of_reach })
 }
 
 /// Returns all files that any of the agents examined.
 #[must_use]
-pub fn all_files(seen: &[Seen]) -> BTreeSet<&str> {
+pub fn all_files(seen: &[AgentView]) -> BTreeSet<&str> {
     seen.iter().flat_map(|one| one.files.keys()).map(String::as_str).collect()
 }
 
 /// Returns the outcome of one file for an agent, by any path that leads to it.
 #[must_use]
-pub fn file_in<'s>(seen: &'s Seen, path: &Path) -> Option<&'s FileSeen> {
+pub fn file_in<'s>(seen: &'s AgentView, path: &Path) -> Option<&'s FileView> {
     let real = crate::observe::file::canonical(path).ok();
     let is_it = |known: &str| {
         Path::new(known) == path

@@ -5,7 +5,7 @@ use proem_core::profile::AgentRecipe;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{FileSeen, Seen};
+use super::{AgentView, FileView};
 
 /// The views of agents, for programs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -73,19 +73,19 @@ pub struct FileShape {
 impl CompatShape {
     /// Converts views of agents to this shape.
     #[must_use]
-    pub fn of(seen: &[Seen]) -> Self {
+    pub fn new(seen: &[AgentView]) -> Self {
         Self { agents: seen.iter().map(agent_shape).collect() }
     }
 }
 
-fn agent_shape(seen: &Seen) -> AgentShape {
+fn agent_shape(seen: &AgentView) -> AgentShape {
     let AgentRecipe { title, version, as_of, known_by } = seen.agent.clone();
     let size = |(carrier, bytes, tokens): (Carrier, usize, usize)| CarrierSize {
         carrier: carrier.word(),
         bytes,
         tokens,
     };
-    let file = |(path, file): (&String, &FileSeen)| FileShape {
+    let file = |(path, file): (&String, &FileView)| FileShape {
         path: path.clone(),
         outcome: file.outcome.word(),
         word: file.word(),

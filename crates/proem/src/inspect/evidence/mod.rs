@@ -20,7 +20,7 @@ pub use usage::Usage;
 use crate::costs::simulate::{Payload, rules};
 use crate::error::Error;
 use crate::settings::models::{CacheKind, CacheRules, Models};
-use trace::Looked;
+use trace::TracedRequest;
 
 /// One call, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct Call {
 
 /// A line of the input file.
 #[derive(Debug, Deserialize)]
-struct Line {
+struct CallLine {
     conversation: Option<String>,
     epoch: Option<u64>,
     at: Option<Value>,
@@ -85,13 +85,13 @@ pub struct Defaults {
 
 /// A call together with its request, before the request is forgotten.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct NewCall {
     /// The call.
     pub call: Call,
-    looked: Option<Looked>,
+    looked: Option<TracedRequest>,
 }
 
-impl Fresh {
+impl NewCall {
     /// Compares it with the call before it in its conversation.
     pub fn follow(&mut self, before: Option<&Call>, models: &Models) {
         let Some(looked) = &self.looked else { return };
@@ -113,9 +113,9 @@ impl Fresh {
 
 impl Call {
     /// Parses one line: a response of a provider, or an object with `response` or `usage` and further fields.
-    pub fn read(text: &str, defaults: &Defaults, models: &Models) -> Result<Fresh, String> {
+    pub fn read(text: &str, defaults: &Defaults, models: &Models) -> Result<NewCall, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let line: CallLine = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let response = line.response.as_ref().unwrap_or(&value);
         let (usage, shape) = usage::find(response)?;
         let text_of = |key: &str| response.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -143,17 +143,17 @@ impl Call {
         let looked = match &line.request {
             None => None,
             Some(raw) => {
-                let payload = Payload::of(raw.get()).map_err(|why| format!("`request`: {why}"))?;
+                let payload = Payload::from_json(raw.get()).map_err(|why| format!("`request`: {why}"))?;
                 let is_chat_template = call.rules(models).is_ok_and(CacheRules::is_chat_template);
-                Looked::of(&payload, is_chat_template)
+                TracedRequest::from_payload(&payload, is_chat_template)
             }
         };
         call.trace = looked.as_ref().map(|looked| looked.trace.clone());
-        Ok(Fresh { call, looked })
+        Ok(NewCall { call, looked })
     }
 
     /// Reads a file of lines.
-    pub fn read_lines(text: &str, defaults: &Defaults, models: &Models) -> Result<Vec<Fresh>, Error> {
+    pub fn read_lines(text: &str, defaults: &Defaults, models: &Models) -> Result<Vec<NewCall>, Error> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
         let (mut calls, mut places) = (Vec::new(), Places::new(text));
         loop {
@@ -218,7 +218,7 @@ pub enum Verdict {
 
 /// A call, and the part that should have been read.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Judged {
+pub struct JudgedCall {
     /// Its number among the calls of its conversation, from 1.
     pub call: usize,
     /// The epoch, where it is known.
@@ -246,8 +246,8 @@ pub struct Judged {
 
 /// Judges the calls of one conversation, in order.
 #[must_use]
-pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<Judged> {
-    let mut judged: Vec<Judged> = Vec::new();
+pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<JudgedCall> {
+    let mut judged: Vec<JudgedCall> = Vec::new();
     let mut before: Option<(&Call, Option<u64>)> = None;
     for (index, call) in calls.iter().enumerate() {
         let epoch = call.epoch.or_else(|| epoch_at(call.at?, epochs));
@@ -258,7 +258,7 @@ pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<Judge
             Some(Opinion { verdict, reason, why }) => (Some(verdict), reason, Some(why)),
             None => (None, None, None),
         };
-        judged.push(Judged {
+        judged.push(JudgedCall {
             call: index + 1,
             epoch,
             at: call.at,

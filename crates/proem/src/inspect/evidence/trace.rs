@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::costs::simulate::{Mark, Part, Payload, Pieces};
+use crate::costs::simulate::{CacheMark, Part, Payload, Pieces};
 use crate::settings::models::{CacheKind, CacheRules};
 use crate::settings::tokens::Tokenizer;
 
@@ -30,16 +30,16 @@ struct End {
 
 /// A request that is being examined: its trace, and the digest up to each block.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(super) struct TracedRequest {
     pub(super) trace: Trace,
     ends: Vec<String>,
     /// The system prompt, as it was sent.
     pub(super) system: String,
 }
 
-impl Looked {
-    pub(super) fn of(payload: &Payload, is_chat_template: bool) -> Option<Self> {
-        let pieces = Pieces::of(payload, Tokenizer::Estimate, is_chat_template).ok()?;
+impl TracedRequest {
+    pub(super) fn from_payload(payload: &Payload, is_chat_template: bool) -> Option<Self> {
+        let pieces = Pieces::from_payload(payload, Tokenizer::Estimate, is_chat_template).ok()?;
         let ends: Vec<String> = pieces.ends().into_iter().map(|(digest, _)| digest.hex()).collect();
         let end = |blocks: usize| End {
             blocks,
@@ -50,7 +50,8 @@ impl Looked {
             end(found.map_or(0, |index| index + 1))
         };
         let marks = pieces.list.iter().enumerate();
-        let marks = marks.filter_map(|(index, piece)| Some((index, piece.mark? == Mark::Hour))).collect();
+        let marks =
+            marks.filter_map(|(index, piece)| Some((index, piece.mark? == CacheMark::Hour))).collect();
         let system = pieces.list.iter().filter(|piece| piece.part == Part::System);
         let system = system.map(|piece| piece.text.as_str()).collect();
         let trace = Trace {

@@ -16,7 +16,7 @@ pub struct Usage {
 
 /// In which shape usage came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum UsageShape {
     Anthropic,
     Bedrock,
     OpenAi,
@@ -25,7 +25,7 @@ pub(super) enum Shape {
     LlamaCpp,
 }
 
-impl Shape {
+impl UsageShape {
     /// The provider that the shape implies, if none is given.
     pub(super) const fn provider(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Shape {
 
 /// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum exceeds 64 bits are
 /// refused.
-pub(super) fn find(response: &Value) -> Result<(Usage, Shape), &'static str> {
+pub(super) fn find(response: &Value) -> Result<(Usage, UsageShape), &'static str> {
     let places = [
         response.get("usage"),
         response.get("usageMetadata"),
@@ -56,9 +56,9 @@ pub(super) fn find(response: &Value) -> Result<(Usage, Shape), &'static str> {
 }
 
 /// Usage whose input is the sum of its parts; `None` if that is too large.
-type Counted = Option<Usage>;
+type UsageSum = Option<Usage>;
 
-fn counted(parts: &[u64], read: u64, written: Option<u64>) -> Counted {
+fn counted(parts: &[u64], read: u64, written: Option<u64>) -> UsageSum {
     let input = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part))?;
     Some(Usage { input, read, written })
 }
@@ -68,38 +68,38 @@ fn number(value: &Value, key: &str) -> Option<u64> {
 }
 
 /// Reads the timings of llama.cpp: the tokens that it kept, and those that it computed.
-fn of_timings(timings: &Value) -> Option<(Counted, Shape)> {
+fn of_timings(timings: &Value) -> Option<(UsageSum, UsageShape)> {
     let (read, computed) = (number(timings, "cache_n")?, number(timings, "prompt_n")?);
-    Some((counted(&[read, computed], read, None), Shape::LlamaCpp))
+    Some((counted(&[read, computed], read, None), UsageShape::LlamaCpp))
 }
 
-fn of_numbers(numbers: &Value) -> Option<(Counted, Shape)> {
+fn of_numbers(numbers: &Value) -> Option<(UsageSum, UsageShape)> {
     let get = |key: &str| number(numbers, key);
     let detail = |list: &str, key: &str| numbers.get(list).and_then(|details| number(details, key));
     if let (Some(hit), Some(miss)) = (get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")) {
-        return Some((counted(&[hit, miss], hit, None), Shape::DeepSeek));
+        return Some((counted(&[hit, miss], hit, None), UsageShape::DeepSeek));
     }
     // Cached tokens come on top of the others here, and are among them everywhere else.
     if let (Some(read), written) = (get("cache_read_input_tokens"), get("cache_creation_input_tokens")) {
         let written = written.unwrap_or(0);
         let input = get("input_tokens")?;
-        return Some((counted(&[input, read, written], read, Some(written)), Shape::Anthropic));
+        return Some((counted(&[input, read, written], read, Some(written)), UsageShape::Anthropic));
     }
     if let Some(plain) = get("inputTokens") {
         let (read, written) =
             (get("cacheReadInputTokens").unwrap_or(0), get("cacheWriteInputTokens").unwrap_or(0));
-        return Some((counted(&[plain, read, written], read, Some(written)), Shape::Bedrock));
+        return Some((counted(&[plain, read, written], read, Some(written)), UsageShape::Bedrock));
     }
     if let Some(input) = get("promptTokenCount") {
         let read = get("cachedContentTokenCount").unwrap_or(0);
-        return Some((counted(&[input], read, None), Shape::Gemini));
+        return Some((counted(&[input], read, None), UsageShape::Gemini));
     }
     for (total, details) in
         [("input_tokens", "input_tokens_details"), ("prompt_tokens", "prompt_tokens_details")]
     {
         if let (Some(input), Some(read)) = (get(total), detail(details, "cached_tokens")) {
             let written = detail(details, "cache_write_tokens");
-            return Some((counted(&[input], read, written), Shape::OpenAi));
+            return Some((counted(&[input], read, written), UsageShape::OpenAi));
         }
     }
     None
