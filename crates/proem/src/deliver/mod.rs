@@ -136,20 +136,20 @@ impl PayloadInput<'_> {
     }
 }
 
-/// Makes the request parts that a provider takes.
+/// Converts a prompt and its conversation to the parts of a request to a provider.
 ///
 /// ```
-/// use proem::deliver::{Options, Provider, deliver};
-/// use proem::models::Models;
+/// use proem::deliver::{DeliverOptions, Provider, deliver};
+/// use proem::settings::models::Models;
 /// use proem::{Caller, Request};
 ///
 /// let request = Request::from_json(
 ///     r#"{"profile": "template", "system": "Be brief.", "model": "claude-opus-5", "prompt": "Hello"}"#,
 /// )?;
 /// let build = proem::build(&request, Caller::User)?;
-/// let delivered =
-///     deliver(Provider::Anthropic, &build, &request, &Models::built_in()?, &Options::default())?;
-/// assert!(delivered.payload.get().contains("cache_control"));
+/// let models = Models::built_in()?;
+/// let delivery = deliver(Provider::Anthropic, &build, &request, &models, &DeliverOptions::default())?;
+/// assert!(delivery.payload.get().contains("cache_control"));
 /// # Ok::<(), proem::Error>(())
 /// ```
 pub fn deliver(

@@ -41,16 +41,33 @@ impl PartialEq for StoredPrompt {
 impl Eq for StoredPrompt {}
 
 /// The reason why a stored prompt cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DamagedPrompt(pub String);
+#[derive(Debug, Clone)]
+pub struct DamagedPrompt {
+    message: String,
+    json: Option<Arc<serde_json::Error>>,
+}
 
-impl std::fmt::Display for DamagedPrompt {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
+impl DamagedPrompt {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), json: None }
+    }
+
+    fn from_json(error: serde_json::Error) -> Self {
+        Self { message: error.to_string(), json: Some(Arc::new(error)) }
     }
 }
 
-impl std::error::Error for DamagedPrompt {}
+impl std::fmt::Display for DamagedPrompt {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DamagedPrompt {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.json.as_deref()?)
+    }
+}
 
 #[derive(Deserialize)]
 struct Form {
@@ -136,8 +153,7 @@ impl StoredPrompt {
             notes: pieces.notes.iter().map(store_note).collect(),
             considered: pieces.considered.into_iter().map(store_considered).collect(),
         };
-        let description =
-            serde_json::to_string(&description).map_err(|error| DamagedPrompt(error.to_string()))?;
+        let description = serde_json::to_string(&description).map_err(DamagedPrompt::from_json)?;
         let texts = pieces.carriers.into_iter().map(|(carrier, text)| (carrier, text.text().to_owned()));
         Ok(Self::new(texts.collect(), description))
     }
@@ -162,7 +178,7 @@ impl StoredPrompt {
             let text = self.texts.remove(&carrier).unwrap_or_default();
             let rendered = Rendered::restore(text, spans.into_iter().map(restore_span).collect());
             let message =
-                || DamagedPrompt(format!("the sources of the {carrier} carrier do not fit its text"));
+                || DamagedPrompt::new(format!("the sources of the {carrier} carrier do not fit its text"));
             carriers.insert(carrier, rendered.ok_or_else(message)?.into());
         }
         // A description that does not know of the text would make another prompt of it.
@@ -175,12 +191,11 @@ impl StoredPrompt {
             considered: description.considered.into_iter().map(restore_considered).collect(),
         };
         Frozen::restore(pieces, digest)
-            .ok_or_else(|| DamagedPrompt("a section lies outside of its carrier".into()))
+            .ok_or_else(|| DamagedPrompt::new("a section lies outside of its carrier"))
     }
 }
 
-/// Reads a description. Why it cannot be read is the version's doing if that is a later one: then the rest may be of any
-/// shape.
+/// Parses a description. A later version is reported first: the rest may then have any shape.
 fn describe(json: &str) -> Result<Description, DamagedPrompt> {
     let read: Result<Description, _> = serde_json::from_str(json);
     let version = match &read {
@@ -188,9 +203,9 @@ fn describe(json: &str) -> Result<Description, DamagedPrompt> {
         Err(_) => serde_json::from_str(json).map_or(VERSION, |Form { version }| version),
     };
     if version > VERSION {
-        return Err(DamagedPrompt(format!("it was written by a later proem, in form {version}")));
+        return Err(DamagedPrompt::new(format!("it was written by a later proem, in form {version}")));
     }
-    read.map_err(|error| DamagedPrompt(error.to_string()))
+    read.map_err(DamagedPrompt::from_json)
 }
 
 fn store_section(placed: &PlacedSection) -> StoredSection {
@@ -317,12 +332,11 @@ mod tests {
             (NOTHING.replace("\"version\":1", "\"version\":2"), later),
             (r#"{"version":2,"spans":7}"#.to_owned(), later),
         ] {
-            assert_eq!(
-                stored(&description).frozen(),
-                Err(DamagedPrompt(expected.to_owned())),
-                "{description}"
-            );
+            let error = stored(&description).frozen().expect_err("it cannot be read");
+            assert_eq!(error.to_string(), expected, "{description}");
         }
-        assert!(stored(r#"{"version":1,"spans":7}"#).frozen().is_err_and(|DamagedPrompt(why)| why != later));
+        let error = stored(r#"{"version":1,"spans":7}"#).frozen().expect_err("it cannot be read");
+        assert_ne!(error.to_string(), later);
+        assert!(std::error::Error::source(&error).is_some(), "the error of the JSON is its source");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
@@ -160,16 +161,23 @@ impl ToolSet {
 }
 
 /// The reason why a text does not describe a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SnapshotError(pub String);
+#[derive(Debug, Clone)]
+pub struct SnapshotError {
+    message: String,
+    json: Option<Arc<serde_json::Error>>,
+}
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.message)
     }
 }
 
-impl std::error::Error for SnapshotError {}
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.json.as_deref()?)
+    }
+}
 
 impl Snapshot {
     /// A frozen prompt and the request that it was built for.
@@ -203,8 +211,10 @@ impl Snapshot {
 
     /// A prompt as `proem build --format json` wrote it.
     pub fn read(name: &str, json: &str) -> Result<Self, SnapshotError> {
-        let saved: SavedBuild = serde_json::from_str(json)
-            .map_err(|error| SnapshotError(format!("{name} is no saved build: {error}")))?;
+        let saved: SavedBuild = serde_json::from_str(json).map_err(|error| SnapshotError {
+            message: format!("{name} is not a saved build: {error}"),
+            json: Some(Arc::new(error)),
+        })?;
         let digest = saved.fingerprint.map_or_else(|| digest_of(&[]), |fingerprint| fingerprint.tools);
         let given = ToolSet::new(&saved.tools);
         let tools = if given.digest() == digest { given } else { ToolSet::Digest(digest) };
@@ -213,9 +223,10 @@ impl Snapshot {
             let Some(whole) = saved.carriers.get(carrier.word()) else { continue };
             let end =
                 if carrier == Carrier::System { saved.prefix_bytes.min(whole.len()) } else { whole.len() };
-            let text = whole
-                .get(..end)
-                .ok_or_else(|| SnapshotError(format!("{name}: `prefix_bytes` splits a character")))?;
+            let text = whole.get(..end).ok_or_else(|| SnapshotError {
+                message: format!("{name}: `prefix_bytes` splits a character"),
+                json: None,
+            })?;
             let own = |found: &&SavedSpan| found.carrier == carrier.word() && found.start < end;
             carriers.push(CarrierText {
                 carrier,
