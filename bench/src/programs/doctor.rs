@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proem::build_shape::BuildShape;
 use proem::compare::why::{Question, places};
-use proem::compare::{Kind, Snapshot, compare};
+use proem::compare::{DifferenceKind, Snapshot, compare};
 use proem::tokens::Tokenizer;
 use proem::{Build, Caller, build};
 use proem_bench::fixture::{request, write};
@@ -28,7 +28,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let before = built();
     write(&root.join("tree/AGENTS.md"), &rules("Be brief!", sources));
     let after = built();
-    let snapshot = |build: &Build| Snapshot::of("one", &build.frozen, &request, None);
+    let snapshot = |build: &Build| Snapshot::new("one", &build.frozen, &request, None);
     let (a, b) = (snapshot(&before), snapshot(&after));
     // In the middle of the others.
     let one = sources / 2;
@@ -45,7 +45,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
         .enter("proem", || compare(&a, &b, Tokenizer::Estimate).common_bytes)
         .run_short(options);
     let gone = compare(&b, &without_one, Tokenizer::Estimate).differences;
-    assert!(gone.len() == 1 && gone[0].kind == Kind::Removed, "one skill is gone");
+    assert!(gone.len() == 1 && gone[0].kind == DifferenceKind::Removed, "one skill is gone");
     Race::new("P17", format!("diff two prompts of {size}, one skill less"))
         .grows("diff, one skill less", new.len())
         .enter("floor", hash)
@@ -59,7 +59,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     Race::new("P17", format!("explain a prompt of {size}, as JSON"))
         .grows("explain", new.len())
         .enter("floor", hash)
-        .enter("proem", || serde_json::to_vec(&BuildShape::of(&after)).expect("it is JSON").len())
+        .enter("proem", || serde_json::to_vec(&BuildShape::new(&after)).expect("it is JSON").len())
         .run_short(options);
 }
 

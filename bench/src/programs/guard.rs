@@ -132,20 +132,20 @@ fn diff(root: &Path) -> Box<dyn FnMut()> {
     let (request, before) = built(root);
     write(&deep(root).join("AGENTS.md"), "Something else.\n");
     let after = build(&request, Caller::User).expect("it builds");
-    let snapshot = |build: &Build| Snapshot::of("one", &build.frozen, &request, None);
+    let snapshot = |build: &Build| Snapshot::new("one", &build.frozen, &request, None);
     let (a, b) = (snapshot(&before), snapshot(&after));
     boxed(move || compare(&a, &b, Tokenizer::Estimate))
 }
 
 fn explain(root: &Path) -> Box<dyn FnMut()> {
     let (_, build) = built(root);
-    boxed(move || proem::json::to_vec(&BuildShape::of(&build)).expect("it is JSON"))
+    boxed(move || proem::json::to_vec(&BuildShape::new(&build)).expect("it is JSON"))
 }
 
 /// As `proem explain --format json` prints it.
 fn print(root: &Path) -> Box<dyn FnMut()> {
     let (_, build) = built(root);
-    boxed(move || proem::json::print(&mut io::sink(), &BuildShape::of(&build)).expect("it is JSON"))
+    boxed(move || proem::json::print(&mut io::sink(), &BuildShape::new(&build)).expect("it is JSON"))
 }
 
 fn payload(root: &Path) -> Box<dyn FnMut()> {
@@ -153,7 +153,7 @@ fn payload(root: &Path) -> Box<dyn FnMut()> {
     let request = Request { prompt: Some("Hello".into()), model: Some("claude-opus-5".into()), ..request };
     let models = Models::built_in().expect("they are well-formed");
     boxed(move || {
-        deliver(Provider::Anthropic, &build, &request, &models, &Options::default()).expect("it is taken")
+        deliver(Provider::Anthropic, &build, &request, &models, &DeliverOptions::default()).expect("it is taken")
     })
 }
 

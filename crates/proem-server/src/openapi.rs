@@ -287,7 +287,7 @@ fn of_evidence(generator: &mut SchemaGenerator) -> Vec<Operation> {
         },
         Operation {
             body: Some(json!({ "type": "object" })),
-            answer: Some(reference::<proem::evidence::Judged>(generator)),
+            answer: Some(reference::<proem::evidence::JudgedCall>(generator)),
             errors: &[404, 413, 503],
             ..of("post", "/conversations/{id}/calls", "Keep what a provider said about a call, and judge it")
         },

@@ -156,7 +156,7 @@ pub(crate) struct OwnedNote {
 
 impl From<&Note> for OwnedNote {
     fn from(note: &Note) -> Self {
-        let NoteShape { code, severity, message, hint, .. } = NoteShape::of(note);
+        let NoteShape { code, severity, message, hint, .. } = NoteShape::new(note);
         Self { code, severity, message: message.to_owned(), hint: hint.map(str::to_owned) }
     }
 }
@@ -288,7 +288,7 @@ pub(crate) struct ChangeAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallsAnswer {
     /// The calls, the first one first.
-    pub(crate) calls: Vec<proem::evidence::Judged>,
+    pub(crate) calls: Vec<proem::evidence::JudgedCall>,
 }
 
 /// What building anew would change.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use proem::stored_prompt::StoredPrompt;
-use proem::{Build, Caller, Engine, Error, Fingerprint, Policy, Request};
+use proem::{Build, Caller, Engine, Error, Fingerprint, PromptPolicy, Request};
 use proem_core::frozen::{Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};
 
@@ -277,8 +277,8 @@ struct Opening<'o> {
 impl Opening<'_> {
     /// The epoch as it is to be stored.
     fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
-        let policy = Policy::of(self.request, self.caller)?;
-        let prompt = StoredPrompt::of(&build.frozen)
+        let policy = PromptPolicy::from_request(self.request, self.caller)?;
+        let prompt = StoredPrompt::from_frozen(&build.frozen)
             .map_err(|error| StoreError::Damaged { what: "the prompt".into(), why: error.to_string() })?;
         let head = EpochHead {
             conversation: self.id.to_owned(),

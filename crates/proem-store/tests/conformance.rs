@@ -73,7 +73,7 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
             has_turn: true,
             opened_at: 1_000 + i64::try_from(number).unwrap(),
         },
-        prompt: StoredPrompt::of(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
         request,
     }
 }

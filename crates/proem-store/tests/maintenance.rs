@@ -32,7 +32,7 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
             has_turn: false,
             opened_at: 1_000,
         },
-        prompt: StoredPrompt::of(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
         request,
     }
 }

@@ -16,14 +16,14 @@ use crate::sections::sources::Sources;
 use crate::sections::{Builder, Parts};
 use crate::settings::world::World;
 
-/// Builds the prompt that `request` asks for.
+/// Builds the prompt for `request`.
 ///
 /// A failed build is an error, never a substitute prompt.
 pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
     build_with(request, caller, &[], &mut BuildState::default())
 }
 
-/// Builds a prompt from what `state` holds; what it lacks is discovered and kept there.
+/// Builds a prompt from the stored state; missing parts are discovered and added to it.
 pub(crate) fn build_with(
     request: &Request,
     caller: Caller,
@@ -33,7 +33,7 @@ pub(crate) fn build_with(
     build_parts(request, caller, hooks, state, Parts::All)
 }
 
-/// Builds all of a prompt, or what a later turn needs of it, within the limits of one build.
+/// Builds all of a prompt, or the part that a later turn needs, within the limits of one build.
 pub(crate) fn build_parts(
     request: &Request,
     caller: Caller,
@@ -43,7 +43,7 @@ pub(crate) fn build_parts(
 ) -> Result<Build, Error> {
     let built = deadline::build(|| with_fixed_roots(|| pipeline(request, caller, hooks, state, parts)));
     built.unwrap_or_else(|(why, built)| match (why, built) {
-        // That names the template and the line.
+        // This error names the template and the line.
         (Stopped::Work | Stopped::Cpu, Err(error @ Error::Template(_))) => Err(error),
         _ => Err(Error::Stopped { why }),
     })

@@ -1,62 +1,179 @@
-//! Builds the system prompt of an LLM agent and knows where every byte of it came from.
+//! Builds the system prompt of an LLM agent, freezes it for a conversation, and records the source of every byte.
 //!
-//! This crate looks at the world and lets [`proem_core`] turn what it saw into bytes. One function
-//! does it all:
+//! A provider caches a prompt from its first byte on, so one changed byte makes the rest of the conversation expensive.
+//! This crate therefore separates the part of a prompt that must not change (the *frozen* part) from the facts of one
+//! turn, such as the time or the git status. It reads files, git, the clock and the environment, each at most once and
+//! only if a template needs it, and passes the values to [`proem_core`], which renders them without any access to the
+//! system. The same request with the same values gives the same bytes.
+//!
+//! # Build a prompt
+//!
+//! [`build()`] turns a [`Request`] into a [`Build`]. The request selects a profile, which lists the sections of the
+//! prompt; everything that the request does not set is observed. [`Caller`] decides what the request may read.
 //!
 //! ```
-//! use proem::{Caller, Request};
+//! use proem::{Caller, Carrier, Request};
 //!
-//! let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
-//! let built = proem::build(&request, Caller::User)?;
-//! assert_eq!(built.system(), Some("Be brief."));
+//! let request = Request::from_json(
+//!     r#"{
+//!         "profile": "template",
+//!         "template": "Be brief. Today is [system:date].",
+//!         "host": {"now": "2026-03-01T12:00:00Z", "timezone": "UTC"}
+//!     }"#,
+//! )?;
+//! let prompt = proem::build(&request, Caller::User)?;
+//! assert_eq!(prompt.system(), Some("Be brief. Today is 2026-03-01."));
+//!
+//! // Every byte has a source: here the template, the variable, and the template again.
+//! let sources = prompt.whole.spans(Carrier::System).iter().map(|span| span.source.to_string());
+//! assert!(sources.collect::<Vec<_>>().contains(&"[system:date]".to_owned()));
 //! # Ok::<(), proem::Error>(())
 //! ```
+//!
+//! Nothing is cut or left out silently: each such case adds a [`Note`] to the prompt. A failed build is an [`Error`],
+//! never a substitute prompt.
+//!
+//! # Keep a conversation
+//!
+//! An [`Engine`] starts a [`Session`], which holds the frozen prompt of one conversation. Each [`Turn`] returns the same
+//! system prompt, and the facts of the moment in the newest message. The prompt changes only if the session is told to,
+//! for example by [`Session::reload`], and if its profile allows that.
+//!
+//! ```
+//! use proem::{Caller, Engine, Request, UserInput};
+//!
+//! let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
+//! let session = Engine::new().start(request, Caller::User)?;
+//! let first = session.turn(&UserInput { text: Some("Hello".into()), ..UserInput::default() });
+//! let next = session.turn(&UserInput {
+//!     text: Some("And now?".into()),
+//!     messages: first.history.clone(),
+//!     ..UserInput::default()
+//! });
+//! assert_eq!(next.system_prompt, first.system_prompt);
+//! assert!(next.messages.starts_with(&first.messages));
+//! # Ok::<(), proem::Error>(())
+//! ```
+//!
+//! # Add a hook
+//!
+//! A [`Hook`] adds files before a build, or changes one turn. A hook that fails is reported in a note and skipped.
+//!
+//! ```
+//! use proem::hooks::{AgentStart, BeforeAgentStart, HookError, Injected};
+//! use proem::{Caller, Engine, Hook, Request, UserInput};
+//!
+//! struct Reminder;
+//!
+//! impl Hook for Reminder {
+//!     fn name(&self) -> &str {
+//!         "reminder"
+//!     }
+//!
+//!     fn before_agent_start(&self, _: &BeforeAgentStart) -> Result<Option<AgentStart>, HookError> {
+//!         let message = Some(Injected::Text("Answer in English.".into()));
+//!         Ok(Some(AgentStart { message, ..AgentStart::default() }))
+//!     }
+//! }
+//!
+//! let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
+//! let session = Engine::new().with_hook(Reminder).start(request, Caller::User)?;
+//! let turn = session.turn(&UserInput { text: Some("Bonjour".into()), ..UserInput::default() });
+//! assert_eq!(turn.messages[1]["content"], "Answer in English.");
+//! # Ok::<(), proem::Error>(())
+//! ```
+//!
+//! # Deliver to a provider
+//!
+//! [`deliver`] converts a prompt and its conversation to a provider's request, with cache markers where the provider
+//! wants them. Messages that were sent before keep their bytes.
+//!
+//! ```
+//! use proem::deliver::{DeliverOptions, Provider, deliver};
+//! use proem::settings::models::Models;
+//! use proem::{Caller, Request};
+//!
+//! let request = Request::from_json(
+//!     r#"{"profile": "template", "system": "Be brief.", "model": "claude-opus-5", "prompt": "Hello"}"#,
+//! )?;
+//! let prompt = proem::build(&request, Caller::User)?;
+//! let models = Models::built_in()?;
+//! let delivery = deliver(Provider::Anthropic, &prompt, &request, &models, &DeliverOptions::default())?;
+//! assert!(delivery.payload.get().contains("cache_control"));
+//! # Ok::<(), proem::Error>(())
+//! ```
+//!
+//! # Modules
+//!
+//! - [`request`], [`conversation`], [`hooks`] and [`deliver`] hold the types around the examples above.
+//! - [`costs`] counts tokens and money, and simulates a provider's cache.
+//! - [`inspect`] checks prompts for problems, compares two of them, and finds the origin of a text.
+//! - [`settings`] reads configuration, profiles, the table of models, and trusted workspaces.
+//! - [`output`] has the versioned JSON shapes, printed and stored.
+//! - [`core`] is the crate `proem_core`: the types of a prompt, and its templates.
 
-mod build;
-mod conversation;
+pub mod build;
+pub mod conversation;
 pub mod costs;
 pub mod deliver;
 mod discover;
 mod engine;
-mod error;
+pub mod error;
 pub mod hooks;
 pub mod inspect;
 mod jinja;
 mod observe;
 pub mod output;
-mod request;
+pub mod request;
 mod sections;
 pub mod settings;
 
-pub use request::canonical_json::canonical_json;
+pub use proem_core as core;
+
+pub use build::Build;
+pub use conversation::{Engine, Rebuild, Session, Turn, UserInput};
+pub use engine::build;
+pub use error::Error;
+pub use hooks::Hook;
+pub use observe::deadline::{Cancel, with_cancel};
+pub use observe::host::Host;
+pub use observe::workspace::Workspace;
+pub use proem_core::carrier::Carrier;
+pub use proem_core::note::Note;
+pub use request::caller::Caller;
+pub use request::{Request, Tool};
+
 /// The version of the printed and sent shapes. Fields are added within a version, never changed or removed.
+#[doc(hidden)]
 pub const SHAPE_VERSION: u32 = 1;
 
-pub use build::{Build, Fingerprint, Signature};
-pub use conversation::pending::{Pending, PendingKind, PendingSection};
-pub use conversation::prompt_policy::{Policy, compaction_instructions};
-pub use conversation::session::{Engine, Observed, Rebuild, Session, Trigger};
-pub use conversation::turn::{PrefixChange, Prompt, ToolDefinition, Turn};
-pub use costs::{simulate, stats};
-pub use deliver::RawMessage;
-pub use discover::catalog;
-pub use engine::build;
-pub use error::{Error, Excerpt, FileRole, Kind, Stopped, TemplateError};
-pub use hooks::Hook;
-pub use inspect::skill_report::{SkillReport, skills};
-pub use inspect::variable_report::{VariableReport, variables};
-pub use inspect::{check, compare, compat, directory_listing, evidence, preview};
-pub use observe::deadline::{Cancel, with_cancel};
-pub use observe::file::{Reservation, open_named};
+// Short paths and plumbing for the crates of this workspace.
+#[doc(hidden)]
+pub use {
+    build::{Fingerprint, Signature},
+    conversation::{
+        Pending, PendingKind, PendingSection, PrefixChange, PromptPolicy, ToolDefinition, Trigger, TurnFacts,
+        compaction_instructions,
+    },
+    costs::{simulate, stats},
+    deliver::RawMessage,
+    discover::catalog,
+    error::{Excerpt, FileRole, Kind, Stopped, TemplateError},
+    inspect::{
+        SkillReport, VariableReport, check, compare, compat, directory_listing, evidence, preview, skills,
+        variables,
+    },
+    observe::file::{Reservation, open_named},
+    observe::git::{Revision, RevisionError},
+    output::{build_shape, json, stored_prompt},
+    request::caller::Workspaces,
+    request::canonical_json::canonical_json,
+    request::{HostPins, OneOrMany, Pin, Scope, ScopeRule},
+    settings::init::{Initialised, init},
+    settings::world::default_profile,
+    settings::{config, models, profiles, tokens, trust},
+};
+
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub use observe::git::fuzzed;
-pub use observe::git::{Revision, RevisionError};
-pub use observe::host::Host;
-pub use observe::workspace::Workspace;
-pub use output::{build_shape, json, stored_prompt};
-pub use request::caller::{Caller, Workspaces};
-pub use request::{HostPins, OneOrMany, Pin, Request, Scope, ScopeRule, Tool};
-pub use settings::init::{Initialised, init};
-pub use settings::world::default_profile;
-pub use settings::{config, models, profiles, tokens, trust};

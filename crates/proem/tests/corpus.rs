@@ -11,7 +11,7 @@ fn run(request: &str) -> (Outcome, Option<Value>) {
     let result = Request::from_json(request).and_then(|request| proem::build(&request, Caller::User));
     match result {
         Ok(build) => {
-            let shape = serde_json::to_value(BuildShape::of(&build)).unwrap();
+            let shape = serde_json::to_value(BuildShape::new(&build)).unwrap();
             (outcome(&shape), Some(shape))
         }
         Err(error) => {
@@ -70,7 +70,7 @@ fn check_storing(request: &str) {
     let Ok(request) = Request::from_json(request) else { return };
     assert_eq!(Request::from_json(&request.to_json().unwrap()).unwrap(), request);
     if let Ok(build) = proem::build(&request, Caller::User) {
-        let stored = StoredPrompt::of(&build.frozen).unwrap();
+        let stored = StoredPrompt::from_frozen(&build.frozen).unwrap();
         assert_eq!(stored.frozen().unwrap(), build.frozen);
     }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proem::compare::{Kind, Snapshot, compare};
+use proem::compare::{DifferenceKind, Snapshot, compare};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Request, build};
 use proem_core::source::Source;
@@ -35,7 +35,7 @@ fn snapshot(root: &Path, profile: &str) -> Snapshot {
     }
     let request = Request::from_json(&request.to_string()).unwrap();
     let built = build(&request, Caller::User).unwrap();
-    Snapshot::of(profile, &built.frozen, &request, None)
+    Snapshot::new(profile, &built.frozen, &request, None)
 }
 
 fn path_of(source: &Source) -> Option<PathBuf> {
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(found.differences.is_empty(), whole(&before) == whole(&after));
         if let Some(first) = found.differences.first() {
             let owner = match first.kind {
-                Kind::Added => &first.b,
+                DifferenceKind::Added => &first.b,
                 _ => &first.a,
             };
             let named = owner.as_ref().and_then(|owner| path_of(&owner.source));

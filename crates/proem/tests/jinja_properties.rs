@@ -123,7 +123,7 @@ fn ours(source: &str) -> Option<(String, serde_json::Value)> {
         "host": {"env": {}, "home": null, "config_dir": null, "now": "2026-03-07T14:55:05Z"},
     });
     let build = proem::build(&Request::from_json(&request.to_string()).unwrap(), Caller::User).ok()?;
-    let shape = serde_json::to_value(BuildShape::of(&build)).unwrap();
+    let shape = serde_json::to_value(BuildShape::new(&build)).unwrap();
     Some((build.system().unwrap_or_default().to_owned(), shape))
 }
 

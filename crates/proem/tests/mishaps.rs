@@ -12,7 +12,7 @@ fn snapshot(side: &Side) -> Snapshot {
         Side::Saved(text) => Snapshot::read("saved", text).unwrap(),
         Side::Request(text) => {
             let request = Request::from_json(text).unwrap();
-            Snapshot::of("built", &build(&request, Caller::User).unwrap().frozen, &request, None)
+            Snapshot::new("built", &build(&request, Caller::User).unwrap().frozen, &request, None)
         }
     }
 }
@@ -31,7 +31,7 @@ fn owner(found: &Value) -> Value {
 fn said(before: &Snapshot, after: &Snapshot) -> Value {
     let comparison = compare(before, after, Tokenizer::Estimate);
     let lost = lost(&comparison, None);
-    let shape = ComparisonShape::of(("a", "b"), &comparison, &lost, None, "");
+    let shape = ComparisonShape::new(("a", "b"), &comparison, &lost, None, "");
     let said = serde_json::to_value(&shape).unwrap();
     let first = &said["first_difference"];
     let further: Vec<&Value> = said["further"].as_array().unwrap().iter().map(|one| &one["cause"]).collect();

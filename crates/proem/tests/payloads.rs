@@ -2,20 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::build_shape::NoteShape;
-use proem::deliver::{Delivered, Lifetime, Options, Provider, deliver};
+use proem::deliver::{DeliverOptions, Delivery, Lifetime, Provider, deliver};
 use proem::models::Models;
 use proem::{Build, Caller, Error, RawMessage, Request};
 use proem_testkit::{Case, CaseFolder, for_each_case_of, payload_model};
 use serde_json::{Value, json};
 
 /// The options of a case, and whether its model stays unnamed.
-fn options(case: &Case) -> (Options, bool) {
+fn options(case: &Case) -> (DeliverOptions, bool) {
     let said: Value =
         case.file("options.json").map_or(json!({}), |text| serde_json::from_str(&text).unwrap());
     let lifetime = if said["lifetime"] == json!("1h") { Lifetime::Hour } else { Lifetime::Short };
     let cached_content = said["cached_content"].as_str().map(str::to_owned);
     let is_unnamed = said.as_object().unwrap().get("model") == Some(&Value::Null);
-    (Options { lifetime, cached_content }, is_unnamed)
+    (DeliverOptions { lifetime, cached_content }, is_unnamed)
 }
 
 fn request(case: &Case, laid: &CaseFolder, provider: Provider) -> Result<Request, Error> {
@@ -29,7 +29,7 @@ fn request(case: &Case, laid: &CaseFolder, provider: Provider) -> Result<Request
     Ok(request)
 }
 
-fn run(case: &Case, laid: &CaseFolder, provider: Provider) -> Result<(Request, Build, Delivered), Error> {
+fn run(case: &Case, laid: &CaseFolder, provider: Provider) -> Result<(Request, Build, Delivery), Error> {
     let request = request(case, laid, provider)?;
     let build = proem::build(&request, Caller::User)?;
     let models = Models::load(&request, Caller::User)?;
@@ -50,7 +50,7 @@ fn every_payload_is_the_golden_one() {
             case.check_file(&laid, &format!("{provider}.json"), payload.as_deref());
             case.check_file(&laid, &format!("{provider}.error.txt"), error.as_deref());
             let brief = |note: &NoteShape<'_>| json!({ "code": note.code, "message": note.message });
-            let notes: Vec<Value> = notes.iter().map(NoteShape::of).map(|note| brief(&note)).collect();
+            let notes: Vec<Value> = notes.iter().map(NoteShape::new).map(|note| brief(&note)).collect();
             if !notes.is_empty() {
                 all_notes.insert(provider.word().to_owned(), notes.into());
             }
@@ -131,7 +131,7 @@ fn the_next_request_begins_with_the_last_one() {
 }
 
 /// A message whose end is marked is spelt with the marker in it.
-fn is_marked(delivered: &Delivered, message: &RawMessage) -> bool {
+fn is_marked(delivered: &Delivery, message: &RawMessage) -> bool {
     let has_marker = ["cache_control", "cachePoint"].iter().any(|key| delivered.payload.get().contains(key));
     has_marker && delivered.history.iter().any(|kept| kept == message)
 }

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use proem::build_shape::BuildShape;
-use proem::deliver::{Delivered, Lifetime, Options, deliver};
+use proem::deliver::{DeliverOptions, Delivery, Lifetime, deliver};
 use proem::models::Models;
 use proem::stats::{Stats, stats};
 use proem::{Build, Caller, RawMessage, Request};
@@ -97,7 +97,7 @@ fn empty_system(build: &Build) -> Option<String> {
 
 /// What is asked for besides the prompt.
 struct Extras {
-    delivered: Option<Delivered>,
+    delivered: Option<Delivery>,
     stats: Option<(Stats, Vec<Note>)>,
 }
 
@@ -120,7 +120,7 @@ impl Extras {
     }
 
     fn shape<'b>(&'b self, build: &'b Build, request: &'b Request) -> BuildShape<'b> {
-        let mut shape = BuildShape::of(build).with_request(request);
+        let mut shape = BuildShape::new(build).with_request(request);
         if let Some(delivered) = &self.delivered {
             shape = shape.with_delivery(delivered);
         }
@@ -156,10 +156,10 @@ fn with_conversation(
     Ok(request)
 }
 
-fn options(flags: &DeliveryFlags) -> Options {
+fn options(flags: &DeliveryFlags) -> DeliverOptions {
     let lifetime = match flags.ttl {
         None | Some(Ttl::Short) => Lifetime::Short,
         Some(Ttl::Hour) => Lifetime::Hour,
     };
-    Options { lifetime, cached_content: flags.cached_content.clone() }
+    DeliverOptions { lifetime, cached_content: flags.cached_content.clone() }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use proem::build_shape::{NoteShape, SourceShape};
-use proem::check::{self, Allowed, Axis, Fixed, Moved, Report, Subject, is_mendable};
+use proem::check::{self, Allowed, Axis, MovedSource, Repairs, Report, Subject, is_mendable};
 use proem::{Caller, Request, Workspace};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
@@ -33,9 +33,9 @@ pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
         (None, false) => check::check(request, Caller::User),
     };
     let (fixed, mut report) =
-        if arguments.fix { check::fix(&request, look)? } else { (Fixed::default(), look(&request)?) };
+        if arguments.fix { check::fix(&request, look)? } else { (Repairs::default(), look(&request)?) };
     let moved = if arguments.determinism { check::determinism(&request, Caller::User)? } else { Vec::new() };
-    report.add(moved.iter().filter_map(Moved::note).collect(), &request, Caller::User)?;
+    report.add(moved.iter().filter_map(MovedSource::note).collect(), &request, Caller::User)?;
     let counts = Counts::of(&report);
     if arguments.strict {
         report.make_strict();
@@ -81,8 +81,8 @@ impl Counts {
 
 struct Shown<'s> {
     report: &'s Report,
-    fixed: &'s Fixed,
-    moved: Option<&'s Vec<Moved>>,
+    fixed: &'s Repairs,
+    moved: Option<&'s Vec<MovedSource>>,
     /// How many findings are only good to know.
     notes: usize,
     around: Around,
@@ -107,9 +107,9 @@ impl Shown<'_> {
     }
 
     fn json(&self) -> Value {
-        let moved = |moved: &Moved| {
+        let moved = |moved: &MovedSource| {
             json!({
-                "source": SourceShape::of(&moved.source),
+                "source": SourceShape::new(&moved.source),
                 "with": moved.axis.word(),
                 "stability": moved.stability.word(),
                 "allowed": moved.is_allowed,
@@ -240,7 +240,7 @@ impl Shown<'_> {
 }
 
 fn finding(note: &Note) -> Value {
-    let mut value = serde_json::to_value(NoteShape::of(note)).unwrap_or_default();
+    let mut value = serde_json::to_value(NoteShape::new(note)).unwrap_or_default();
     value["fixable"] = json!(is_mendable(note));
     value
 }
@@ -291,7 +291,7 @@ impl Around {
 }
 
 /// What moved, as a table: a row for each source, with what it moved.
-fn movements(moved: &[Moved]) -> String {
+fn movements(moved: &[MovedSource]) -> String {
     if moved.is_empty() {
         let all: Vec<&str> = Axis::ALL.into_iter().map(Axis::word).collect();
         return format!("nothing moved: {}\n", all.join(", "));
@@ -303,7 +303,7 @@ fn movements(moved: &[Moved]) -> String {
         Column::word("frozen"),
         Column::word("allowed"),
     ];
-    let row = |moved: &Moved| {
+    let row = |moved: &MovedSource| {
         let (word, style) =
             if moved.is_allowed { ("yes", Style::new()) } else { ("no", AnsiColor::Red.on_default().bold()) };
         vec![

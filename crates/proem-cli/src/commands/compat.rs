@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use proem::compare::{ChangedLine, Side, changed_lines};
-use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
+use proem::compat::{AgentView, CompatShape, FileView, all_files, file_in, look};
 use proem::{Caller, Request};
 use proem_core::file_outcome::Outcome;
 use serde_json::json;
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
         return asked.file(path, arguments.output.format());
     }
     if arguments.output.format() == Format::Json {
-        return print_json(&CompatShape::of(&seen));
+        return print_json(&CompatShape::new(&seen));
     }
     match seen.as_slice() {
         [a, b] if arguments.diff.is_some() => print(&difference(a, b, &places)),
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
 }
 
 /// A table of files and agents, then what each agent gets.
-fn page(seen: &[Seen], places: &Paths) -> String {
+fn page(seen: &[AgentView], places: &Paths) -> String {
     let files = all_files(seen);
     if files.is_empty() {
         return format!("No agent would read a file here.\n{}", ages(seen));
@@ -74,7 +74,7 @@ fn page(seen: &[Seen], places: &Paths) -> String {
     text + &ages(seen)
 }
 
-fn cell(file: &FileSeen) -> Cell {
+fn cell(file: &FileView) -> Cell {
     let style = match file.outcome {
         Outcome::Used if file.is_cut => AnsiColor::Yellow.on_default(),
         Outcome::Used => AnsiColor::Green.on_default(),
@@ -85,7 +85,7 @@ fn cell(file: &FileSeen) -> Cell {
 }
 
 /// What one agent gets, and what it does not.
-fn agent(seen: &Seen, places: &Paths) -> String {
+fn agent(seen: &AgentView, places: &Paths) -> String {
     let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
     let carriers: Vec<String> = seen
         .carriers()
@@ -111,8 +111,8 @@ fn counted(files: usize) -> String {
 }
 
 /// How old the rules are, and how they are known.
-fn ages(seen: &[Seen]) -> String {
-    let one = |seen: &Seen| {
+fn ages(seen: &[AgentView]) -> String {
+    let one = |seen: &AgentView| {
         let agent = &seen.agent;
         format!("{} {} ({}, {})", agent.title, agent.version, agent.known_by.word(), agent.as_of)
     };
@@ -122,7 +122,7 @@ fn ages(seen: &[Seen]) -> String {
 
 /// A question about one file.
 struct Asked<'a> {
-    seen: &'a [Seen],
+    seen: &'a [AgentView],
     request: &'a Request,
     places: &'a Paths,
 }
@@ -140,7 +140,7 @@ impl Asked<'_> {
                     .into(),
             });
         }
-        let found: Vec<(&Seen, Option<&FileSeen>)> =
+        let found: Vec<(&AgentView, Option<&FileView>)> =
             self.seen.iter().map(|one| (one, file_in(one, &whole))).collect();
         let never = found.iter().filter(|(_, file)| file.is_none()).map(|(one, _)| one.profile.clone());
         let elsewhere = self.started_below(&whole, never.collect())?;
@@ -159,7 +159,7 @@ impl Asked<'_> {
             });
             return print_json(&json!({ "file": whole, "agents": shapes.collect::<Vec<_>>() }));
         }
-        let row = |(one, file): &(&Seen, Option<&FileSeen>)| {
+        let row = |(one, file): &(&AgentView, Option<&FileView>)| {
             let (word, why) = match (file, elsewhere.get(&one.profile)) {
                 (Some(file), _) => (cell(file), file.why.clone().unwrap_or_default()),
                 (None, Some((folder, file))) => {
@@ -181,7 +181,7 @@ impl Asked<'_> {
         &self,
         file: &Path,
         mut names: Vec<String>,
-    ) -> Result<BTreeMap<String, (PathBuf, FileSeen)>, Failure> {
+    ) -> Result<BTreeMap<String, (PathBuf, FileView)>, Failure> {
         let mut found = BTreeMap::new();
         let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let below = |folder: &&Path| folder.starts_with(self.places.real_cwd());
@@ -204,10 +204,10 @@ impl Asked<'_> {
 }
 
 /// Two agents, file by file.
-fn difference(a: &Seen, b: &Seen, places: &Paths) -> String {
+fn difference(a: &AgentView, b: &AgentView, places: &Paths) -> String {
     let mut text = String::new();
     for path in all_files(std::slice::from_ref(a)).union(&all_files(std::slice::from_ref(b))) {
-        let word = |seen: &Seen| seen.files.get(*path).map_or("-", FileSeen::word);
+        let word = |seen: &AgentView| seen.files.get(*path).map_or("-", FileView::word);
         let (before, after) = (a.text_of(path), b.text_of(path));
         let same = if before == after && !before.is_empty() { ", the same text" } else { "" };
         text.push_str(&format!(
@@ -225,7 +225,7 @@ fn difference(a: &Seen, b: &Seen, places: &Paths) -> String {
     if text.is_empty() {
         text.push_str("Neither of them reads a file here.\n");
     }
-    let order = |seen: &Seen| {
+    let order = |seen: &AgentView| {
         let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
         format!(
             "{}: {}, {}",

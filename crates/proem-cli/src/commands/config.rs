@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
             "config_dir": user,
             "workspace_dir": folder,
             "settings": settings.iter().map(|setting| shape(setting, &effective)).collect::<Vec<_>>(),
-            "notes": config.notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
+            "notes": config.notes.iter().map(NoteShape::new).collect::<Vec<_>>(),
             "limits": limit::table().iter().map(|row| (row.name, row.value)).collect::<std::collections::BTreeMap<_, _>>(),
         })),
         Format::Text => {

@@ -180,7 +180,7 @@ fn of_revision(name: &str, revision: &str, request: Request) -> Result<Snapshot,
 
 fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
     let build = proem::build(request, Caller::User)?;
-    Ok(Snapshot::of(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
+    Ok(Snapshot::new(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
 }
 
 /// An epoch of a conversation; `None` where the store has none of that name.
@@ -204,7 +204,7 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
 /// A kept epoch as one side.
 pub(super) fn frozen(name: &str, kept: &Kept) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
-    Snapshot::of(name, &kept.frozen, &request, Some(&kept.head.engine))
+    Snapshot::new(name, &kept.frozen, &request, Some(&kept.head.engine))
 }
 
 /// What is to be told.
@@ -226,7 +226,7 @@ pub(super) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
     let layout = match report.provider {
         None => Layout::default(),
-        Some(name) => Layout::of(name, model, &models)?,
+        Some(name) => Layout::for_provider(name, model, &models)?,
     };
     let mut comparison = compare_in(a, b, tokenizer, layout);
     if b.name == "now" {
@@ -234,7 +234,7 @@ pub(super) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     }
     let lost = lost(&comparison, model);
     let names = (a.name.as_str(), b.name.as_str());
-    let shape = ComparisonShape::of(names, &comparison, &lost, request.model.as_deref(), &models.as_of)
+    let shape = ComparisonShape::new(names, &comparison, &lost, request.model.as_deref(), &models.as_of)
         .with_provider(report.provider);
     let differs = shape.first_difference.is_some();
     if report.format == Format::Json {

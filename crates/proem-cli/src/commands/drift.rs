@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
     let kept = &plan.kept;
     let name = format!("{}@{}", arguments.id, kept.head.number);
     let a = frozen(&name, kept);
-    let b = Snapshot::of(
+    let b = Snapshot::new(
         "now",
         &plan.next,
         &Request { model: a.model.clone(), ..kept.request.clone() },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
-use proem::evidence::{Call, Defaults, Fresh, Judged, Verdict, judge};
+use proem::evidence::{Call, Defaults, JudgedCall, NewCall, Verdict, judge};
 use proem::models::Models;
 use proem::{Caller, Engine, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
@@ -40,11 +40,11 @@ pub(super) fn run(arguments: &Evidence) -> Result<(), Failure> {
         Format::Json => print_json(&shape(&judged, &models))?,
         Format::Text => print(&text(&judged, &models))?,
     }
-    let is_miss = |one: &Judged| one.verdict.is_some();
+    let is_miss = |one: &JudgedCall| one.verdict.is_some();
     if judged.values().flatten().any(is_miss) { Err(Failure::Found) } else { Ok(()) }
 }
 
-type ByConversation = BTreeMap<String, Vec<Judged>>;
+type ByConversation = BTreeMap<String, Vec<JudgedCall>>;
 
 /// Calls that a server was told about, as it judges them.
 fn of_server(arguments: &Evidence) -> Result<ByConversation, Failure> {
@@ -94,7 +94,7 @@ fn of_lines(
         provider: arguments.provider.clone(),
         model: arguments.model.clone(),
     };
-    let mut lines: BTreeMap<String, Vec<Fresh>> = BTreeMap::new();
+    let mut lines: BTreeMap<String, Vec<NewCall>> = BTreeMap::new();
     for fresh in Call::read_lines(text, &defaults, models)? {
         lines.entry(fresh.call.conversation.clone().unwrap_or_default()).or_default().push(fresh);
     }
@@ -116,7 +116,7 @@ fn of_lines(
 
 /// Compares each call with the one before it, and with the epoch that it says.
 fn followed(
-    fresh: Vec<Fresh>,
+    fresh: Vec<NewCall>,
     id: &str,
     models: &Models,
     conversations: Option<&Conversations>,
@@ -151,7 +151,7 @@ fn text(judged: &ByConversation, models: &Models) -> String {
     shown + &format!("{DIM}rules of {}{DIM:#}\n", models.as_of)
 }
 
-fn table(calls: &[Judged]) -> String {
+fn table(calls: &[JudgedCall]) -> String {
     let columns = [
         Column::word("call"),
         Column::word("epoch"),
@@ -161,7 +161,7 @@ fn table(calls: &[Judged]) -> String {
         Column::word("verdict"),
         Column::text("why"),
     ];
-    let row = |one: &Judged| {
+    let row = |one: &JudgedCall| {
         let (word, style) = match one.verdict {
             None => ("-", DIM),
             Some(Verdict::Ours) => ("ours", AnsiColor::Red.on_default().bold()),
@@ -182,7 +182,7 @@ fn table(calls: &[Judged]) -> String {
     Table::new(columns).with(calls.iter().map(row)).print(output_columns())
 }
 
-fn summary(calls: &[Judged]) -> String {
+fn summary(calls: &[JudgedCall]) -> String {
     let (expected, read): (u64, u64) = calls.iter().fold((0, 0), |(expected, read), one| {
         (expected + one.expected, read + one.reported.min(one.expected))
     });

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
 use proem::build_shape::BuildShape;
-use proem::deliver::Options;
+use proem::deliver::DeliverOptions;
 use proem::models::{Model, Models};
-use proem::stats::{Cached, Stats, stats};
+use proem::stats::{CacheUse, Stats, stats};
 use proem::tokens::Tokenizer;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
@@ -48,12 +48,12 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let frozen = &build.frozen;
     let (paths, width) = (Paths::of(&request)?, output_columns());
     match format {
-        PageFormat::Json => print_json(&BuildShape::of(&build).with_request(&request)),
+        PageFormat::Json => print_json(&BuildShape::new(&build).with_request(&request)),
         PageFormat::Html => print_raw(&page(&build, &request)?),
         PageFormat::Text if arguments.files => print(&files(frozen.considered(), &paths, width)),
         PageFormat::Text => {
             let models = Models::load(&request, Caller::User)?;
-            let stats = stats(&build, &request, None, &models, &Options::default())?.0;
+            let stats = stats(&build, &request, None, &models, &DeliverOptions::default())?.0;
             let parts = if arguments.all {
                 vec![
                     header(frozen, &stats, width),
@@ -157,10 +157,10 @@ impl Short<'_> {
     }
 
     /// The price of tokens in a call that finds the cache filled.
-    fn cost(&self, tokens: usize, cached: Cached) -> String {
+    fn cost(&self, tokens: usize, cached: CacheUse) -> String {
         let price = self.model.and_then(|model| match cached {
-            Cached::Yes => model.cache_read.or(model.input),
-            Cached::AsHistory | Cached::No | Cached::TooShort => model.input,
+            CacheUse::Yes => model.cache_read.or(model.input),
+            CacheUse::AsHistory | CacheUse::No | CacheUse::TooShort => model.input,
         });
         let tokens = u32::try_from(tokens).map_or(f64::MAX, f64::from);
         price.map_or_else(String::new, |price| format!("{:.6}", tokens * price / 1e6))

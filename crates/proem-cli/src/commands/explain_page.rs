@@ -1,8 +1,8 @@
 //! `proem explain --format html`: the prompt as a page that stands alone: no script, no request, nothing but text.
 
-use proem::deliver::Options;
+use proem::deliver::DeliverOptions;
 use proem::models::Models;
-use proem::stats::{Cached, Stats, stats};
+use proem::stats::{CacheUse, Stats, stats};
 use proem::{Build, Caller, Request};
 use proem_core::file_outcome::FileOutcome;
 use proem_core::note::Note;
@@ -31,7 +31,7 @@ pre span, .key { border-radius: 2px; }
 /// The page.
 pub(super) fn page(build: &Build, request: &Request) -> Result<String, Failure> {
     let models = Models::load(request, Caller::User)?;
-    let (figures, more) = stats(build, request, None, &models, &Options::default())?;
+    let (figures, more) = stats(build, request, None, &models, &DeliverOptions::default())?;
     let notes: Vec<&Note> = build.frozen.notes().iter().chain(&more).collect();
     let parts = [
         format!(
@@ -73,10 +73,10 @@ fn head(build: &Build, figures: &Stats) -> String {
 fn sections(figures: &Stats) -> String {
     let row = |section: &proem::stats::SectionStats| {
         let cached = match section.cached {
-            Cached::Yes => "from the second turn on",
-            Cached::AsHistory => "as a part of the history",
-            Cached::No => "no",
-            Cached::TooShort => "not yet: too short",
+            CacheUse::Yes => "from the second turn on",
+            CacheUse::AsHistory => "as a part of the history",
+            CacheUse::No => "no",
+            CacheUse::TooShort => "not yet: too short",
         };
         format!(
             "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"number\">{}<td><span class=\"key {word}\">{word}</span>\

@@ -117,7 +117,7 @@ fn show(profiles: &Profiles, place: &Place, name: &str, format: Format) -> Resul
             "catalog": catalog.entries().filter(|_| uses_catalog).map(|(key, entry)| {
                 (key, json!({ "template": entry.text, "from": entry.layer }))
             }).collect::<BTreeMap<_, _>>(),
-            "notes": found.notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
+            "notes": found.notes.iter().map(NoteShape::new).collect::<Vec<_>>(),
         })),
     }
 }

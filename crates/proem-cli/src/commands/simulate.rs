@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use proem::models::Models;
-use proem::simulate::{Sent, Simulation, simulate};
+use proem::simulate::{SentRequest, Simulation, simulate};
 use proem::{Caller, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
 
@@ -19,7 +19,7 @@ const DIM: Style = Style::new().dimmed();
 
 pub(super) fn run(arguments: &Simulate) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
-    let sent = Sent::lines(&input::read(&arguments.turns, "turns", TURNS_BYTES_MAX)?)?;
+    let sent = SentRequest::lines(&input::read(&arguments.turns, "turns", TURNS_BYTES_MAX)?)?;
     let simulation = simulate(&arguments.provider, arguments.model.as_deref(), &sent, &models)?;
     if arguments.output.format() == Format::Json {
         return print_json(&simulation);

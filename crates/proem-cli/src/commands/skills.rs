@@ -109,11 +109,11 @@ fn shapes(skills: &[SkillReport], notes: &[Note]) -> serde_json::Value {
             "location": skill.location,
             "outcome": skill.outcome.word(),
             "why": skill.why,
-            "problems": skill.problems.iter().map(NoteShape::of).collect::<Vec<_>>(),
+            "problems": skill.problems.iter().map(NoteShape::new).collect::<Vec<_>>(),
         })
     };
     json!({
         "skills": skills.iter().map(skill).collect::<Vec<_>>(),
-        "notes": notes.iter().map(NoteShape::of).collect::<Vec<_>>(),
+        "notes": notes.iter().map(NoteShape::new).collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use proem::build_shape::{TurnShape, notes_of_turn};
 use proem::hooks::Message;
-use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
+use proem::{Caller, Engine, ToolDefinition, Turn, UserInput};
 use proem_core::note::Note;
 use serde_json::Value;
 
@@ -20,11 +20,11 @@ pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
     if arguments.prompt_text.is_some() {
         request.prompt.clone_from(&arguments.prompt_text);
     }
-    let prompt = Prompt::of(&request);
+    let prompt = UserInput::from_request(&request);
     let session = Engine::new().start(request, Caller::User)?;
     let turn = session.turn(&prompt);
     if arguments.output.format() == Format::Json {
-        return print_json(&TurnShape::of(session.build(), &turn));
+        return print_json(&TurnShape::new(session.build(), &turn));
     }
     let notes: Vec<Note> = notes_of_turn(session.build(), &turn).cloned().collect();
     arguments.notes.print(&notes);

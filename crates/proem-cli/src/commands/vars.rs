@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
     match arguments.output.format() {
         Format::Json => print_json(&Shape {
             variables: reports.iter().map(shape).collect(),
-            notes: notes.iter().map(NoteShape::of).collect(),
+            notes: notes.iter().map(NoteShape::new).collect(),
         }),
         Format::Text => {
             print_notes(&notes);

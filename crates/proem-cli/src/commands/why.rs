@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use proem::build_shape::SourceShape;
-use proem::compare::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
+use proem::compare::why::{Elsewhere, FileAnswer, PromptPlace, Question, elsewhere, file, places};
 use proem::{Build, Caller, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::file_outcome::Outcome;
@@ -135,7 +135,7 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
 }
 
 /// A run of bytes that a file gave.
-fn file_place(build: &Build, place: &Place<'_>) -> String {
+fn file_place(build: &Build, place: &PromptPlace<'_>) -> String {
     let text = build.whole.text(place.carrier).unwrap_or_default();
     let own = text.get(place.bytes.clone()).unwrap_or_default();
     let last = place.line + own.trim_end_matches('\n').matches('\n').count();
@@ -151,7 +151,7 @@ fn file_place(build: &Build, place: &Place<'_>) -> String {
     flow(&line, output_columns(), "    ")
 }
 
-fn described(build: &Build, place: &Place<'_>, paths: &Paths) -> String {
+fn described(build: &Build, place: &PromptPlace<'_>, paths: &Paths) -> String {
     let text = build.whole.text(place.carrier).unwrap_or_default();
     let shown = text.get(place.bytes.clone()).unwrap_or_default();
     let section = place.section.map_or_else(String::new, |id| format!(", section {id}"));
@@ -169,7 +169,7 @@ fn described(build: &Build, place: &Place<'_>, paths: &Paths) -> String {
 }
 
 /// A source, and the way from it into the prompt.
-fn chain(text: &str, span: &Span, place: &Place<'_>, paths: &Paths) -> String {
+fn chain(text: &str, span: &Span, place: &PromptPlace<'_>, paths: &Paths) -> String {
     let passed = text.get(span.bytes.start..place.bytes.start.max(span.bytes.start)).unwrap_or_default();
     let line = first_line(&span.source).map(|line| line + passed.matches('\n').count());
     // A variable that was read from a file is called by the file.
@@ -191,15 +191,15 @@ fn other(found: &Elsewhere, paths: &Paths) -> String {
     format!("{}:{}\n{why}", paths.shown(&found.path), found.line)
 }
 
-fn place_json(place: &Place<'_>) -> Value {
+fn place_json(place: &PromptPlace<'_>) -> Value {
     let spans = place.spans.iter().map(|span| {
         json!({
             "start": span.bytes.start,
             "end": span.bytes.end,
             "stability": span.stability.word(),
-            "source": SourceShape::of(&span.source),
-            "template": span.template.as_ref().map(SourceShape::of),
-            "included_from": span.included_from.iter().map(SourceShape::of).collect::<Vec<_>>(),
+            "source": SourceShape::new(&span.source),
+            "template": span.template.as_ref().map(SourceShape::new),
+            "included_from": span.included_from.iter().map(SourceShape::new).collect::<Vec<_>>(),
         })
     });
     json!({

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use proem::evidence::Judged;
+use proem::evidence::JudgedCall;
 use proem::models::Models;
 use proem::{Caller, Request};
 use proem_store::{ConversationError, is_conversation_id};
@@ -21,7 +21,7 @@ pub(super) async fn add(
     State(app): Shared,
     Named(id): Named<String>,
     text: Text,
-) -> Result<Json<Judged>, ApiError> {
+) -> Result<Json<JudgedCall>, ApiError> {
     if !is_conversation_id(&id) {
         return Err(ConversationError::BadId.into());
     }

@@ -29,6 +29,6 @@ pub(super) async fn compat(
     let names: Vec<String> =
         names.iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_owned()).collect();
     let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
-    let answer = app.work(move |app| Ok(CompatShape::of(&look(&request, &names, app.caller())?))).await?;
+    let answer = app.work(move |app| Ok(CompatShape::new(&look(&request, &names, app.caller())?))).await?;
     Ok(Json(answer))
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{BoxError, Json};
-use proem::deliver::{Options, Provider, deliver};
+use proem::deliver::{DeliverOptions, Provider, deliver};
 use proem::models::Models;
 use proem::{RawMessage, Request, Tool};
 use proem_store::{Answer, Kept, Query, Rebuilt};
@@ -226,7 +226,7 @@ impl App {
         if let Some(provider) = provider {
             let (build, request) = answer.delivery(&request);
             let models = Models::load(&request, self.caller())?;
-            let delivered = deliver(provider, &build, &request, &models, &Options::default())?;
+            let delivered = deliver(provider, &build, &request, &models, &DeliverOptions::default())?;
             notes.extend(delivered.notes.iter().map(OwnedNote::from));
             payload = Some(delivered.payload);
             messages = Some(delivered.history);

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use proem::Caller;
-use proem::deliver::{Options, deliver};
+use proem::deliver::{DeliverOptions, deliver};
 use proem::models::Models;
 use proem_core::note::Note;
 use proem_store::{Answer, ConversationError, Kept, is_conversation_id};
@@ -57,6 +57,6 @@ fn payload(
     let answer = Answer::frozen(Arc::clone(kept));
     let (build, request) = answer.delivery(&kept.request);
     let models = Models::load(&request, Caller::REMOTE)?;
-    let delivered = deliver(provider, &build, &request, &models, &Options::default())?;
+    let delivered = deliver(provider, &build, &request, &models, &DeliverOptions::default())?;
     Ok((Some(delivered.payload), delivered.notes))
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use proem::deliver::Options;
+use proem::deliver::DeliverOptions;
 use proem::models::Models;
 use proem::preview::breaks;
 use proem::stats::stats;
@@ -21,7 +21,7 @@ pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, 
             let request = app.with_template(request)?;
             let preview = app.engine.preview(&request, app.caller())?;
             let models = Models::load(&request, app.caller())?;
-            let (stats, more) = stats(&preview.build, &request, None, &models, &Options::default())?;
+            let (stats, more) = stats(&preview.build, &request, None, &models, &DeliverOptions::default())?;
             let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));
             let template = request.template.as_deref().unwrap_or_default();
             let answer = PreviewAnswer::of(template, &preview, stats, &breaks, &more);

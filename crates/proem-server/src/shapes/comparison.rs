@@ -13,14 +13,14 @@ use crate::error::ApiError;
 pub(crate) fn snapshot(kept: &Kept) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
     let name = format!("{}@{}", kept.head.conversation, kept.head.number);
-    Snapshot::of(&name, &kept.frozen, &request, Some(&kept.head.engine))
+    Snapshot::new(&name, &kept.frozen, &request, Some(&kept.head.engine))
 }
 
 /// The frozen prompt of a plan against the one that would be built.
 pub(crate) fn of_plan(plan: &Plan) -> Result<Value, ApiError> {
     let before = snapshot(&plan.kept);
     let request = Request { model: before.model.clone(), ..plan.kept.request.clone() };
-    let after = Snapshot::of("now", &plan.next, &request, Some(env!("CARGO_PKG_VERSION")));
+    let after = Snapshot::new("now", &plan.next, &request, Some(env!("CARGO_PKG_VERSION")));
     of_sides(&before, &after)
 }
 
@@ -31,6 +31,6 @@ pub(crate) fn of_sides(before: &Snapshot, after: &Snapshot) -> Result<Value, Api
     let model = name.and_then(|name| models.find(name));
     let comparison = compare(before, after, model.map_or(Tokenizer::Estimate, Model::tokenizer));
     let lost = lost(&comparison, model);
-    let shape = ComparisonShape::of((&before.name, &after.name), &comparison, &lost, name, &models.as_of);
+    let shape = ComparisonShape::new((&before.name, &after.name), &comparison, &lost, name, &models.as_of);
     serde_json::to_value(&shape).map_err(|_| ApiError::internal())
 }

@@ -1,7 +1,7 @@
 //! What an editor asks besides prompts: where it is, what there is to choose, and what variables hold.
 
 use proem::VariableReport;
-use proem::directory_listing::{Entry, Listing};
+use proem::directory_listing::{Listing, ListingEntry};
 use proem_core::text::clip;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub(crate) struct EntryShape {
 
 impl FilesAnswer {
     pub(crate) fn of(dir: String, listing: Listing) -> Self {
-        let entry = |Entry { is_file, name, bytes }| {
+        let entry = |ListingEntry { is_file, name, bytes }| {
             let kind = if is_file { "file" } else { "directory" };
             EntryShape { name, kind, bytes }
         };

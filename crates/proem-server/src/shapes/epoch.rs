@@ -46,7 +46,7 @@ impl<'k> EpochAnswer<'k> {
             prefix_bytes: frozen.prefix().len(),
             sections: section_shapes(frozen.body()),
             spans: span_shapes(frozen.body()),
-            notes: frozen.notes().iter().chain(more).map(NoteShape::of).collect(),
+            notes: frozen.notes().iter().chain(more).map(NoteShape::new).collect(),
             payload,
         }
     }

@@ -183,7 +183,7 @@ impl<'b> TracedNote<'b> {
             range: fix.bytes.clone().into(),
             insert: &fix.text,
         });
-        Self { note: NoteShape::of(note), range: range.map(RangeShape::from), fix }
+        Self { note: NoteShape::new(note), range: range.map(RangeShape::from), fix }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proem::{Build, Caller, HostPins, Pending, Policy, Request, Tool};
+use proem::{Build, Caller, HostPins, Pending, PromptPolicy, Request, Tool};
 use proem_core::cache_loss::CacheLoss;
 use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
@@ -70,7 +70,7 @@ impl Conversations {
         if changes.is_empty() {
             return Ok((kept, true, Vec::new()));
         }
-        let policy = Policy::of(&kept.request, caller)?;
+        let policy = PromptPolicy::from_request(&kept.request, caller)?;
         let (followed, waits): (Vec<Reason>, Vec<Reason>) =
             changes.into_iter().partition(|reason| policy.rebuild.contains(reason));
         let notes = waits.iter().map(|reason| waiting(word(*reason), &kept.head.profile)).collect();
@@ -137,7 +137,7 @@ impl Conversations {
     ) -> Result<Plan, ConversationError> {
         let build = self.build(next, caller)?;
         let pending = pending(&kept, &build);
-        let is_allowed = Policy::of(&kept.request, caller)?.rebuild.contains(&reason);
+        let is_allowed = PromptPolicy::from_request(&kept.request, caller)?.rebuild.contains(&reason);
         Ok(Plan { kept, next: build.frozen, pending, is_allowed })
     }
 
@@ -148,7 +148,7 @@ impl Conversations {
         reason: Reason,
         caller: Caller,
     ) -> Result<Rebuilt, ConversationError> {
-        let policy = Policy::of(&kept.request, caller)?;
+        let policy = PromptPolicy::from_request(&kept.request, caller)?;
         if !policy.rebuild.contains(&reason) {
             return Err(ConversationError::NotAllowed { reason: word(reason), profile: policy.profile });
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proem::{Caller, Policy, Request, compaction_instructions};
+use proem::{Caller, PromptPolicy, Request, compaction_instructions};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
 use proem_core::profile::{Compaction as Way, Reason};
@@ -55,7 +55,7 @@ impl Conversations {
     ) -> Result<Begun, ConversationError> {
         let kept = self.known(id)?;
         let next = request.cloned().unwrap_or_else(|| kept.request.clone());
-        let policy = Policy::of(&kept.request, caller)?;
+        let policy = PromptPolicy::from_request(&kept.request, caller)?;
         if !policy.rebuild.contains(&Reason::Compaction) && policy.compaction == Way::Append {
             return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
         }
@@ -124,7 +124,7 @@ impl Conversations {
             let behind = self.store.epoch(id, from + 1)?.ok_or(ConversationError::NoCompaction)?;
             return Ok(Arc::new(Kept::of(behind)?));
         }
-        let policy = Policy::of(&kept.request, caller)?;
+        let policy = PromptPolicy::from_request(&kept.request, caller)?;
         // A profile that keeps its prompt through compactions goes on with the very same bytes.
         if !policy.rebuild.contains(&Reason::Compaction) {
             let same = self.store.epoch(id, from)?.ok_or(ConversationError::NoCompaction)?;

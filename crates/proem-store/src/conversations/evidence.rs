@@ -1,7 +1,7 @@
 //! What providers say about calls of a conversation, beside its epochs.
 
 use proem::compare::{Snapshot, compare};
-use proem::evidence::{Call, Defaults, EpochFact, Judged, judge};
+use proem::evidence::{Call, Defaults, EpochFact, JudgedCall, judge};
 use proem::models::Models;
 use proem::tokens::Tokenizer;
 
@@ -11,7 +11,7 @@ use crate::record::now;
 
 impl Conversations {
     /// Keeps what a provider said about one call, and judges it. What was sent is not kept: only digests of it.
-    pub fn add_call(&self, id: &str, line: &str, models: &Models) -> Result<Judged, ConversationError> {
+    pub fn add_call(&self, id: &str, line: &str, models: &Models) -> Result<JudgedCall, ConversationError> {
         let kept = self.known(id)?;
         let defaults = Defaults { model: kept.head.model.clone(), ..Defaults::default() };
         let mut fresh = Call::read(line, &defaults, models).map_err(ConversationError::BadCall)?;
@@ -34,7 +34,7 @@ impl Conversations {
     }
 
     /// All calls that are kept of a conversation, judged.
-    pub fn calls(&self, id: &str, models: &Models) -> Result<Vec<Judged>, ConversationError> {
+    pub fn calls(&self, id: &str, models: &Models) -> Result<Vec<JudgedCall>, ConversationError> {
         check_id(id)?;
         let calls = self.store.calls(id)?;
         let calls: Vec<Call> = calls.iter().map(|record| read(record)).collect::<Result<_, _>>()?;
@@ -47,7 +47,7 @@ impl Conversations {
         id: &str,
         calls: &[Call],
         models: &Models,
-    ) -> Result<Vec<Judged>, ConversationError> {
+    ) -> Result<Vec<JudgedCall>, ConversationError> {
         check_id(id)?;
         let fact = |head: crate::EpochHead| EpochFact {
             number: head.number,
@@ -74,7 +74,7 @@ impl Conversations {
     /// What made an epoch another than one before.
     fn cause(&self, id: &str, from: u64, to: u64) -> Result<Option<String>, ConversationError> {
         let (Some(from), Some(to)) = (self.epoch(id, from)?, self.epoch(id, to)?) else { return Ok(None) };
-        let snapshot = |kept: &Kept| Snapshot::of("", &kept.frozen, &kept.request, Some(&kept.head.engine));
+        let snapshot = |kept: &Kept| Snapshot::new("", &kept.frozen, &kept.request, Some(&kept.head.engine));
         let found = compare(&snapshot(&from), &snapshot(&to), Tokenizer::Estimate);
         Ok(found.differences.first().map(|first| first.cause.to_string()))
     }

@@ -176,7 +176,7 @@ mod tests {
             has_turn: false,
             opened_at: 0,
         };
-        let prompt = StoredPrompt::of(&frozen).expect("it can be stored");
+        let prompt = StoredPrompt::from_frozen(&frozen).expect("it can be stored");
         Arc::new(Kept::of(Epoch { head, prompt, request: request.into() }).expect("it is whole"))
     }
 

@@ -95,7 +95,7 @@ fn epoch(conversation: &str, number: u64, prompt: u64) -> Epoch {
             has_turn: false,
             opened_at: 1,
         },
-        prompt: StoredPrompt::of(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
         request,
     }
 }

@@ -4,3 +4,8 @@ pub(crate) mod pending;
 pub(crate) mod prompt_policy;
 pub(crate) mod session;
 pub(crate) mod turn;
+
+pub use pending::{Pending, PendingKind, PendingSection};
+pub use prompt_policy::{PromptPolicy, compaction_instructions};
+pub use session::{Engine, Rebuild, Session, Trigger, TurnFacts};
+pub use turn::{PrefixChange, ToolDefinition, Turn, UserInput};

@@ -1,4 +1,4 @@
-//! What waits for the next epoch: changes of files, skills and tools that the frozen prompt does not have.
+//! Changes that wait for the next epoch: of files, skills and tools that the frozen prompt does not contain.
 
 use proem_core::cache_loss::{self, CacheLoss};
 use proem_core::carrier::Carrier;
@@ -6,14 +6,14 @@ use proem_core::frozen::{Body, Frozen};
 
 use crate::build::fingerprint::Fingerprint;
 
-/// What would be different if a prompt were built now.
+/// The differences between the frozen prompt and one that is built now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     /// The sections that changed, came or went, in the order of the prompt that is frozen.
     pub sections: Vec<PendingSection>,
-    /// Whether the tools are others.
+    /// True if the tools differ.
     pub tools: bool,
-    /// What the cache loses of the frozen prompt when the change is made.
+    /// The cached bytes that are lost when the change is made.
     pub change: Option<CacheLoss>,
 }
 
@@ -24,11 +24,11 @@ pub struct PendingSection {
     pub id: String,
     /// The carrier.
     pub carrier: Carrier,
-    /// What became of it.
+    /// The kind of change.
     pub kind: PendingKind,
 }
 
-/// What became of a section.
+/// The kind of change of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingKind {
     /// It has another text.

@@ -1,4 +1,4 @@
-//! What a profile says about the life of its prompts, and the words of a compaction.
+//! The rules of a profile for the life of its prompts, and the instructions for a compaction.
 
 use proem_core::profile::{Compaction, Part, Reason};
 use proem_core::source::Source;
@@ -15,27 +15,27 @@ use crate::sections::jinja_job::{self, Job};
 use crate::sections::resolver::Resolver;
 use crate::settings::world::World;
 
-/// The key of the catalog that holds what a model is told when it summarises a conversation.
+/// The catalog key of the instructions with which a model summarises a conversation.
 const COMPACTION: &str = "compaction";
 
-/// What a profile says about the life of its prompts.
+/// The rules of a profile for the life of its prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct PromptPolicy {
     /// The profile.
     pub profile: String,
-    /// The reasons for which a prompt is built anew.
+    /// The reasons for which a prompt is rebuilt.
     pub rebuild: Vec<Reason>,
-    /// How the summarising call of a compaction is made.
+    /// The kind of call that summarises a conversation for a compaction.
     pub compaction: Compaction,
-    /// Whether something is made anew each turn.
+    /// True if a part of the prompt is rendered for each turn.
     pub has_turn: bool,
     /// The working directory, as it was opened.
     pub cwd: String,
 }
 
-impl Policy {
+impl PromptPolicy {
     /// The policy of the profile that a request names.
-    pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+    pub fn from_request(request: &Request, caller: Caller) -> Result<Self, Error> {
         let World { resolved, workspace, .. } = World::read(request, caller)?;
         let profile = resolved.profile;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Policy {
     }
 }
 
-/// What a model is told when it summarises a conversation. Packs may say it in other words.
+/// Returns the instructions with which a model summarises a conversation. Packs may replace them.
 pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<String, Error> {
     let World { host, workspace, config, resolved } = World::read(request, caller)?;
     let author = if caller.is_remote() { Author::Other } else { Author::User };

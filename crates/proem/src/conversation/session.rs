@@ -1,4 +1,4 @@
-//! A prompt in use: frozen, and built anew only for a reason.
+//! A conversation's prompt: frozen, and rebuilt only for a reason.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proem_core::profile::Reason;
 
 use crate::build::Build;
 use crate::conversation::pending::Pending;
-use crate::conversation::turn::{self, Prompt, Scene, Turn};
+use crate::conversation::turn::{self, Turn, TurnInput, UserInput};
 use crate::engine;
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, HookFailure, ResourcePaths, Resources};
@@ -22,10 +22,10 @@ use crate::sections::Parts;
 use crate::sections::build_state::BuildState;
 use crate::settings::world::World;
 
-/// Is told of hooks that failed.
+/// A callback for hooks that failed.
 type OnFailure = Arc<dyn Fn(&HookFailure) + Send + Sync>;
 
-/// What builds prompts, with the hooks that take part in it.
+/// Builds prompts, with the hooks that take part in it.
 #[derive(Clone, Default)]
 pub struct Engine {
     hooks: Vec<Arc<dyn Hook>>,
@@ -47,22 +47,22 @@ impl Engine {
         Self::default()
     }
 
-    /// Registers a hook behind those that are registered.
+    /// Registers a hook after those that are registered.
     #[must_use]
     pub fn with_hook(mut self, hook: impl Hook + 'static) -> Self {
         self.hooks.push(Arc::new(hook));
         self
     }
 
-    /// Calls `tell` for each hook that fails while a prompt is built. The notes of a prompt that a remote client asked for
-    /// do not say what the hook wrote; a server logs it.
+    /// Calls `tell` for each hook that fails while a prompt is built. The notes of a prompt for a remote client do
+    /// not contain the hook's output; a server logs it.
     #[must_use]
     pub fn on_hook_failure(mut self, tell: impl Fn(&HookFailure) + Send + Sync + 'static) -> Self {
         self.on_failure = Some(Arc::new(tell));
         self
     }
 
-    /// Leaves what a failed hook wrote out of the notes of every prompt, also of those that the user asks for.
+    /// Leaves the output of a failed hook out of the notes of every prompt, including those for the local user.
     ///
     /// For prompts that a store keeps: other clients of the store read their notes. The details still reach
     /// [`on_hook_failure`](Self::on_hook_failure).
@@ -77,7 +77,7 @@ impl Engine {
         self.build_with(request, caller, &mut BuildState::default())
     }
 
-    /// Builds a prompt from what `memory` holds, and reports the hooks that failed now.
+    /// Builds a prompt from the stored state, and reports the hooks that failed now.
     pub(crate) fn build_with(
         &self,
         request: &Request,
@@ -93,19 +93,19 @@ impl Engine {
         built
     }
 
-    /// Observes what belongs to one turn alone, and nothing else: no file that is frozen is read again.
-    pub fn observe(&self, request: &Request, caller: Caller) -> Result<Observed, Error> {
-        // What hooks bring is for what is frozen: they were asked then.
+    /// Observes the facts of one turn and nothing else: no frozen file is read again.
+    pub fn observe(&self, request: &Request, caller: Caller) -> Result<TurnFacts, Error> {
+        // Resources from hooks belong to the frozen part: the hooks ran for that.
         let mut memory = BuildState { resources: Some(Resources::default()), ..BuildState::default() };
         let build = engine::build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
         let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
-        Ok(Observed { notes: notes.cloned().collect(), suffix: build.suffix })
+        Ok(TurnFacts { notes: notes.cloned().collect(), suffix: build.suffix })
     }
 
     /// Builds a prompt and keeps it for the turns of one conversation.
     ///
     /// ```
-    /// use proem::{Caller, Engine, Prompt, Rebuild, Request};
+    /// use proem::{Caller, Engine, UserInput, Rebuild, Request};
     ///
     /// let request = Request::from_json(
     ///     r#"{"profile": "layers", "project": false, "tools": [{"name": "read"}, {"name": "bash"}]}"#,
@@ -115,7 +115,7 @@ impl Engine {
     /// assert_eq!(session.set_active_tools(&["bash", "read"])?, Rebuild::Unchanged);
     /// assert!(matches!(session.set_active_tools(&["read"])?, Rebuild::Opened { epoch: 2, .. }));
     ///
-    /// let turn = session.turn(&Prompt { text: Some("Hello".into()), ..Prompt::default() });
+    /// let turn = session.turn(&UserInput { text: Some("Hello".into()), ..UserInput::default() });
     /// assert!(turn.system_prompt.contains("- read: Read file contents"));
     /// assert_eq!(turn.messages.len(), 1);
     /// # Ok::<(), proem::Error>(())
@@ -125,16 +125,16 @@ impl Engine {
     }
 }
 
-/// What belongs to one turn.
+/// The part of a prompt that belongs to one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed {
-    /// What stands behind the frozen prompt.
+pub struct TurnFacts {
+    /// The text after the frozen prompt.
     pub suffix: Suffix,
-    /// What a reader should know about it.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
 }
 
-/// Why a prompt is built.
+/// The reason for which a prompt is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
@@ -144,11 +144,11 @@ pub enum Trigger {
     ActiveTools,
     /// Tools came, went, or are described otherwise.
     ToolRegistry,
-    /// Somebody asked for it: everything is read again.
+    /// A caller requested a reload: everything is read again.
     Reload,
     /// An extension brought resources.
     Resources,
-    /// Somebody asked for the skills as they are now.
+    /// A caller requested a reload of the skills.
     SkillsReload,
     /// The conversation goes on with another profile.
     ProfileSwitch,
@@ -168,7 +168,7 @@ impl Trigger {
     }
 }
 
-/// What became of a trigger.
+/// The outcome of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rebuild {
     /// Nothing that matters changed: the frozen prompt stays in force.
@@ -181,12 +181,12 @@ pub enum Rebuild {
     Opened {
         /// The number of its epoch, from 1.
         epoch: u64,
-        /// Why.
+        /// The reason.
         trigger: Trigger,
     },
 }
 
-/// A frozen prompt and what is needed to build the next one.
+/// The prompt of one conversation: frozen until something that its profile allows rebuilds it.
 #[derive(Clone)]
 pub struct Session {
     engine: Engine,
@@ -204,11 +204,11 @@ pub struct Session {
     /// Tools that wait for the next epoch: the active ones, and all there will be.
     pending_tools: Option<Vec<Tool>>,
     pending_registry: Option<Vec<Tool>>,
-    /// Whether no turn was made in this epoch yet.
+    /// True until the first turn of this epoch.
     is_new: Once,
 }
 
-/// Something that is true for the first one who asks.
+/// A flag that reads `true` once.
 struct Once(AtomicBool);
 
 impl Once {
@@ -274,13 +274,14 @@ impl Session {
         self.epoch
     }
 
-    /// Why the prompt in force was built.
+    /// Returns the reason for which the prompt in force was built.
     #[must_use]
     pub const fn trigger(&self) -> Trigger {
         self.trigger
     }
 
-    /// Why the prompt in force was built, as a word that names the profile where it was changed.
+    /// Returns the reason for which the prompt in force was built, as a word; after a switch of the profile it names
+    /// the profile.
     #[must_use]
     pub fn reason(&self) -> String {
         match self.trigger {
@@ -293,11 +294,11 @@ impl Session {
         }
     }
 
-    /// Everything that the model sees in one turn. A hook's changes hold for this turn alone, and so do the
-    /// facts on the `turn` carrier: they are observed again, while what is frozen stays as it is. Where that
-    /// fails, the last ones are used, with a note.
+    /// Returns everything that the model sees in one turn. A hook's changes apply to this turn alone, and so do the
+    /// facts on the `turn` carrier: they are observed again, while the frozen part stays the same. If that fails, the
+    /// last facts are used, with a note.
     #[must_use]
-    pub fn turn(&self, prompt: &Prompt) -> Turn {
+    pub fn turn(&self, prompt: &UserInput) -> Turn {
         let mut notes: Vec<Note> = Vec::new();
         let now = match self.observe() {
             Ok(now) => now.map(|now| {
@@ -310,7 +311,7 @@ impl Session {
                 None
             }
         };
-        let scene = Scene {
+        let input = TurnInput {
             whole: now.as_ref().unwrap_or(&self.build.whole),
             tools: self.active(),
             model: self.request.model.as_deref(),
@@ -318,15 +319,15 @@ impl Session {
             handlers: &self.handlers,
             caller: self.caller,
         };
-        let mut turn = turn::turn(&scene, prompt);
+        let mut turn = turn::turn(&input, prompt);
         turn.notes.append(&mut notes);
-        // The prefix is another one than in the turn before: the one miss that follows is no mistake.
+        // The prefix differs from that of the turn before, so one miss is expected.
         turn.expected_miss = (self.is_new.take() && self.epoch > 1).then(|| self.reason());
         turn
     }
 
-    /// The prompt in force with the facts of this moment behind it, for a delivery: what is frozen stays as it
-    /// is. Where the facts cannot be observed, those of the last time are used.
+    /// Returns the prompt in force followed by the facts of this moment, for a delivery. The frozen part stays the
+    /// same. If the facts cannot be observed, the last ones are used.
     #[must_use]
     pub fn observed(&self) -> Build {
         let mut build = self.build.clone();
@@ -337,7 +338,7 @@ impl Session {
         build
     }
 
-    /// Builds what belongs to one turn, if the profile has such a thing.
+    /// Builds the part for one turn, if the profile has one.
     fn observe(&self) -> Result<Option<Build>, Error> {
         if self.build.suffix.is_empty() {
             return Ok(None);
@@ -346,8 +347,8 @@ impl Session {
         engine::build_parts(&self.request, self.caller, hooks, &mut memory, Parts::Turn).map(Some)
     }
 
-    /// Says which tools are active, by name and in this order. Unknown names are ignored; the same set in
-    /// another order is no change.
+    /// Sets the active tools, by name and in this order. Unknown names are ignored; the same set in another order
+    /// does not count as a change.
     pub fn set_active_tools(&mut self, names: &[&str]) -> Result<Rebuild, Error> {
         let mut tools: Vec<Tool> = Vec::new();
         for name in names {
@@ -394,7 +395,7 @@ impl Session {
         self.open(request, memory, Trigger::ProfileSwitch)
     }
 
-    /// What would be another prompt if one were built now. Nothing is changed.
+    /// Compares the frozen prompt with one that is built now. Nothing is changed.
     pub fn pending(&self) -> Result<Pending, Error> {
         let request = self.with_pending();
         let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut BuildState::default())?;
@@ -408,7 +409,7 @@ impl Session {
         Request { tools, ..self.request.clone() }
     }
 
-    /// Adds paths that an extension brings, behind those that are there.
+    /// Adds paths that an extension brings, after the present ones.
     pub fn add_resources(&mut self, paths: &ResourcePaths) -> Result<Rebuild, Error> {
         let host = Host::of(&self.request, self.caller)?;
         let mut memory = self.memory.clone();

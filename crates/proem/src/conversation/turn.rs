@@ -11,9 +11,9 @@ use crate::request::caller::Caller;
 use crate::request::message::{Message, message};
 use crate::request::{Request, Tool, distinct_tools};
 
-/// What the user says in this turn.
+/// The user's input for one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prompt {
+pub struct UserInput {
     /// The text; `None` when the turn goes on without the user, as after the result of a tool.
     pub text: Option<String>,
     /// Images beside it, in the caller's shape.
@@ -22,10 +22,10 @@ pub struct Prompt {
     pub messages: Vec<Message>,
 }
 
-impl Prompt {
-    /// What a request says about its turn.
+impl UserInput {
+    /// Takes the input from the fields of a request.
     #[must_use]
-    pub fn of(request: &Request) -> Self {
+    pub fn from_request(request: &Request) -> Self {
         Self {
             text: request.prompt.clone(),
             images: request.images.clone().unwrap_or_default(),
@@ -34,22 +34,22 @@ impl Prompt {
     }
 }
 
-/// Everything that the model sees, and what to keep of it.
+/// Everything that the model sees, and the part of it to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// The system prompt of this turn: the frozen one, unless a hook changed it.
     pub system_prompt: String,
     /// The messages of this call, after the hooks for `context`.
     pub messages: Vec<Message>,
-    /// The messages to keep: without what `context` made of them.
+    /// The messages to store: without the changes of the hooks for `context`.
     pub history: Vec<Message>,
     /// The definitions of the active tools.
     pub tools: Vec<ToolDefinition>,
-    /// What each hook changed in the frozen prompt, in order.
+    /// The changes of each hook in the frozen prompt, in order.
     pub changes: Vec<PrefixChange>,
-    /// What a reader should know about this turn.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
-    /// Why the cache is expected to miss the prefix in this turn: the reason of a new epoch.
+    /// The reason for an expected cache miss of the prefix in this turn: that of a new epoch.
     pub expected_miss: Option<String>,
 }
 
@@ -58,75 +58,75 @@ pub struct Turn {
 pub struct ToolDefinition {
     /// The name.
     pub name: String,
-    /// What it does.
+    /// The description for the model.
     pub description: Option<String>,
     /// The JSON schema of the input.
     pub input_schema: Option<Value>,
 }
 
-/// What a hook changed in the frozen prompt.
+/// A hook's change in the frozen prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixChange {
     /// The hook's name.
     pub hook: String,
-    /// Where, and what it costs.
+    /// The position of the change, and its cost.
     pub change: CacheLoss,
 }
 
-/// What a turn is made of, besides what the user says.
-pub(crate) struct Scene<'s> {
-    /// What is frozen, and behind it what belongs to this turn, as of now.
+/// The input of a turn besides the user's.
+pub(crate) struct TurnInput<'s> {
+    /// The frozen prompt followed by the text for this turn, as of now.
     pub(crate) whole: &'s Body,
     pub(crate) tools: &'s [Tool],
     pub(crate) model: Option<&'s str>,
     pub(crate) cwd: &'s str,
     pub(crate) handlers: &'s [Handler],
-    /// For whom the notes are.
+    /// The reader of the notes.
     pub(crate) caller: Caller,
 }
 
 /// Makes a turn of a finished prompt.
-pub(crate) fn turn(scene: &Scene<'_>, prompt: &Prompt) -> Turn {
-    let Start { system_prompt, messages: injected, changes, mut notes } = start(scene, prompt);
-    let history = history(scene, prompt, injected);
-    let (messages, more) = hooks::context(scene.handlers, &history, scene.cwd, scene.caller);
+pub(crate) fn turn(input: &TurnInput<'_>, prompt: &UserInput) -> Turn {
+    let Start { system_prompt, messages: injected, changes, mut notes } = start(input, prompt);
+    let history = history(input, prompt, injected);
+    let (messages, more) = hooks::context(input.handlers, &history, input.cwd, input.caller);
     notes.extend(more);
-    notes.extend(unsent_note(scene, prompt));
+    notes.extend(unsent_note(input, prompt));
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
-    let tools = distinct_tools(scene.tools).into_iter().map(definition).collect();
+    let tools = distinct_tools(input.tools).into_iter().map(definition).collect();
     Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
 }
 
-/// Notes that the text of the `turn` carrier is not sent: it rides with what the user says.
-fn unsent_note(scene: &Scene<'_>, prompt: &Prompt) -> Option<Note> {
-    if prompt.text.is_some() || scene.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
+/// Notes that the text of the `turn` carrier is not sent: it accompanies the user's text, and there is none.
+fn unsent_note(input: &TurnInput<'_>, prompt: &UserInput) -> Option<Note> {
+    if prompt.text.is_some() || input.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
         return None;
     }
     let message = "the user says nothing in this turn, so nothing of the `turn` carrier is sent";
-    // A conversation that goes on by itself is usual; one that begins without words is probably an oversight.
+    // A conversation that continues by itself is usual; one that begins without text is probably an oversight.
     let severity = if prompt.messages.is_empty() { Severity::Warning } else { Severity::Info };
     let hint = "say what the user says with `--prompt`, or `prompt` in the request";
     Some(Note::new(Code::LeftOut, severity, message).with_hint(hint))
 }
 
-/// Lets hooks change the frozen prompt, if the user said something.
-fn start(scene: &Scene<'_>, prompt: &Prompt) -> Start {
-    let system_prompt = scene.whole.text(Carrier::System).unwrap_or_default().to_owned();
+/// Lets hooks change the frozen prompt, if the user sent text.
+fn start(input: &TurnInput<'_>, prompt: &UserInput) -> Start {
+    let system_prompt = input.whole.text(Carrier::System).unwrap_or_default().to_owned();
     let Some(text) = &prompt.text else { return Start { system_prompt, ..Start::default() } };
     let event = BeforeAgentStart {
         prompt: text.clone(),
         images: prompt.images.clone(),
         system_prompt,
-        cwd: scene.cwd.to_owned(),
-        model: scene.model.map(str::to_owned),
+        cwd: input.cwd.to_owned(),
+        model: input.model.map(str::to_owned),
     };
-    hooks::start(scene.handlers, event, scene.caller)
+    hooks::start(input.handlers, event, input.caller)
 }
 
-/// The conversation with this turn's messages behind it. What rides on other carriers than the system
-/// prompt stands where a provider reads it, and stays there: nothing that was sent is made anew.
-fn history(scene: &Scene<'_>, prompt: &Prompt, injected: Vec<Message>) -> Vec<Message> {
-    let whole = scene.whole;
+/// Returns the conversation followed by this turn's messages. Text on other carriers than the system prompt is placed
+/// where a provider reads it, and stays there: messages that were sent are never rewritten.
+fn history(input: &TurnInput<'_>, prompt: &UserInput, injected: Vec<Message>) -> Vec<Message> {
+    let whole = input.whole;
     let mut history = prompt.messages.clone();
     let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
     if !history.iter().any(is_of_user) {

@@ -1,5 +1,4 @@
-//! What a prompt costs: tokens by section and carrier, what of it is cached, and what a turn costs cold and
-//! warm.
+//! The cost of a prompt: tokens by section and carrier, the cached part, and the price of a turn cold and warm.
 
 use proem_core::carrier::Carrier;
 use proem_core::frozen::PlacedSection;
@@ -9,8 +8,8 @@ use serde::Serialize;
 
 use crate::build::Build;
 use crate::build::fingerprint::canonical_tools;
-use crate::costs::simulate::{Figures, Payload, Sent, foreign_prices, simulate};
-use crate::deliver::{Delivered, Options, Provider, ProviderName, RawMessage, deliver};
+use crate::costs::simulate::{Figures, Payload, SentRequest, foreign_prices, simulate};
+use crate::deliver::{DeliverOptions, Delivery, Provider, ProviderName, RawMessage, deliver};
 use crate::error::Error;
 use crate::request::Request;
 use crate::settings::models::{Model, Models};
@@ -22,7 +21,7 @@ pub struct Stats {
     /// The model, if one is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider whose rules are followed.
+    /// The provider whose rules apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'static str>,
     /// The model and the vendor whose prices are taken, where the provider is not that vendor's own.
@@ -30,9 +29,9 @@ pub struct Stats {
     pub prices_of: Option<String>,
     /// The day of rules and prices.
     pub as_of: String,
-    /// How tokens were counted.
+    /// The way tokens were counted.
     pub counted: String,
-    /// Whether the counts are exact.
+    /// True if the counts are exact.
     pub exact: bool,
     /// The sections, in order.
     pub sections: Vec<SectionStats>,
@@ -40,7 +39,7 @@ pub struct Stats {
     pub carriers: Vec<CarrierStats>,
     /// The definitions of the tools.
     pub tools: ToolStats,
-    /// Tools and everything that is frozen, on every carrier: what a cache must hold to be of use.
+    /// Tools and everything that is frozen, on every carrier: the part that a cache must hold to be of use.
     pub prefix_tokens: usize,
     /// The least and the most tokens that the prefix can have, where they are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,32 +62,32 @@ pub struct SectionStats {
     pub id: String,
     /// The carrier.
     pub carrier: &'static str,
-    /// How long its least stable byte stays the same.
+    /// The stability of its least stable byte.
     pub stability: &'static str,
     /// Its length in bytes.
     pub bytes: usize,
     /// Its length in tokens.
     pub tokens: usize,
-    /// Whether the next turn reads it from the cache.
-    pub cached: Cached,
+    /// The part that the cache plays in the next turn.
+    pub cached: CacheUse,
 }
 
-/// Whether text is read from the cache.
+/// The part of the cache in delivering a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Cached {
+pub enum CacheUse {
     /// From the second turn on.
     Yes,
-    /// It is sent once with its turn, and is read from the cache as a part of the history behind that.
+    /// It is sent once with its turn, and is read from the cache later as part of the history.
     AsHistory,
-    /// It is made anew each turn, before the history.
+    /// It is rendered for each turn, before the history.
     No,
     /// Not yet: the request is too short for the model's cache.
     TooShort,
 }
 
-impl Cached {
-    /// The words for tables.
+impl CacheUse {
+    /// The wording for tables.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -114,7 +113,7 @@ pub struct CarrierStats {
 /// The definitions of the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ToolStats {
-    /// How many.
+    /// The number of tools.
     pub count: usize,
     /// Their length in bytes, in canonical form.
     pub bytes: usize,
@@ -128,7 +127,7 @@ pub fn stats(
     request: &Request,
     provider: Option<&'static ProviderName>,
     models: &Models,
-    options: &Options,
+    options: &DeliverOptions,
 ) -> Result<(Stats, Vec<Note>), Error> {
     let known = request.model.as_deref().and_then(|name| models.find(name));
     let tokenizer = known.map_or(Tokenizer::Estimate, Model::tokenizer);
@@ -152,8 +151,8 @@ pub fn stats(
     if turns.as_ref().is_some_and(|(_, warm, _)| warm.read == 0)
         && min_tokens.is_some_and(|least| prefix_tokens < least)
     {
-        for section in sections.iter_mut().filter(|section| section.cached != Cached::No) {
-            section.cached = Cached::TooShort;
+        for section in sections.iter_mut().filter(|section| section.cached != CacheUse::No) {
+            section.cached = CacheUse::TooShort;
         }
     }
     let stats = Stats {
@@ -184,7 +183,7 @@ fn frozen_texts(build: &Build) -> [&str; 3] {
     [build.frozen.prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
 }
 
-/// Says how tokens were counted, how wrong an estimate can be, and why it is one.
+/// Describes the way tokens were counted, the error of an estimate, and the reason for estimating.
 fn counted<'t>(
     tokenizer: Tokenizer,
     prefix: impl Iterator<Item = &'t str>,
@@ -204,9 +203,9 @@ fn section(placed: &PlacedSection, build: &Build, tokenizer: Tokenizer) -> Secti
     let text = build.whole.text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
     let frozen_bytes = build.frozen.body().text(placed.carrier).map_or(0, str::len);
     let cached = match placed.carrier {
-        Carrier::Turn => Cached::AsHistory,
-        _ if placed.bytes.end <= frozen_bytes => Cached::Yes,
-        _ => Cached::No,
+        Carrier::Turn => CacheUse::AsHistory,
+        _ if placed.bytes.end <= frozen_bytes => CacheUse::Yes,
+        _ => CacheUse::No,
     };
     SectionStats {
         id: placed.id.clone(),
@@ -234,14 +233,14 @@ fn two_turns(
     build: &Build,
     request: &Request,
     models: &Models,
-    options: &Options,
+    options: &DeliverOptions,
 ) -> Result<Option<(Figures, Figures, Vec<Note>)>, Error> {
     if name.cache.is_none() {
         return Ok(None);
     }
     let provider = name.provider;
-    // What Gemini keeps under a name is paid for, too.
-    let options = &Options { cached_content: None, ..options.clone() };
+    // The content that Gemini keeps under a name is paid for, too.
+    let options = &DeliverOptions { cached_content: None, ..options.clone() };
     let mut first = request.clone();
     if first.messages.as_ref().is_none_or(Vec::is_empty) && first.prompt.is_none() {
         first.prompt = Some("Hello".into());
@@ -250,7 +249,7 @@ fn two_turns(
     let mut messages = cold.history.clone();
     messages.push(RawMessage::plain("assistant", "Hello."));
     let second = Request { messages: Some(messages), prompt: Some("Hello".into()), ..request.clone() };
-    // What belongs to the turn is another one by then: that is what it is there for.
+    // The text for the turn is another one by then: that is its purpose.
     let later = build.with_other_suffix();
     let warm = deliver(provider, &later, &second, models, options)?;
     let sent = [sent(&cold)?, sent(&warm)?];
@@ -261,12 +260,12 @@ fn two_turns(
     })
 }
 
-fn sent(delivered: &Delivered) -> Result<Sent, Error> {
-    let payload = Payload::of(delivered.payload.get());
-    payload.map(Sent::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
+fn sent(delivered: &Delivery) -> Result<SentRequest, Error> {
+    let payload = Payload::from_json(delivered.payload.get());
+    payload.map(SentRequest::from).map_err(|why| Error::request(format!("its payload cannot be read: {why}")))
 }
 
-/// Below the minimum nothing is cached, and no provider says so.
+/// Notes a prefix below the minimum: nothing is cached then, and no provider reports it.
 fn below_minimum(stats: &Stats) -> Option<Note> {
     let (model, min_tokens) = stats.model.as_ref().zip(stats.min_tokens)?;
     let is_read = stats.warm.is_none_or(|warm| warm.read > 0);

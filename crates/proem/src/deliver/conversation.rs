@@ -1,8 +1,8 @@
-//! The conversation as a provider gets it: what was sent before as it was, the newest message with what
-//! rides beside it.
+//! The conversation in a provider's shape: earlier messages unchanged, the newest one with the text that accompanies
+//! it.
 
-use super::shape::{Block, Shape, Takes};
-use super::{Provider, Texts};
+use super::shape::{Block, MessageShape, Takes};
+use super::{PromptTexts, Provider};
 use crate::error::Error;
 use crate::request::message::RawMessage;
 use crate::request::raw_json::{Fields, Json, field, without_key};
@@ -10,7 +10,7 @@ use crate::request::raw_json::{Fields, Json, field, without_key};
 /// The messages of a call, in the provider's shape.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    shape: Shape,
+    shape: MessageShape,
     items: Vec<Item>,
 }
 
@@ -19,19 +19,19 @@ pub(crate) struct Conversation {
 struct Item {
     role: Option<String>,
     json: Json,
-    /// How many blocks it has.
+    /// The number of blocks.
     blocks: usize,
     is_answer: bool,
 }
 
 impl Conversation {
-    /// Checks the messages and puts what rides with the user's words beside the newest of them. Everything
-    /// before that is left as it is, because it was sent so.
-    pub(crate) fn of(
+    /// Checks the messages and adds the text for this turn to the newest message of the user. Earlier messages stay
+    /// as they are, because they were sent so.
+    pub(crate) fn new(
         provider: Provider,
-        shape: Shape,
+        shape: MessageShape,
         messages: &[RawMessage],
-        texts: &Texts<'_>,
+        texts: &PromptTexts<'_>,
     ) -> Result<Self, Error> {
         let reader = Reader { provider, shape };
         let items = messages.iter().enumerate().map(|(index, message)| reader.item(index, message));
@@ -48,7 +48,7 @@ impl Conversation {
         self.items.last().is_some_and(|item| item.role.as_deref() == Some(self.shape.assistant))
     }
 
-    /// The user's newest words, if they come last.
+    /// The user's newest message, if it comes last.
     fn newest(&self) -> Option<usize> {
         let last = self.items.len().checked_sub(1)?;
         self.items.get(last).filter(|item| self.is_of_user(item) && !item.is_answer).map(|_| last)
@@ -58,7 +58,7 @@ impl Conversation {
         item.role.as_deref() == self.shape.roles.first().copied()
     }
 
-    fn add_carriers(&mut self, texts: &Texts<'_>) -> Result<(), serde_json::Error> {
+    fn add_carriers(&mut self, texts: &PromptTexts<'_>) -> Result<(), serde_json::Error> {
         if let Some(last) = self.items.iter().rposition(|item| self.is_of_user(item)) {
             self.write_as_blocks(last)?;
         }
@@ -67,7 +67,7 @@ impl Conversation {
         let is_of_model = |item: &Item| item.role.as_deref().is_none_or(|role| role == self.shape.assistant);
         let is_first = !self.items.iter().any(is_of_model);
         let first = texts.first_user.filter(|_| is_first);
-        // Of several first messages of the user, the text stands before the very first.
+        // If several messages of the user come first, the text is placed before the very first.
         let user = self.shape.roles.first().copied();
         let before = self.items.iter().position(|item| item.role.as_deref() == user).unwrap_or(newest);
         if let Some(text) = first {
@@ -79,8 +79,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Writes the newest words as blocks where a marker will stand behind them: what is kept must be what is
-    /// sent.
+    /// Writes the newest message as blocks if a marker will follow it: the stored form must equal the sent form.
     fn write_as_blocks(&mut self, newest: usize) -> Result<(), serde_json::Error> {
         let shape = self.shape;
         match self.items.get_mut(newest) {
@@ -129,7 +128,7 @@ impl Conversation {
         self.items.iter().map(|item| item.json.clone()).collect()
     }
 
-    /// The blocks of the newest message, for those who take nothing else.
+    /// The blocks of the newest message, for providers that accept only blocks.
     pub(crate) fn newest_blocks(&self) -> Result<Vec<Json>, serde_json::Error> {
         self.newest()
             .and_then(|index| self.items.get(index))
@@ -155,8 +154,8 @@ impl Conversation {
             .collect();
         let Some(&newest) = of_user.last() else { return Ok(0) };
         let mut marked = vec![newest];
-        // The request before ended with a message of the user's: the one before an answer of the model, or, when
-        // that call failed, the one just before this.
+        // The previous request ended with a message of the user: the one before an answer of the model, or, if that
+        // call failed, the one just before this.
         let answer = self.items.iter().take(newest).rposition(|item| !self.is_of_user(item));
         let before_answer = answer.and_then(|answer| of_user.iter().rev().find(|index| **index < answer));
         let just_before = newest.checked_sub(1).filter(|index| of_user.contains(index));
@@ -198,7 +197,7 @@ fn has_text(said: &str, text: &str, side: Side) -> bool {
 }
 
 impl Item {
-    fn set_content(&mut self, shape: Shape, content: Json) -> Result<(), serde_json::Error> {
+    fn set_content(&mut self, shape: MessageShape, content: Json) -> Result<(), serde_json::Error> {
         if let Json::Object(mut fields) = std::mem::replace(&mut self.json, Json::Bool(false)).opened()? {
             match fields.iter_mut().find(|(key, _)| key == shape.content) {
                 Some((_, value)) => *value = content,
@@ -220,7 +219,7 @@ fn text_of(block: &Json) -> Option<String> {
 }
 
 /// The content of a message that is nothing but text.
-fn plain_text(message: &Json, shape: Shape) -> Result<Option<String>, serde_json::Error> {
+fn plain_text(message: &Json, shape: MessageShape) -> Result<Option<String>, serde_json::Error> {
     let Json::Object(fields) = message.clone().opened()? else { return Ok(None) };
     Ok(match field(&fields, shape.content).cloned().map(Json::opened).transpose()? {
         Some(Json::Text(text)) => Some(text),
@@ -229,7 +228,7 @@ fn plain_text(message: &Json, shape: Shape) -> Result<Option<String>, serde_json
 }
 
 /// The blocks of a message; a text is one.
-fn blocks_of(message: &Json, shape: Shape) -> Result<Vec<Json>, serde_json::Error> {
+fn blocks_of(message: &Json, shape: MessageShape) -> Result<Vec<Json>, serde_json::Error> {
     let Json::Object(fields) = message.clone().opened()? else { return Ok(Vec::new()) };
     match field(&fields, shape.content).cloned().map(Json::opened).transpose()? {
         Some(Json::List(blocks)) => Ok(blocks),
@@ -238,10 +237,10 @@ fn blocks_of(message: &Json, shape: Shape) -> Result<Vec<Json>, serde_json::Erro
     }
 }
 
-/// Reads messages, and refuses what the provider would.
+/// Reads messages, and refuses those that the provider would refuse.
 struct Reader {
     provider: Provider,
-    shape: Shape,
+    shape: MessageShape,
 }
 
 impl Reader {
@@ -308,7 +307,7 @@ impl Reader {
         let content = field(fields, self.shape.content).cloned().map(Json::opened);
         let refuse = |why: &str| Err(self.refuse(index, why));
         match content {
-            // What the model did may stand in other fields, such as calls of tools.
+            // The model's output may be in other fields, such as tool calls.
             None | Some(Ok(Json::Raw(_))) if role == self.shape.assistant && fields.len() > 1 => {}
             None => return refuse(&format!("it has no `{}`", self.shape.content)),
             Some(Ok(Json::List(_))) if self.shape.takes == Takes::Text => {
@@ -336,7 +335,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Refuses what would stand beside the system prompt or answer nothing.
+    /// Refuses messages that compete with the system prompt, and tool results without a call.
     fn check_order(&self, items: &[Item]) -> Result<(), Error> {
         let is_of_system = |item: &Item| matches!(item.role.as_deref(), Some("system" | "developer"));
         match items.first() {
@@ -347,8 +346,8 @@ impl Reader {
         }
     }
 
-    /// The blocks of a message without cache markers of earlier calls: they are no part of what was said, and
-    /// there may be only few. Only blocks can carry one: what stands inside of a tool's input is the model's own.
+    /// Returns the blocks of a message without cache markers of earlier calls: a marker is not part of the message,
+    /// and providers limit their number. Only blocks can carry one: data inside a tool's input is the model's own.
     /// `None` when no block has a marker.
     fn unmarked(&self, blocks: &[Json], depth: usize) -> Result<Option<Vec<Json>>, serde_json::Error> {
         let Some(marker) = self.shape.marker else { return Ok(None) };

@@ -4,7 +4,7 @@
 use proem_core::note::{Code, Note, Severity};
 use proem_core::text::is_javascript_space;
 
-use super::Parcel;
+use super::PayloadInput;
 use super::conversation::Conversation;
 use crate::request::raw_json::{Fields, Json, object};
 
@@ -12,15 +12,15 @@ use crate::request::raw_json::{Fields, Json, object};
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
 /// The frozen prompt as one text: the parts that are not empty, with a blank line between them.
-fn whole_prompt(parcel: &Parcel<'_>) -> String {
-    let parts = [parcel.texts.prefix, parcel.texts.developer.unwrap_or_default()];
+fn whole_prompt(input: &PayloadInput<'_>) -> String {
+    let parts = [input.texts.prefix, input.texts.developer.unwrap_or_default()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n").trim_matches(is_javascript_space).to_owned()
 }
 
-/// What a session of the Agent Client Protocol begins with, and the blocks of its prompt.
-pub(super) fn acp(parcel: &Parcel<'_>, conversation: &Conversation) -> Result<Json, serde_json::Error> {
-    let prompt = whole_prompt(parcel);
+/// The start of a session of the Agent Client Protocol, and the blocks of its prompt.
+pub(super) fn acp(input: &PayloadInput<'_>, conversation: &Conversation) -> Result<Json, serde_json::Error> {
+    let prompt = whole_prompt(input);
     let mut payload: Fields = Vec::new();
     if !prompt.is_empty() {
         payload.push(("_meta".to_owned(), object([("systemPrompt", Json::Text(prompt))])));
@@ -34,11 +34,11 @@ pub(super) fn acp(parcel: &Parcel<'_>, conversation: &Conversation) -> Result<Js
 
 /// The launch arguments of Codex, which has no parameter for a system prompt, and the text of the prompt.
 pub(super) fn codex(
-    parcel: &Parcel<'_>,
+    input: &PayloadInput<'_>,
     conversation: &Conversation,
     notes: &mut Vec<Note>,
 ) -> Result<Json, serde_json::Error> {
-    let prompt = whole_prompt(parcel);
+    let prompt = whole_prompt(input);
     let mut arguments: Vec<Json> = Vec::new();
     if !prompt.is_empty() {
         let argument = format!("developer_instructions={}", toml_string(&prompt));

@@ -1,8 +1,7 @@
-//! From a prompt to what really goes to a provider: the parts of a request, with cache markers where its
-//! rules want them.
+//! Turns a prompt into the parts of a provider's request, with cache markers where its rules want them.
 //!
-//! Caches compare from the first byte on, so nothing that was sent before is ever rendered again: messages
-//! keep their spelling, and what belongs to one turn rides with the newest of them and stays there.
+//! Caches compare from the first byte on, so earlier messages are never rendered again: they keep their spelling, and
+//! the text for one turn accompanies the newest message and stays there.
 
 mod claude;
 mod conversation;
@@ -29,53 +28,53 @@ use crate::request::message::unreadable;
 use crate::request::raw_json::{Json, object};
 use conversation::Conversation;
 pub use provider::{Provider, ProviderName, UnknownProvider};
-use shape::Shape;
+use shape::MessageShape;
 
-/// How long a provider keeps the frozen part.
+/// The time for which a provider caches the frozen part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Five minutes after the last use, which is what providers do by themselves.
+    /// Five minutes after the last use, which is the providers' default.
     #[default]
     Short,
     /// An hour.
     Hour,
 }
 
-/// What a caller may say about a delivery.
+/// Options of a delivery.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
-    /// How long the frozen part is kept.
+pub struct DeliverOptions {
+    /// The time for which the frozen part is cached.
     pub lifetime: Lifetime,
     /// The name of a content that Gemini keeps: the system prompt and the tools are in it.
     pub cached_content: Option<String>,
 }
 
-/// What goes to a provider.
+/// The parts of a request to a provider.
 #[derive(Debug, Clone)]
-pub struct Delivered {
+pub struct Delivery {
     /// The parts of the request, as JSON.
     pub payload: Box<RawValue>,
     /// The messages to keep for the next call: as they were sent, without markers.
     pub history: Vec<RawMessage>,
-    /// What a reader should know about the delivery.
+    /// Notes about the delivery.
     pub notes: Vec<Note>,
 }
 
 /// The texts of a prompt, by where they go.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Texts<'t> {
+pub(crate) struct PromptTexts<'t> {
     pub(crate) prefix: &'t str,
-    /// The boundary and what stands behind it.
+    /// The boundary and the text after it.
     pub(crate) suffix: &'t str,
-    /// Whether anything stands behind the boundary: the line itself is always the same.
+    /// True if text follows the boundary: the boundary line itself never changes.
     has_suffix: bool,
     pub(crate) developer: Option<&'t str>,
     pub(crate) first_user: Option<&'t str>,
     pub(crate) turn: Option<&'t str>,
 }
 
-impl<'t> Texts<'t> {
-    fn of(build: &'t Build) -> Self {
+impl<'t> PromptTexts<'t> {
+    fn from_build(build: &'t Build) -> Self {
         let whole = build.text(Carrier::System).unwrap_or_default();
         let prefix = build.frozen.prefix();
         Self {
@@ -88,7 +87,8 @@ impl<'t> Texts<'t> {
         }
     }
 
-    /// Where the system prompt is taken once for all calls: what belongs to the turn goes with the user's words.
+    /// Moves the text for the turn into the user's message, for agents that take the system prompt once for all
+    /// calls.
     fn launched(self, of_turn: &'t str) -> Self {
         let turn = Some(of_turn).filter(|text| !text.is_empty());
         Self { suffix: "", has_suffix: false, turn, ..self }
@@ -112,18 +112,18 @@ fn is_blank(text: &str) -> bool {
 }
 
 /// Everything that a payload is made of.
-pub(crate) struct Parcel<'p> {
-    pub(crate) texts: Texts<'p>,
+pub(crate) struct PayloadInput<'p> {
+    pub(crate) texts: PromptTexts<'p>,
     pub(crate) tools: Vec<&'p Tool>,
     pub(crate) model: Option<&'p str>,
-    /// What the table says about the model.
+    /// The model's row in the table of models.
     pub(crate) known: Option<&'p Model>,
-    pub(crate) options: &'p Options,
+    pub(crate) options: &'p DeliverOptions,
     pub(crate) cache_key: String,
     pub(crate) lookback: usize,
 }
 
-impl Parcel<'_> {
+impl PayloadInput<'_> {
     /// Tells whether messages must have the form that every server takes: not all of those that speak OpenAI's
     /// language take lists of parts, and some join them with line breaks of their own.
     fn is_plain(&self) -> bool {
@@ -136,20 +136,20 @@ impl Parcel<'_> {
     }
 }
 
-/// Makes the request parts that a provider takes.
+/// Converts a prompt and its conversation to the parts of a request to a provider.
 ///
 /// ```
-/// use proem::deliver::{Options, Provider, deliver};
-/// use proem::models::Models;
+/// use proem::deliver::{DeliverOptions, Provider, deliver};
+/// use proem::settings::models::Models;
 /// use proem::{Caller, Request};
 ///
 /// let request = Request::from_json(
 ///     r#"{"profile": "template", "system": "Be brief.", "model": "claude-opus-5", "prompt": "Hello"}"#,
 /// )?;
 /// let build = proem::build(&request, Caller::User)?;
-/// let delivered =
-///     deliver(Provider::Anthropic, &build, &request, &Models::built_in()?, &Options::default())?;
-/// assert!(delivered.payload.get().contains("cache_control"));
+/// let models = Models::built_in()?;
+/// let delivery = deliver(Provider::Anthropic, &build, &request, &models, &DeliverOptions::default())?;
+/// assert!(delivery.payload.get().contains("cache_control"));
 /// # Ok::<(), proem::Error>(())
 /// ```
 pub fn deliver(
@@ -157,8 +157,8 @@ pub fn deliver(
     build: &Build,
     request: &Request,
     models: &Models,
-    options: &Options,
-) -> Result<Delivered, Error> {
+    options: &DeliverOptions,
+) -> Result<Delivery, Error> {
     let mut notes = Vec::new();
     let model = request.model.as_deref();
     let known = model.and_then(|name| models.find(name));
@@ -168,7 +168,7 @@ pub fn deliver(
     let tools = tools::sorted(request.tools.as_deref().unwrap_or_default());
     notes.extend(tools::notes(&tools, provider));
     let of_turn = text_of_turn(build);
-    let texts = Texts::of(build);
+    let texts = PromptTexts::from_build(build);
     let texts = if provider.is_launched() || options.cached_content.is_some() && provider == Provider::Gemini
     {
         texts.launched(&of_turn)
@@ -176,11 +176,11 @@ pub fn deliver(
         texts
     };
     let cache_key = cache_key(request, &build.fingerprint);
-    let parcel = Parcel { texts, tools, model, known, options, cache_key, lookback };
+    let input = PayloadInput { texts, tools, model, known, options, cache_key, lookback };
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
-    let shape = Shape::of(provider, parcel.is_plain(), takes_system);
+    let shape = MessageShape::for_provider(provider, input.is_plain(), takes_system);
     let messages = messages(request, shape)?;
-    let conversation = Conversation::of(provider, shape, &messages, &texts)?;
+    let conversation = Conversation::new(provider, shape, &messages, &texts)?;
     notes.extend(notes_of_texts(&texts, &conversation, &messages));
     notes.extend(options_notes(provider, options, known));
     notes.extend(images_note(request));
@@ -191,23 +191,23 @@ pub fn deliver(
         why: error.to_string(),
     };
     let payload = match provider {
-        Provider::Anthropic => claude::anthropic(&parcel, conversation),
-        Provider::Bedrock => claude::bedrock(&parcel, conversation),
-        Provider::OpenAiResponses => Ok(openai::responses(&parcel, conversation)),
-        Provider::OpenAiChat | Provider::DeepSeek => Ok(openai::chat(provider, &parcel, conversation)),
-        Provider::Gemini => Ok(gemini::gemini(&parcel, conversation)),
-        Provider::Acp => launch::acp(&parcel, &conversation),
-        Provider::Codex => launch::codex(&parcel, &conversation, &mut notes),
+        Provider::Anthropic => claude::anthropic(&input, conversation),
+        Provider::Bedrock => claude::bedrock(&input, conversation),
+        Provider::OpenAiResponses => Ok(openai::responses(&input, conversation)),
+        Provider::OpenAiChat | Provider::DeepSeek => Ok(openai::chat(provider, &input, conversation)),
+        Provider::Gemini => Ok(gemini::gemini(&input, conversation)),
+        Provider::Acp => launch::acp(&input, &conversation),
+        Provider::Codex => launch::codex(&input, &conversation, &mut notes),
     };
     let payload = payload.and_then(|payload| serde_json::value::to_raw_value(&payload)).map_err(unsent)?;
     let history = history
         .iter()
         .map(|message| serde_json::to_string(message).and_then(|text| serde_json::from_str(&text)));
-    Ok(Delivered { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
+    Ok(Delivery { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
 }
 
-/// The conversation of a request, with what the user says now, and the images beside it, behind it.
-fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
+/// Returns the conversation of a request followed by the user's new text and images.
+fn messages(request: &Request, shape: MessageShape) -> Result<Vec<RawMessage>, Error> {
     let mut messages = request.messages.clone().unwrap_or_default();
     let images = request.images.as_deref().unwrap_or_default();
     match &request.prompt {
@@ -219,7 +219,7 @@ fn messages(request: &Request, shape: Shape) -> Result<Vec<RawMessage>, Error> {
 }
 
 /// Makes a message of the user's with blocks after its text, in a provider's shape.
-fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<RawMessage, Error> {
+fn with_blocks(shape: MessageShape, text: &str, blocks: &[Value]) -> Result<RawMessage, Error> {
     let own = std::iter::once(shape.text_block(text));
     let blocks = own.chain(blocks.iter().map(Json::canonical)).collect();
     let message = object([("role", "user".into()), (shape.content, Json::List(blocks))]);
@@ -227,7 +227,7 @@ fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<RawMessage,
     RawMessage::checked(raw).map_err(|why| unreadable(&why))
 }
 
-/// What servers tell conversations with one prefix apart by; at most 64 characters are taken.
+/// Returns the key by which servers group conversations with one prefix; providers take at most 64 characters.
 fn cache_key(request: &Request, fingerprint: &Fingerprint) -> String {
     let conversation = request.conversation.as_deref().unwrap_or_default();
     let key = format!("{}:{conversation}", fingerprint.whole.hex());
@@ -262,7 +262,11 @@ fn model_note(
     Some(Note::new(Code::UnknownModel, severity, message).with_hint(hint))
 }
 
-fn notes_of_texts(texts: &Texts<'_>, conversation: &Conversation, messages: &[RawMessage]) -> Vec<Note> {
+fn notes_of_texts(
+    texts: &PromptTexts<'_>,
+    conversation: &Conversation,
+    messages: &[RawMessage],
+) -> Vec<Note> {
     let mut notes = Vec::new();
     if texts.has_suffix {
         let message = "the part of this turn stands in the system prompt, before the messages: when it changes, none of them is read from the cache";
@@ -298,7 +302,7 @@ fn notes_of_texts(texts: &Texts<'_>, conversation: &Conversation, messages: &[Ra
     notes
 }
 
-/// Notes images that have no words to ride with.
+/// Notes images that are sent without a text of the user.
 fn images_note(request: &Request) -> Option<Note> {
     let images = request.images.as_deref().unwrap_or_default();
     (request.prompt.is_none() && !images.is_empty()).then(|| {
@@ -312,7 +316,7 @@ fn images_note(request: &Request) -> Option<Note> {
 }
 
 /// Notes options that a provider has no use for.
-fn options_notes(provider: Provider, options: &Options, known: Option<&Model>) -> Vec<Note> {
+fn options_notes(provider: Provider, options: &DeliverOptions, known: Option<&Model>) -> Vec<Note> {
     let has_lifetimes = matches!(provider, Provider::Anthropic | Provider::Bedrock);
     let is_long = options.lifetime == Lifetime::Hour;
     let unused = [

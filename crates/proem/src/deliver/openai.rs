@@ -1,12 +1,12 @@
 //! OpenAI's responses and chat completions, and servers that speak the latter.
 
 use super::conversation::Conversation;
-use super::{Parcel, Provider, is_blank, tools};
+use super::{PayloadInput, Provider, is_blank, tools};
 use crate::request::raw_json::{Fields, Json, object};
 
 /// Tells whether the API takes markers for this model; older ones refuse the request.
-fn takes_breakpoints(parcel: &Parcel<'_>) -> bool {
-    parcel.known.is_some_and(|model| model.breakpoints == Some(true))
+fn takes_breakpoints(input: &PayloadInput<'_>) -> bool {
+    input.known.is_some_and(|model| model.breakpoints == Some(true))
 }
 
 /// A part of text; the last frozen one carries the marker.
@@ -18,17 +18,17 @@ fn part(kind: &str, text: &str, is_marked: bool) -> Json {
     Json::Object(fields)
 }
 
-/// The messages that carry the system prompt: the system's, the developer's, and what is of this turn behind
-/// both, so that it takes nothing frozen out of the cache.
-fn instructions(parcel: &Parcel<'_>, role: &str, kind: &str) -> Vec<Json> {
-    let frozen: Vec<&str> = parcel.texts.frozen().collect();
-    let is_marked = takes_breakpoints(parcel);
+/// The messages of the system prompt: the system's, the developer's, and the text for this turn after both, so that
+/// it invalidates nothing frozen.
+fn instructions(input: &PayloadInput<'_>, role: &str, kind: &str) -> Vec<Json> {
+    let frozen: Vec<&str> = input.texts.frozen().collect();
+    let is_marked = takes_breakpoints(input);
     let mut contents: Vec<Vec<Json>> = Vec::new();
     for (index, text) in frozen.iter().enumerate() {
         contents.push(vec![part(kind, text, is_marked && index + 1 == frozen.len())]);
     }
-    if !is_blank(parcel.texts.suffix) {
-        let suffix = part(kind, parcel.texts.suffix, false);
+    if !is_blank(input.texts.suffix) {
+        let suffix = part(kind, input.texts.suffix, false);
         match contents.last_mut() {
             Some(last) if frozen.len() == 1 => last.push(suffix),
             _ => contents.push(vec![suffix]),
@@ -38,14 +38,14 @@ fn instructions(parcel: &Parcel<'_>, role: &str, kind: &str) -> Vec<Json> {
     contents.into_iter().map(message).collect()
 }
 
-fn cache_key(parcel: &Parcel<'_>) -> Option<(String, Json)> {
-    takes_breakpoints(parcel).then(|| ("prompt_cache_key".to_owned(), parcel.cache_key.as_str().into()))
+fn cache_key(input: &PayloadInput<'_>) -> Option<(String, Json)> {
+    takes_breakpoints(input).then(|| ("prompt_cache_key".to_owned(), input.cache_key.as_str().into()))
 }
 
 /// The parts for OpenAI's responses. The top-level `instructions` cannot carry a marker.
-pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Json {
-    let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
-    if !parcel.tools.is_empty() {
+pub(super) fn responses(input: &PayloadInput<'_>, conversation: Conversation) -> Json {
+    let mut payload: Fields = input.model_field("model").into_iter().chain(cache_key(input)).collect();
+    if !input.tools.is_empty() {
         let definition = |tool: &&crate::request::Tool| {
             let mut fields: Fields = vec![("type".to_owned(), "function".into())];
             fields.extend(tools::head(tool));
@@ -53,9 +53,9 @@ pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Json
             fields.push(("strict".to_owned(), Json::Bool(false)));
             Json::Object(fields)
         };
-        payload.push(("tools".to_owned(), Json::List(parcel.tools.iter().map(definition).collect())));
+        payload.push(("tools".to_owned(), Json::List(input.tools.iter().map(definition).collect())));
     }
-    let mut input = instructions(parcel, "developer", "input_text");
+    let mut input = instructions(input, "developer", "input_text");
     input.extend(conversation.into_json());
     if !input.is_empty() {
         payload.push(("input".to_owned(), Json::List(input)));
@@ -63,23 +63,23 @@ pub(super) fn responses(parcel: &Parcel<'_>, conversation: Conversation) -> Json
     Json::Object(payload)
 }
 
-/// The parts for chat completions. Whoever is not OpenAI gets plain texts and the role `system`.
-pub(super) fn chat(provider: Provider, parcel: &Parcel<'_>, conversation: Conversation) -> Json {
-    let mut payload: Fields = parcel.model_field("model").into_iter().chain(cache_key(parcel)).collect();
-    if !parcel.tools.is_empty() {
+/// The parts for chat completions. Servers other than OpenAI's get plain texts and the role `system`.
+pub(super) fn chat(provider: Provider, input: &PayloadInput<'_>, conversation: Conversation) -> Json {
+    let mut payload: Fields = input.model_field("model").into_iter().chain(cache_key(input)).collect();
+    if !input.tools.is_empty() {
         let definition = |tool: &&crate::request::Tool| {
             let mut fields = tools::head(tool);
             fields.push(("parameters".to_owned(), tools::schema(tool)));
             object([("type", "function".into()), ("function", Json::Object(fields))])
         };
-        payload.push(("tools".to_owned(), Json::List(parcel.tools.iter().map(definition).collect())));
+        payload.push(("tools".to_owned(), Json::List(input.tools.iter().map(definition).collect())));
     }
-    let is_plain = provider == Provider::DeepSeek || parcel.is_plain();
+    let is_plain = provider == Provider::DeepSeek || input.is_plain();
     let mut messages = if is_plain {
-        plain_instructions(parcel)
+        plain_instructions(input)
     } else {
-        let role = parcel.known.and_then(|model| model.role.as_deref()).unwrap_or("system");
-        instructions(parcel, role, "text")
+        let role = input.known.and_then(|model| model.role.as_deref()).unwrap_or("system");
+        instructions(input, role, "text")
     };
     messages.extend(conversation.into_json());
     if !messages.is_empty() {
@@ -88,11 +88,11 @@ pub(super) fn chat(provider: Provider, parcel: &Parcel<'_>, conversation: Conver
     Json::Object(payload)
 }
 
-/// Plain texts in the role that every server knows: one, unless a developer's text stands between what is
-/// frozen and what belongs to the turn.
-fn plain_instructions(parcel: &Parcel<'_>) -> Vec<Json> {
-    let (prefix, suffix) = (parcel.texts.prefix, parcel.texts.suffix);
-    let texts: Vec<String> = match parcel.texts.developer {
+/// Plain texts in the role that every server accepts: one message, or several if a developer's text separates the
+/// frozen part from the text for the turn.
+fn plain_instructions(input: &PayloadInput<'_>) -> Vec<Json> {
+    let (prefix, suffix) = (input.texts.prefix, input.texts.suffix);
+    let texts: Vec<String> = match input.texts.developer {
         None => vec![format!("{prefix}{suffix}")],
         Some(developer) => [prefix, developer, suffix].map(str::to_owned).into(),
     };

@@ -19,7 +19,7 @@ pub enum Provider {
     Bedrock,
     /// DeepSeek.
     DeepSeek,
-    /// An agent behind the Agent Client Protocol.
+    /// An agent that speaks the Agent Client Protocol.
     Acp,
     /// Codex, by its launch arguments.
     Codex,
@@ -30,13 +30,13 @@ pub enum Provider {
 pub struct ProviderName {
     /// The word used on the command line and in JSON.
     pub word: &'static str,
-    /// Other words for the same thing.
+    /// Other names for the same provider.
     pub aliases: &'static [&'static str],
     /// The form of its requests.
     pub provider: Provider,
     /// The row of its cache in the table of models; `None` for agents, which make the calls themselves.
     pub cache: Option<&'static str>,
-    /// The vendors whose models it runs; empty where it runs any.
+    /// The vendors of the models that it runs; empty if it runs any.
     vendors: &'static [&'static str],
     /// A description for help texts and completions.
     pub about: &'static str,

@@ -1,33 +1,32 @@
-//! How messages look at each provider, as data: the rest of the delivery asks this table.
+//! The shape of messages at each provider, as data: the rest of the delivery reads this table.
 
 use super::Provider;
 use crate::request::raw_json::{Fields, Json, field, object};
 
 /// The shape of a provider's messages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    /// Who may speak; the first is the user.
+pub(crate) struct MessageShape {
+    /// The roles of messages; the first is the user's.
     pub(crate) roles: &'static [&'static str],
-    /// What stands for `assistant` in a message of plain text.
+    /// The role of the model in a message of plain text.
     pub(crate) assistant: &'static str,
     /// The key that holds the content.
     pub(crate) content: &'static str,
-    /// How a piece of text is written.
+    /// The form of a piece of text.
     pub(crate) block: Block,
-    /// What a content may be.
+    /// The forms that a content may have.
     pub(crate) takes: Takes,
-    /// The key of a cache marker, which is no part of what was said.
+    /// The key of a cache marker, which is not part of the message.
     pub(crate) marker: Option<&'static str>,
-    /// Keys or types that say that a block is a tool's answer.
+    /// Keys or types that mark a block as a tool's result.
     pub(crate) answers: &'static [&'static str],
-    /// Whether items without a role are sent as they are.
+    /// True if items without a role are sent as they are.
     pub(crate) takes_items: bool,
-    /// Whether Claude reads it: a block of white space alone is refused, whoever wrote it, and a marker stands
-    /// at the end of the newest words.
+    /// True for Claude: a block of white space alone is refused, and a marker follows the newest message.
     pub(crate) is_of_claude: bool,
 }
 
-/// What a content may be.
+/// The forms that a content may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// One text.
@@ -38,7 +37,7 @@ pub(crate) enum Takes {
     Either,
 }
 
-/// How a piece of text is written.
+/// The form of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Block {
     /// An object with `type` and `text`.
@@ -52,7 +51,7 @@ pub(crate) enum Block {
 const CLAUDE: &[&str] = &["user", "assistant"];
 const CLAUDE_WITH_SYSTEM: &[&str] = &["user", "assistant", "system"];
 
-const CHAT: Shape = Shape {
+const CHAT: MessageShape = MessageShape {
     roles: &["user", "assistant", "tool", "function", "system", "developer"],
     assistant: "assistant",
     content: "content",
@@ -64,9 +63,9 @@ const CHAT: Shape = Shape {
     is_of_claude: false,
 };
 
-impl Shape {
-    /// The shape of a provider's messages. `is_plain` asks for the form that every server takes.
-    pub(crate) const fn of(provider: Provider, is_plain: bool, takes_system: bool) -> Self {
+impl MessageShape {
+    /// Returns the shape of a provider's messages. `is_plain` selects the form that every server accepts.
+    pub(crate) const fn for_provider(provider: Provider, is_plain: bool, takes_system: bool) -> Self {
         let claude = if takes_system { CLAUDE_WITH_SYSTEM } else { CLAUDE };
         match provider {
             Provider::Anthropic => Self {

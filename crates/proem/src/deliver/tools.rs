@@ -1,5 +1,5 @@
-//! Tools as providers take them: sorted by name, in one spelling. Their order and the order of their keys
-//! are part of what caches compare.
+//! Tools in the providers' shapes: sorted by name, in one spelling. Caches compare their order and the order of their
+//! keys.
 
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
@@ -29,9 +29,9 @@ pub(super) fn head(tool: &Tool) -> Vec<(String, Json)> {
     std::iter::once(("name".to_owned(), tool.name.as_str().into())).chain(description).collect()
 }
 
-/// Notes what a provider refuses.
+/// Notes tools that a provider refuses.
 pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
-    let Some(rule) = NameRule::of(provider) else { return Vec::new() };
+    let Some(rule) = NameRule::for_provider(provider) else { return Vec::new() };
     let names = tools.iter().filter(|tool| !rule.allows(&tool.name)).map(|tool| {
         let name = &tool.name;
         note(name, format!("{provider} refuses the tool name `{name}`: {}", rule.words()))
@@ -47,7 +47,7 @@ pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
     names.chain(schemas).collect()
 }
 
-/// What a tool may be called.
+/// The rule for a tool's name.
 struct NameRule {
     bytes_max: usize,
     /// Signs besides letters, digits, `_` and `-`.
@@ -57,7 +57,7 @@ struct NameRule {
 
 impl NameRule {
     /// The rule of a provider, where tools are sent at all.
-    const fn of(provider: Provider) -> Option<Self> {
+    const fn for_provider(provider: Provider) -> Option<Self> {
         match provider {
             Provider::Acp | Provider::Codex => None,
             Provider::Anthropic => Some(Self { bytes_max: 128, signs: "", begins_with_letter: false }),

@@ -1,4 +1,4 @@
-//! What lies in a directory, for those who choose a file there.
+//! Lists a directory, for a user interface in which a file is chosen.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,15 +14,15 @@ use crate::observe::file::open_below;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Directories first, then files, each by name.
-    pub entries: Vec<Entry>,
-    /// Whether there is more than is listed.
+    pub entries: Vec<ListingEntry>,
+    /// True if there are more entries than listed.
     pub is_cut: bool,
 }
 
 /// A file or a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    /// Whether it is a file.
+pub struct ListingEntry {
+    /// True for a file.
     pub is_file: bool,
     /// The name.
     pub name: String,
@@ -30,8 +30,8 @@ pub struct Entry {
     pub bytes: Option<u64>,
 }
 
-/// Lists a directory that lies in one of `roots` once links are resolved; `None` for any other one, and for what is
-/// no directory. Names that are not text, `.git`, and links that lead out are left out.
+/// Lists a directory that lies in one of `roots` once links are resolved; `None` for any other one, and for anything
+/// that is not a directory. Names that are not text, `.git`, and links that lead out are left out.
 #[must_use]
 pub fn list(directory: &Path, roots: &[PathBuf], most: usize) -> Option<Listing> {
     let real = crate::observe::file::canonical(directory).ok()?;
@@ -40,7 +40,7 @@ pub fn list(directory: &Path, roots: &[PathBuf], most: usize) -> Option<Listing>
         .filter_map(|root| crate::observe::file::canonical(root).ok())
         .find(|root| real.starts_with(root))?;
     let opened = open(&root, real.strip_prefix(&root).ok()?).ok()?;
-    let mut entries: Vec<Entry> = Dir::read_from(&opened)
+    let mut entries: Vec<ListingEntry> = Dir::read_from(&opened)
         .ok()?
         .flatten()
         .filter_map(|found| entry(&opened, &real, &root, found.file_name().to_str().ok()?))
@@ -61,7 +61,7 @@ fn open(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
     open_below(opened.as_fd(), below.as_os_str().as_bytes(), flags)
 }
 
-fn entry(folder: &OwnedFd, path: &Path, root: &Path, name: &str) -> Option<Entry> {
+fn entry(folder: &OwnedFd, path: &Path, root: &Path, name: &str) -> Option<ListingEntry> {
     if matches!(name, "." | ".." | ".git") {
         return None;
     }
@@ -82,7 +82,7 @@ fn entry(folder: &OwnedFd, path: &Path, root: &Path, name: &str) -> Option<Entry
         FileType::Directory => false,
         _ => return None,
     };
-    Some(Entry { is_file, name: name.to_owned(), bytes: is_file.then_some(bytes) })
+    Some(ListingEntry { is_file, name: name.to_owned(), bytes: is_file.then_some(bytes) })
 }
 
 #[cfg(test)]

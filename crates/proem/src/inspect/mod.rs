@@ -8,3 +8,6 @@ pub mod evidence;
 pub mod preview;
 pub(crate) mod skill_report;
 pub(crate) mod variable_report;
+
+pub use skill_report::{SkillReport, skills};
+pub use variable_report::{VariableReport, variables};

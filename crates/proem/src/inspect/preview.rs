@@ -1,4 +1,4 @@
-//! A prompt that is looked at while its template is written: what the tags do, and what they cost.
+//! A preview of a prompt while its template is edited: the result of each tag, and its cost.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::sections::build_state::BuildState;
 use crate::settings::models::Model;
 use crate::settings::tokens::Tokenizer;
 
-/// Most values that are told to cost the cache something.
+/// The most values whose cost is reported.
 const BREAKS_MAX: usize = 50;
 
 /// A prompt, and the structure of the template that the request brings.
@@ -82,26 +82,26 @@ impl<'t> Ranges<'t> {
 /// A value that changes more often than the prefix may.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Break {
-    /// Where it comes from.
+    /// The origin.
     pub source: Source,
     /// The tag that put it there.
     pub template: Option<Source>,
-    /// How long it stays the same.
+    /// The stability.
     pub stability: Stability,
     /// The carrier.
     pub carrier: Carrier,
-    /// Where it stands in the carrier's text, in bytes.
+    /// The position in the carrier's text, in bytes.
     pub byte: usize,
-    /// Where it stands, in tokens.
+    /// The position in tokens.
     pub token: usize,
     /// The tokens from there to the end of the carrier.
     pub lost_tokens: usize,
-    /// What they cost more when they are not read from the cache, in dollars.
+    /// The additional cost in dollars when they are not read from the cache.
     pub usd: Option<f64>,
 }
 
 impl Break {
-    /// What to tell the author.
+    /// Returns the message for the author.
     #[must_use]
     pub fn message(&self) -> String {
         format!(
@@ -115,7 +115,7 @@ impl Break {
     }
 }
 
-/// Finds the values of a frozen prompt that change too often, and what that costs with a model.
+/// Finds the values of a frozen prompt that change too often, and their cost with a model.
 #[must_use]
 pub fn breaks(build: &Build, model: Option<&Model>) -> Vec<Break> {
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);

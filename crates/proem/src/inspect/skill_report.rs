@@ -1,4 +1,4 @@
-//! What skills there are, and what became of each: for people who write them.
+//! Reports the skills and the outcome of each, for authors of skills.
 
 use proem_core::file_outcome::Outcome;
 use proem_core::note::Note;
@@ -22,19 +22,19 @@ use crate::settings::world::World;
 pub struct SkillReport {
     /// The name; `None` when nothing could be made of the file.
     pub name: Option<String>,
-    /// The description, as the file says it.
+    /// The description, as in the file.
     pub description: Option<String>,
     /// The path.
     pub location: String,
-    /// What became of it: used, hidden, shadowed, duplicate, malformed, ignored, or not read at all.
+    /// The outcome: used, hidden, shadowed, duplicate, malformed, ignored, or not read at all.
     pub outcome: Outcome,
-    /// Why it is not listed.
+    /// The reason why it is not listed.
     pub why: Option<String>,
-    /// What should be otherwise.
+    /// Problems to fix.
     pub problems: Vec<Note>,
 }
 
-/// All skills that the profile of a request finds, and what else a reader should know.
+/// Returns all skills that the profile of a request finds, and further notes.
 ///
 /// A profile that lists no skills has none.
 pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {

@@ -17,15 +17,15 @@ use crate::settings::config::Config;
 /// One variable as it is here.
 #[derive(Debug, Clone)]
 pub struct VariableReport {
-    /// The key, for example `git:branch`; `file:PATH` stands for all files.
+    /// The key, for example `git:branch`; `file:PATH` means all files.
     pub key: String,
-    /// What it is.
+    /// The description.
     pub description: String,
-    /// How long its value stays the same.
+    /// The stability of its value.
     pub stability: Stability,
-    /// Whether any name is valid.
+    /// True if any name is valid.
     pub dynamic: bool,
-    /// What was observed; `None` for a dynamic one, which has no value of its own.
+    /// The observed value; `None` for a dynamic one, which has no value of its own.
     pub fact: Option<Fact>,
 }
 

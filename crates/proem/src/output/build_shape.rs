@@ -1,4 +1,4 @@
-//! What proem says in JSON: shapes for programs, apart from the model, with a version.
+//! The JSON output: shapes for programs, separate from the model, with a version.
 //!
 //! `docs/schema/build.json` is generated from these types; a test keeps it and every output equal.
 
@@ -22,7 +22,7 @@ use crate::build::fingerprint::{Fingerprint, definition};
 use crate::build::signature::Signature;
 use crate::conversation::turn::{PrefixChange, ToolDefinition, Turn};
 use crate::costs::stats::Stats;
-use crate::deliver::{Delivered, RawMessage};
+use crate::deliver::{Delivery, RawMessage};
 use crate::hooks::Message;
 use crate::request::{Request, distinct_tools};
 
@@ -38,19 +38,19 @@ pub struct BuildShape<'b> {
     pub profile: &'b str,
     /// The text of each carrier; a carrier without text is missing.
     pub carriers: BTreeMap<&'static str, &'b str>,
-    /// How many bytes of the system carrier must not change.
+    /// The number of bytes of the system carrier that must not change.
     pub prefix_bytes: usize,
     /// The part of the system carrier that must not change.
     pub prefix: &'b str,
-    /// What separates it from the rest; empty where the profile has no boundary.
+    /// The separator between it and the rest; empty if the profile has no boundary.
     pub boundary: &'b str,
     /// The part of the system carrier that belongs to this turn alone.
     pub suffix: String,
     /// The SHA-256 of the prefix, in hexadecimal.
     pub digest: String,
-    /// What a provider's cache is keyed by.
+    /// The digests that key a provider's cache.
     pub fingerprint: FingerprintShape,
-    /// Whether a running session may be used for this prompt.
+    /// Tells whether a running session may be used for this prompt.
     pub signature: &'b Signature,
     /// The model of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,12 +60,12 @@ pub struct BuildShape<'b> {
     pub tools: Option<Vec<Value>>,
     /// The sections, in order.
     pub sections: Vec<SectionShape<'b>>,
-    /// Where every byte comes from: without gap or overlap, carrier by carrier.
+    /// The origin of every byte: without gap or overlap, carrier by carrier.
     #[schemars(with = "Vec<SpanShape<'b>>")]
     pub spans: Spans<'b>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<NoteShape<'b>>,
-    /// The files that were looked at.
+    /// The files that were examined.
     pub considered: Vec<ConsideredShape<'b>>,
     /// The parts of the request that the provider takes, when one is named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub struct BuildShape<'b> {
     /// The messages to keep for the next call, as they are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<&'b [RawMessage]>,
-    /// Tokens and money, when they are asked for.
+    /// Tokens and money, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<&'b Stats>,
 }
@@ -120,13 +120,13 @@ pub struct SectionShape<'b> {
     pub id: &'b str,
     /// The carrier.
     pub carrier: &'static str,
-    /// How long its least stable byte stays the same.
+    /// The stability of its least stable byte.
     pub stability: &'static str,
     /// The first byte in the carrier's text.
     pub start: usize,
-    /// The byte behind the last one.
+    /// The end, exclusive.
     pub end: usize,
-    /// Where its content comes from as a whole.
+    /// The origin of its content as a whole.
     pub source: SourceShape<'b>,
 }
 
@@ -137,11 +137,11 @@ pub struct SpanShape<'b> {
     pub carrier: &'static str,
     /// The first byte in the carrier's text.
     pub start: usize,
-    /// The byte behind the last one.
+    /// The end, exclusive.
     pub end: usize,
-    /// How long these bytes stay the same.
+    /// The stability of these bytes.
     pub stability: &'static str,
-    /// Where they come from.
+    /// Their origin.
     pub source: SourceShape<'b>,
     /// The place in the template that put them here, when that is not the source itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ pub struct SpanShape<'b> {
     pub included_from: Vec<SourceShape<'b>>,
 }
 
-/// Where something comes from.
+/// The origin of bytes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SourceShape<'b> {
@@ -230,28 +230,28 @@ pub enum SourceShape<'b> {
 /// A note.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NoteShape<'b> {
-    /// What it is about, as a stable word.
+    /// The subject, as a stable word.
     pub code: &'static str,
     /// `info`, `warning` or `error`.
     pub severity: &'static str,
-    /// What happened.
+    /// The description of the event.
     pub message: &'b str,
-    /// What to do about it.
+    /// The suggested fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'b str>,
-    /// Where it happened.
+    /// The place of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceShape<'b>>,
 }
 
-/// A file that was looked at.
+/// A file that was examined.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConsideredShape<'b> {
-    /// The path as it was looked for, with what a reader would not see spelt out.
+    /// The path that was looked up, with invisible characters escaped.
     pub path: Cow<'b, str>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: &'static str,
-    /// Why it was not used.
+    /// The reason for not using it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'b, str>>,
 }
@@ -274,12 +274,12 @@ pub struct TurnShape<'b> {
     pub tools: Vec<ToolShape<'b>>,
     /// The messages to keep for the next turn.
     pub history: &'b [Message],
-    /// What each hook changed in the frozen prompt, in order.
+    /// The changes of each hook in the frozen prompt, in order.
     pub changes: Vec<ChangeShape<'b>>,
-    /// Why the cache is expected to miss the prefix in this turn.
+    /// The reason for an expected cache miss of the prefix in this turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_miss: Option<&'b str>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<NoteShape<'b>>,
 }
 
@@ -288,7 +288,7 @@ pub struct TurnShape<'b> {
 pub struct ToolShape<'b> {
     /// The name.
     pub name: &'b str,
-    /// What it does.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<&'b str>,
     /// The JSON schema of the input.
@@ -296,14 +296,14 @@ pub struct ToolShape<'b> {
     pub input_schema: Option<&'b Value>,
 }
 
-/// What a hook changed in the frozen prompt.
+/// A hook's change in the frozen prompt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeShape<'b> {
     /// The hook's name.
     pub hook: &'b str,
     /// The first byte that differs.
     pub first_byte: usize,
-    /// How many bytes of the frozen prompt are lost to the cache.
+    /// The number of bytes of the frozen prompt that the cache loses.
     pub lost_bytes: usize,
     /// About how many tokens that is: an estimate, at 2.7 bytes each.
     pub lost_tokens_estimate: usize,
@@ -312,7 +312,7 @@ pub struct ChangeShape<'b> {
 impl<'b> TurnShape<'b> {
     /// Puts a turn into this shape.
     #[must_use]
-    pub fn of(build: &'b Build, turn: &'b Turn) -> Self {
+    pub fn new(build: &'b Build, turn: &'b Turn) -> Self {
         Self {
             version: VERSION,
             profile: build.frozen.profile(),
@@ -323,13 +323,13 @@ impl<'b> TurnShape<'b> {
             history: &turn.history,
             changes: turn.changes.iter().map(change).collect(),
             expected_miss: turn.expected_miss.as_deref(),
-            notes: notes_of_turn(build, turn).map(NoteShape::of).collect(),
+            notes: notes_of_turn(build, turn).map(NoteShape::new).collect(),
         }
     }
 }
 
-/// The notes of a conversation's prompt and of one of its turns, each once: the facts of a turn are observed again, and what
-/// could not be observed for the prompt mostly cannot be for the turn.
+/// Returns the notes of a conversation's prompt and of one of its turns, each once. The facts of a turn are observed
+/// again, and a fact that was missing for the prompt is usually missing for the turn.
 pub fn notes_of_turn<'b>(build: &'b Build, turn: &'b Turn) -> impl Iterator<Item = &'b Note> {
     let of_prompt = build.frozen.notes();
     of_prompt.iter().chain(turn.notes.iter().filter(|note| !of_prompt.contains(note)))
@@ -355,7 +355,7 @@ fn change(change: &PrefixChange) -> ChangeShape<'_> {
 impl<'b> BuildShape<'b> {
     /// Puts a build into this shape.
     #[must_use]
-    pub fn of(build: &'b Build) -> Self {
+    pub fn new(build: &'b Build) -> Self {
         let (frozen, whole) = (&build.frozen, &build.whole);
         Self {
             version: VERSION,
@@ -372,15 +372,16 @@ impl<'b> BuildShape<'b> {
             tools: None,
             sections: section_shapes(whole),
             spans: Spans { body: whole },
-            notes: frozen.notes().iter().map(NoteShape::of).collect(),
-            considered: frozen.considered().iter().map(ConsideredShape::of).collect(),
+            notes: frozen.notes().iter().map(NoteShape::new).collect(),
+            considered: frozen.considered().iter().map(ConsideredShape::new).collect(),
             payload: None,
             history: None,
             stats: None,
         }
     }
 
-    /// Adds what the request says that the prompt does not: with it, two saved builds can be compared as a cache does.
+    /// Adds the fields of the request that the prompt does not contain: with them, two saved builds can be compared
+    /// as a cache compares them.
     #[must_use]
     pub fn with_request(mut self, request: &'b Request) -> Self {
         self.model = request.model.as_deref();
@@ -389,12 +390,12 @@ impl<'b> BuildShape<'b> {
         self
     }
 
-    /// Adds what goes to a provider.
+    /// Adds the parts of the request to a provider.
     #[must_use]
-    pub fn with_delivery(mut self, delivered: &'b Delivered) -> Self {
+    pub fn with_delivery(mut self, delivered: &'b Delivery) -> Self {
         self.payload = Some(&delivered.payload);
         self.history = Some(&delivered.history);
-        self.notes.extend(delivered.notes.iter().map(NoteShape::of));
+        self.notes.extend(delivered.notes.iter().map(NoteShape::new));
         self
     }
 
@@ -402,7 +403,7 @@ impl<'b> BuildShape<'b> {
     #[must_use]
     pub fn with_stats(mut self, stats: &'b Stats, notes: &'b [Note]) -> Self {
         self.stats = Some(stats);
-        self.notes.extend(notes.iter().map(NoteShape::of));
+        self.notes.extend(notes.iter().map(NoteShape::new));
         self
     }
 }
@@ -415,19 +416,19 @@ fn fingerprint(fingerprint: &Fingerprint) -> FingerprintShape {
 impl<'b> NoteShape<'b> {
     /// Puts a note into this shape.
     #[must_use]
-    pub fn of(note: &'b Note) -> Self {
+    pub fn new(note: &'b Note) -> Self {
         Self {
             code: note.code.word(),
             severity: note.severity.word(),
             message: &note.message,
             hint: note.hint.as_deref(),
-            source: note.source.as_ref().map(|source| SourceShape::of(source).shown()),
+            source: note.source.as_ref().map(|source| SourceShape::new(source).shown()),
         }
     }
 }
 
 impl<'b> ConsideredShape<'b> {
-    fn of(considered: &'b FileOutcome) -> Self {
+    fn new(considered: &'b FileOutcome) -> Self {
         let (path, why) = (escape_line(&considered.path), considered.why.as_deref().map(escape_line));
         Self { path, outcome: considered.outcome.word(), why }
     }
@@ -436,7 +437,7 @@ impl<'b> ConsideredShape<'b> {
 impl<'b> SourceShape<'b> {
     /// Puts a source into this shape.
     #[must_use]
-    pub fn of(source: &'b Source) -> Self {
+    pub fn new(source: &'b Source) -> Self {
         let (line, column) =
             source.place().map_or((None, None), |place| (Some(place.line), Some(place.column)));
         match source {
@@ -453,7 +454,7 @@ impl<'b> SourceShape<'b> {
         }
     }
 
-    /// The same for people, who must see what a file is called. A span keeps the name that the file has.
+    /// Escapes a source for people, who must see a file's name. A span keeps the name that the file has.
     fn shown(mut self) -> Self {
         if let Self::File { path, .. } | Self::Pack { path, .. } | Self::Variable { path: Some(path), .. } =
             &mut self
@@ -478,11 +479,11 @@ fn section(placed: &PlacedSection) -> SectionShape<'_> {
         stability: placed.stability.word(),
         start: placed.bytes.start,
         end: placed.bytes.end,
-        source: SourceShape::of(&placed.source),
+        source: SourceShape::new(&placed.source),
     }
 }
 
-/// Where every byte of a prompt comes from: without gap or overlap, carrier by carrier.
+/// Returns the origin of every byte of a prompt: without gap or overlap, carrier by carrier.
 #[must_use]
 pub fn span_shapes(body: &Body) -> Vec<SpanShape<'_>> {
     Spans { body }.iter().collect()
@@ -494,8 +495,8 @@ fn span(carrier: Carrier, span: &Span) -> SpanShape<'_> {
         start: span.bytes.start,
         end: span.bytes.end,
         stability: span.stability.word(),
-        source: SourceShape::of(&span.source),
-        template: span.template.as_ref().map(SourceShape::of),
-        included_from: span.included_from.iter().map(SourceShape::of).collect(),
+        source: SourceShape::new(&span.source),
+        template: span.template.as_ref().map(SourceShape::new),
+        included_from: span.included_from.iter().map(SourceShape::new).collect(),
     }
 }

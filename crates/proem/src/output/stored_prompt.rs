@@ -1,7 +1,7 @@
-//! A frozen prompt as stores keep it: texts by carrier, and a description of where their bytes come from.
+//! The stored form of a frozen prompt: texts by carrier, and a description of the origin of their bytes.
 //!
-//! The shapes stand apart from the model and have a version, because what was stored must be readable by
-//! every later proem.
+//! The shapes are separate from the model and have a version, because every later proem must be able to read what an
+//! earlier one stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use serde::{Deserialize, Serialize};
 /// The version of this shape. A prompt of a later one is refused, not guessed at.
 pub const VERSION: u32 = 1;
 
-/// A frozen prompt: its texts, and what is known about them.
+/// A frozen prompt: its texts, and their description.
 #[derive(Debug, Clone)]
 pub struct StoredPrompt {
     /// The text of each carrier.
     pub texts: BTreeMap<Carrier, String>,
-    /// Where the bytes come from, as JSON.
+    /// The origin of the bytes, as JSON.
     pub description: String,
-    /// The digest of the system carrier's text, where somebody has hashed it.
+    /// The cached digest of the system carrier's text.
     digest: Option<Digest>,
 }
 
-/// Whether somebody has hashed it is no part of a prompt.
+/// Ignores the cached digest.
 impl PartialEq for StoredPrompt {
     fn eq(&self, other: &Self) -> bool {
         self.texts == other.texts && self.description == other.description
@@ -40,17 +40,34 @@ impl PartialEq for StoredPrompt {
 
 impl Eq for StoredPrompt {}
 
-/// Why a stored prompt cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damaged(pub String);
+/// The reason why a stored prompt cannot be read.
+#[derive(Debug, Clone)]
+pub struct DamagedPrompt {
+    message: String,
+    json: Option<Arc<serde_json::Error>>,
+}
 
-impl std::fmt::Display for Damaged {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
+impl DamagedPrompt {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), json: None }
+    }
+
+    fn from_json(error: serde_json::Error) -> Self {
+        Self { message: error.to_string(), json: Some(Arc::new(error)) }
     }
 }
 
-impl std::error::Error for Damaged {}
+impl std::fmt::Display for DamagedPrompt {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DamagedPrompt {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.json.as_deref()?)
+    }
+}
 
 #[derive(Deserialize)]
 struct Form {
@@ -64,7 +81,7 @@ struct Description {
     sections: Vec<StoredSection>,
     spans: BTreeMap<Carrier, Vec<StoredSpan>>,
     notes: Vec<StoredNote>,
-    considered: Vec<StoredConsidered>,
+    considered: Vec<StoredFileOutcome>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,7 +121,7 @@ struct StoredNote {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredConsidered {
+struct StoredFileOutcome {
     path: String,
     outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +142,7 @@ enum StoredSource {
 
 impl StoredPrompt {
     /// The form in which a frozen prompt is kept.
-    pub fn of(frozen: &Frozen) -> Result<Self, Damaged> {
+    pub fn from_frozen(frozen: &Frozen) -> Result<Self, DamagedPrompt> {
         let pieces = frozen.pieces();
         let spans = |rendered: &Rendered| rendered.spans().iter().map(store_span).collect();
         let description = Description {
@@ -136,31 +153,32 @@ impl StoredPrompt {
             notes: pieces.notes.iter().map(store_note).collect(),
             considered: pieces.considered.into_iter().map(store_considered).collect(),
         };
-        let description = serde_json::to_string(&description).map_err(|error| Damaged(error.to_string()))?;
+        let description = serde_json::to_string(&description).map_err(DamagedPrompt::from_json)?;
         let texts = pieces.carriers.into_iter().map(|(carrier, text)| (carrier, text.text().to_owned()));
         Ok(Self::new(texts.collect(), description))
     }
 
-    /// What a store has read.
+    /// Makes a prompt of the columns that a store has read.
     #[must_use]
     pub const fn new(texts: BTreeMap<Carrier, String>, description: String) -> Self {
         Self { texts, description, digest: None }
     }
 
-    /// The same, by somebody who has just hashed the text of the system carrier: it need not be hashed once more.
+    /// Sets the digest of the system carrier's text, for a caller that has just computed it.
     #[must_use]
     pub fn hashed(self, digest: Option<Digest>) -> Self {
         Self { digest, ..self }
     }
 
     /// The frozen prompt that was kept.
-    pub fn frozen(mut self) -> Result<Frozen, Damaged> {
+    pub fn frozen(mut self) -> Result<Frozen, DamagedPrompt> {
         let description = describe(&self.description)?;
         let mut carriers = BTreeMap::new();
         for (carrier, spans) in description.spans {
             let text = self.texts.remove(&carrier).unwrap_or_default();
             let rendered = Rendered::restore(text, spans.into_iter().map(restore_span).collect());
-            let message = || Damaged(format!("the sources of the {carrier} carrier do not fit its text"));
+            let message =
+                || DamagedPrompt::new(format!("the sources of the {carrier} carrier do not fit its text"));
             carriers.insert(carrier, rendered.ok_or_else(message)?.into());
         }
         // A description that does not know of the text would make another prompt of it.
@@ -172,22 +190,22 @@ impl StoredPrompt {
             notes: description.notes.into_iter().filter_map(restore_note).collect(),
             considered: description.considered.into_iter().map(restore_considered).collect(),
         };
-        Frozen::restore(pieces, digest).ok_or_else(|| Damaged("a section lies outside of its carrier".into()))
+        Frozen::restore(pieces, digest)
+            .ok_or_else(|| DamagedPrompt::new("a section lies outside of its carrier"))
     }
 }
 
-/// Reads a description. Why it cannot be read is the version's doing if that is a later one: then the rest may be of any
-/// shape.
-fn describe(json: &str) -> Result<Description, Damaged> {
+/// Parses a description. A later version is reported first: the rest may then have any shape.
+fn describe(json: &str) -> Result<Description, DamagedPrompt> {
     let read: Result<Description, _> = serde_json::from_str(json);
     let version = match &read {
         Ok(description) => description.version,
         Err(_) => serde_json::from_str(json).map_or(VERSION, |Form { version }| version),
     };
     if version > VERSION {
-        return Err(Damaged(format!("it was written by a later proem, in form {version}")));
+        return Err(DamagedPrompt::new(format!("it was written by a later proem, in form {version}")));
     }
-    read.map_err(|error| Damaged(error.to_string()))
+    read.map_err(DamagedPrompt::from_json)
 }
 
 fn store_section(placed: &PlacedSection) -> StoredSection {
@@ -253,13 +271,13 @@ fn restore_note(stored: StoredNote) -> Option<Note> {
     Some(Note { code, severity, message, hint, source: source.map(restore_source), fix })
 }
 
-fn store_considered(considered: FileOutcome) -> StoredConsidered {
+fn store_considered(considered: FileOutcome) -> StoredFileOutcome {
     let FileOutcome { path, outcome, why } = considered;
-    StoredConsidered { path, outcome, why }
+    StoredFileOutcome { path, outcome, why }
 }
 
-fn restore_considered(stored: StoredConsidered) -> FileOutcome {
-    let StoredConsidered { path, outcome, why } = stored;
+fn restore_considered(stored: StoredFileOutcome) -> FileOutcome {
+    let StoredFileOutcome { path, outcome, why } = stored;
     FileOutcome { path, outcome, why }
 }
 
@@ -314,8 +332,11 @@ mod tests {
             (NOTHING.replace("\"version\":1", "\"version\":2"), later),
             (r#"{"version":2,"spans":7}"#.to_owned(), later),
         ] {
-            assert_eq!(stored(&description).frozen(), Err(Damaged(expected.to_owned())), "{description}");
+            let error = stored(&description).frozen().expect_err("it cannot be read");
+            assert_eq!(error.to_string(), expected, "{description}");
         }
-        assert!(stored(r#"{"version":1,"spans":7}"#).frozen().is_err_and(|Damaged(why)| why != later));
+        let error = stored(r#"{"version":1,"spans":7}"#).frozen().expect_err("it cannot be read");
+        assert_ne!(error.to_string(), later);
+        assert!(std::error::Error::source(&error).is_some(), "the error of the JSON is its source");
     }
 }

@@ -23,6 +23,8 @@ use proem_core::did_you_mean::nearest;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::text::Place;
 
+pub use caller::Workspaces;
+
 /// A request for a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

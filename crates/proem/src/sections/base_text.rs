@@ -1,4 +1,4 @@
-//! The text of a template section: the profile's own, or what takes the place of the base.
+//! The text of a template section: the profile's own, or the text that replaces the base.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const TEMPLATE: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// A template's text, and everything that follows from where it comes from.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct LoadedTemplate {
     pub(crate) content: String,
     pub(crate) syntax: Syntax,
     pub(crate) origin: Source,
@@ -38,7 +38,7 @@ pub(crate) struct Text {
     pub(crate) reference: Option<Reference>,
 }
 
-/// Where the text of templates is found.
+/// The places that template texts are loaded from.
 pub(crate) struct TemplateSources<'s> {
     pub(crate) request: &'s Request,
     pub(crate) config: &'s Config,
@@ -47,8 +47,12 @@ pub(crate) struct TemplateSources<'s> {
 }
 
 impl TemplateSources<'_> {
-    /// What the request or the configuration puts in place of the base, if anything.
-    pub(crate) fn replacement(&self, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
+    /// Returns the text with which the request or the configuration replaces the base, if any.
+    pub(crate) fn replacement(
+        &self,
+        resolver: &Resolver<'_>,
+        syntax: Syntax,
+    ) -> Result<Option<LoadedTemplate>, Error> {
         if let Some(text) = &self.request.system {
             return of_request(self.request, "system", text, Syntax::Plain).map(Some);
         }
@@ -67,7 +71,7 @@ impl TemplateSources<'_> {
         section: &SectionRecipe,
         template: &TemplateRecipe,
         author: Author,
-    ) -> Result<Text, Error> {
+    ) -> Result<LoadedTemplate, Error> {
         match template {
             TemplateRecipe::Asset(reference, syntax) => {
                 let named_by = format!("section `{}` of the profile `{}`", section.id, self.profile.name);
@@ -77,20 +81,20 @@ impl TemplateSources<'_> {
                 let key = format!("section.{}.template", section.id);
                 let (content, stability) = (text.clone(), self.profile.stability_of(&key));
                 let origin = Source::Profile { profile: self.profile.name.as_str().into(), key: key.into() };
-                Ok(Text { content, syntax: *syntax, origin, author, stability, reference: None })
+                Ok(LoadedTemplate { content, syntax: *syntax, origin, author, stability, reference: None })
             }
         }
     }
 
-    /// The template that puts collected things into words, its name, and who wrote it.
+    /// Loads the template that formats a collected section: its name, its text, and its author.
     pub(crate) fn format(&self, reference: &str, named_by: &str) -> Result<(String, Asset, Author), Error> {
-        let Text { content, origin, author, stability, reference, .. } =
+        let LoadedTemplate { content, origin, author, stability, reference, .. } =
             self.asset(reference, named_by, Syntax::Jinja)?;
         let name = reference.as_ref().map_or_else(String::new, ToString::to_string);
         Ok((name, Asset { reference, text: content, origin, stability }, author))
     }
 
-    fn asset(&self, reference: &str, named_by: &str, syntax: Syntax) -> Result<Text, Error> {
+    fn asset(&self, reference: &str, named_by: &str, syntax: Syntax) -> Result<LoadedTemplate, Error> {
         let refuse = |message: String, hint: Option<String>| Error::NoAsset {
             message,
             hint,
@@ -101,19 +105,19 @@ impl TemplateSources<'_> {
         let asset = self.libraries.load(&parsed).map_err(|missing| refuse(missing.message, missing.hint))?;
         let author = libraries::author(parsed.library);
         let Asset { text: content, origin, stability, reference } = asset;
-        Ok(Text { content, syntax, origin, author, stability, reference })
+        Ok(LoadedTemplate { content, syntax, origin, author, stability, reference })
     }
 }
 
-/// The text of a file that stands for a section's own. A project's file is read as the project's, and so is every file
-/// that a profile of the project names, whatever the path looks like.
-pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) -> Text {
+/// Returns the text of a file that replaces a section's own. A file of the project, and every file that a profile of
+/// the project names, is read with the project's rights, whatever its path.
+pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) -> LoadedTemplate {
     let owner = match file.owner {
         Owner::User => Author::User,
         Owner::Project => Author::Other,
     };
     let author = owner.max(named_by);
-    Text {
+    LoadedTemplate {
         syntax: syntax.unwrap_or_else(|| syntax_of(Path::new(&file.path))),
         origin: Source::File { path: file.path.into(), place: None },
         content: file.text,
@@ -123,7 +127,7 @@ pub(crate) fn of_file(file: FileText, syntax: Option<Syntax>, named_by: Author) 
     }
 }
 
-/// The language that a file's name says.
+/// Derives the template language from a file's extension.
 fn syntax_of(path: &Path) -> Syntax {
     let is_jinja = path.extension().is_some_and(|extension| extension == "j2");
     if is_jinja { Syntax::Jinja } else { Syntax::Bracket }
@@ -151,7 +155,7 @@ pub(crate) fn is_in(profile: &Profile) -> bool {
         .any(|section| section.id == SECTION && matches!(section.content, Content::Template(_)))
 }
 
-fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Result<Text, Error> {
+fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Result<LoadedTemplate, Error> {
     if text.len() > TEMPLATE_BYTES_MAX {
         let message = format!("`{field}` has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", text.len());
         return Err(Error::request(message));
@@ -166,7 +170,7 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
         }
         _ => (Source::Request { field: field.into(), place: None }, syntax),
     };
-    Ok(Text {
+    Ok(LoadedTemplate {
         content: text.to_owned(),
         syntax,
         origin,
@@ -177,13 +181,13 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
 }
 
 /// The template that the configuration names. One that a workspace names is read as the workspace.
-fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, Error> {
+fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<LoadedTemplate>, Error> {
     let Some(path) = &config.template.value else { return Ok(None) };
     let (author, stability) = match config.template.origin {
         Origin::Workspace(_) => (Author::Other, Stability::Project),
         Origin::Default | Origin::User(_) | Origin::Environment(_) => (Author::User, Stability::User),
     };
-    // The file says its syntax, because it stays while profiles change.
+    // The file's extension decides the syntax: the file stays the same when the profile changes.
     let syntax = syntax_of(path);
     let shown = path.display().to_string();
     let text = read_text(path, &resolver.read_policy(author), TEMPLATE).map_err(|why| Error::File {
@@ -191,7 +195,7 @@ fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<Text>, 
         path: shown.clone(),
         why,
     })?;
-    Ok(Some(Text {
+    Ok(Some(LoadedTemplate {
         content: text,
         syntax,
         origin: Source::File { path: shown.into(), place: None },

@@ -1,4 +1,4 @@
-//! Collects what sections are about: the scope, the project's instructions, residents.
+//! Collects the content of sections: the scope, the project's instructions, residents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,30 +23,30 @@ use crate::observe::file::{Cap, ReadPolicy, read_utf8};
 use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::sections::scope;
-use crate::sections::tools::{Line, Sentence, Tools};
+use crate::sections::tools::{Sentence, ToolLine, Tools};
 
-/// The key that stands for the active tools among a profile's variables.
+/// The key of the active tools among a profile's variables.
 pub(crate) const ACTIVE_TOOLS: &str = "tools:active";
-/// The key that stands for the guidelines.
+/// The key of the guidelines.
 pub(crate) const GUIDELINES: &str = "tools:guidelines";
 
-/// What was found for a section: the variable that its format sees, if there is anything at all.
-pub(crate) struct Collected {
+/// The content found for a section: the variable that its format reads, if there is any content.
+pub(crate) struct SectionContent {
     pub(crate) binding: Option<(&'static str, Binding)>,
-    /// What else its format sees.
+    /// Further variables for its format.
     pub(crate) more: Vec<(&'static str, Binding)>,
     pub(crate) source: Source,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<FileOutcome>,
 }
 
-/// What may be read.
-pub(crate) struct Policies {
+/// The policies under which a section's files are read.
+pub(crate) struct SectionPolicies {
     pub(crate) instructions: ReadPolicy,
     pub(crate) own_files: ReadPolicy,
 }
 
-/// What Jinja templates of a profile see.
+/// Returns the variables that Jinja templates of a profile can read.
 pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Context {
     let mut bindings: BTreeMap<String, Binding> = BTreeMap::new();
     bindings.extend(texts(profile).map(|texts| ("texts".to_owned(), texts)));
@@ -67,7 +67,7 @@ pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Co
     Context { bindings, facts: Some(Facts::new()), own_keys, aliases: profile.jinja.aliases.clone() }
 }
 
-/// The names of the tools, sorted: their order in the request says nothing.
+/// The names of the tools, sorted: their order in the request has no meaning.
 fn tool_names(request: &Request) -> Binding {
     let mut items: Vec<String> = request.tools.iter().flatten().map(|tool| tool.name.clone()).collect();
     items.sort();
@@ -82,7 +82,7 @@ fn field(name: &str, sentence: &Sentence) -> Field {
 
 /// The active tools: `name` and `text`.
 fn active_tools(tools: &Tools) -> Binding {
-    let item = |line: &Line| Item { fields: vec![field("name", &line.name), field("text", &line.text)] };
+    let item = |line: &ToolLine| Item { fields: vec![field("name", &line.name), field("text", &line.text)] };
     items(tools.active.iter().map(item).collect(), request_tools(), Stability::Session)
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn texts(profile: &Profile) -> Option<Binding> {
 }
 
 /// Instruction files: `path`, `content`, and `layer`, which is `global` or `project`.
-pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) -> Collected {
+pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) -> SectionContent {
     let item = |document: &Document| {
         let (source, stability) = (discover::file(&document.path), document.owner.stability());
         let field = |name: &str, text: &str, source: &Source| {
@@ -134,7 +134,7 @@ pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) ->
 /// Instruction files in pieces: `path`, `relative`, `kind`, `layer`, `content`, and `begins` and `ends`, which have text
 /// where an entry begins and ends. Files that apply only to some work: `path`, `relative`, `layer`, `patterns`,
 /// `description`. And `cwd`.
-pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd: &str) -> Collected {
+pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd: &str) -> SectionContent {
     let field = |name: &str, text: &str, source: &Source, stability: Stability| {
         Field::new(name.into(), text.into(), source.clone(), stability)
     };
@@ -174,11 +174,11 @@ pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd
     let cwd = Binding::Text { text: cwd.to_owned(), source: of_cwd, stability: Stability::Session };
     let Trail { notes, considered, .. } = found.trail.clone();
     let more = vec![("conditional", conditional), ("cwd", cwd)];
-    Collected { binding: (!is_empty).then_some(("pieces", pieces)), more, source, notes, considered }
+    SectionContent { binding: (!is_empty).then_some(("pieces", pieces)), more, source, notes, considered }
 }
 
 /// Skills: `name`, `description`, `location`, and `layer`, which is `global` or `project`.
-pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
+pub(crate) fn skills(skills: &skills::Found, source: Source) -> SectionContent {
     let names: [Arc<str>; 4] = ["name".into(), "description".into(), "location".into(), "layer".into()];
     let mut layers: BTreeMap<&str, Arc<str>> = BTreeMap::new();
     let item = |skill: &Skill| {
@@ -196,7 +196,11 @@ pub(crate) fn skills(skills: &skills::Found, source: Source) -> Collected {
 }
 
 /// A directory of skills: `text` is the line, whole.
-pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, trail: Trail) -> Collected {
+pub(crate) fn skill_directory(
+    skills: &[skill_directory::Line],
+    source: Source,
+    trail: Trail,
+) -> SectionContent {
     let item = |line: &skill_directory::Line| {
         let (source, stability) = (discover::file(&line.location), line.owner.stability());
         Item { fields: vec![Field::new("text".into(), line.text.as_str().into(), source, stability)] }
@@ -204,20 +208,20 @@ pub(crate) fn skill_directory(skills: &[skill_directory::Line], source: Source, 
     found("skills", skills.iter().map(item).collect(), source, trail)
 }
 
-/// What a list of files gives; without any, the section has no text.
-fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> Collected {
+/// Makes the content of a section from a list of files; an empty list leaves the section without text.
+fn found(variable: &'static str, list: Vec<Item>, source: Source, trail: Trail) -> SectionContent {
     let Trail { notes, considered, .. } = trail;
     let binding = (!list.is_empty()).then(|| (variable, items(list, source.clone(), Stability::Project)));
-    Collected { binding, more: Vec::new(), source, notes, considered }
+    SectionContent { binding, more: Vec::new(), source, notes, considered }
 }
 
-/// Collects what a section is about.
+/// Collects the content of a section.
 pub(crate) fn collect(
     what: &Collection,
     request: &Request,
     workspace: &Workspace,
-    policies: &Policies,
-) -> Result<Collected, Error> {
+    policies: &SectionPolicies,
+) -> Result<SectionContent, Error> {
     match what {
         Collection::Scope => {
             let text = scope::summary(request.scope.as_ref(), workspace.path())?;
@@ -236,7 +240,7 @@ pub(crate) fn collect(
             resident(ResidentKind::Knowledge, "knowledge", workspace, &policies.own_files)
         }
         Collection::Workflows => resident(ResidentKind::Workflow, "workflow", workspace, &policies.own_files),
-        // These have rules of their own, and are found by whoever keeps them.
+        // These have rules of their own, and are collected by the modules that own them.
         Collection::Documents(_)
         | Collection::Skills(_)
         | Collection::SkillDirectory(_)
@@ -244,9 +248,9 @@ pub(crate) fn collect(
     }
 }
 
-fn text_of(variable: &'static str, text: String, source: Source, stability: Stability) -> Collected {
+fn text_of(variable: &'static str, text: String, source: Source, stability: Stability) -> SectionContent {
     let binding = Binding::Text { text, source: source.clone(), stability };
-    Collected {
+    SectionContent {
         binding: Some((variable, binding)),
         more: Vec::new(),
         source,
@@ -255,14 +259,14 @@ fn text_of(variable: &'static str, text: String, source: Source, stability: Stab
     }
 }
 
-/// Left out because the request says so.
-fn nothing(field: &str) -> Collected {
+/// Leaves a section out because the request disables it.
+fn nothing(field: &str) -> SectionContent {
     let source = Source::Request { field: field.into(), place: None };
-    Collected { binding: None, more: Vec::new(), source, notes: Vec::new(), considered: Vec::new() }
+    SectionContent { binding: None, more: Vec::new(), source, notes: Vec::new(), considered: Vec::new() }
 }
 
 /// The `AGENTS.md` of the working directory, whole; white space alone counts as none.
-fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
+fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> SectionContent {
     const CAP: Cap = Cap::new(FILE_BYTES_MAX);
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
@@ -284,7 +288,7 @@ fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
         let source = source.at(Place { line: 1, column: 1 });
         ("agents_md", Binding::Text { text, source, stability: Stability::Project })
     });
-    Collected { binding, more: Vec::new(), source, notes: note.into_iter().collect(), considered }
+    SectionContent { binding, more: Vec::new(), source, notes: note.into_iter().collect(), considered }
 }
 
 fn resident(
@@ -292,7 +296,7 @@ fn resident(
     folder: &str,
     workspace: &Workspace,
     policy: &ReadPolicy,
-) -> Result<Collected, Error> {
+) -> Result<SectionContent, Error> {
     let folder = workspace.folder().join(folder);
     let source = Source::File { path: folder.display().to_string().into(), place: None };
     let residents::Collected { entries, notes, considered } = residents::collect(&folder, kind, policy)?;
@@ -300,5 +304,5 @@ fn resident(
         let text = residents::lines(&entries);
         ("entries", Binding::Text { text, source: source.clone(), stability: Stability::Project })
     });
-    Ok(Collected { binding, more: Vec::new(), source, notes, considered })
+    Ok(SectionContent { binding, more: Vec::new(), source, notes, considered })
 }

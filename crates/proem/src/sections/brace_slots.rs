@@ -1,4 +1,4 @@
-//! Templates whose only tags are names in double braces.
+//! Renders templates whose only tags are names in double braces.
 
 use proem_core::brace_slots::{self, Slot};
 use proem_core::carrier::Carrier;
@@ -12,12 +12,16 @@ use proem_core::stability::Stability;
 use super::Builder;
 use crate::error::Error;
 use crate::request::caller::Author;
-use crate::sections::base_text::Text;
+use crate::sections::base_text::LoadedTemplate;
 
 impl Builder<'_> {
     /// Fills the slots of a text, one after the other. A fact is observed when its turn comes and the text
     /// has a slot for it.
-    pub(super) fn render_slots(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
+    pub(super) fn render_slots(
+        &mut self,
+        text: &LoadedTemplate,
+        carrier: Carrier,
+    ) -> Result<Rendered, Error> {
         let (recipe, author) = (&self.sources.profile.slots, self.author(text.author));
         let mut rendered = brace_slots::begin(&text.content, &text.origin, text.stability);
         for name in &recipe.order {

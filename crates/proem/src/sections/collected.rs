@@ -14,17 +14,17 @@ use crate::discover::{agent_rules, documents, skill_directory, skills};
 use crate::error::Error;
 use crate::jinja::{Asset, Context};
 use crate::request::caller::Author;
-use crate::sections::bindings::{self, Collected};
+use crate::sections::bindings::{self, SectionContent};
 use crate::sections::jinja_job::{self, Job};
 
 impl Builder<'_> {
-    /// Collects what a section is about, and puts it into the words of its format.
+    /// Collects the content of a section and renders it with the section's format.
     pub(super) fn collected(
         &mut self,
         what: &Collection,
         recipe: &SectionRecipe,
     ) -> Result<(Option<Rendered>, Source), Error> {
-        let Collected { mut binding, mut more, source, notes, considered } = match what {
+        let SectionContent { mut binding, mut more, source, notes, considered } = match what {
             Collection::Documents(documents) => self.documents(documents, &recipe.id)?,
             Collection::Skills(skills) => self.skills(skills, &recipe.id),
             Collection::SkillDirectory(skills) => self.skill_directory(skills, &recipe.id),
@@ -36,7 +36,7 @@ impl Builder<'_> {
         for (_, binding) in binding.iter_mut().chain(&mut more) {
             self.treatment.binding(binding, &mut self.notes)?;
         }
-        // A format that is not there is found also while there is nothing to put into words.
+        // The format is loaded first, so that a missing one is reported even if there is nothing to render.
         let (name, asset, author) = self.format(recipe)?;
         let Some((variable, binding)) = binding else { return Ok((None, source)) };
         let mut bindings = BTreeMap::from([(variable.to_owned(), binding)]);
@@ -48,7 +48,7 @@ impl Builder<'_> {
         Ok((Some(rendered), source))
     }
 
-    fn documents(&mut self, recipe: &DocumentsRecipe, section: &str) -> Result<Collected, Error> {
+    fn documents(&mut self, recipe: &DocumentsRecipe, section: &str) -> Result<SectionContent, Error> {
         let (policy, source) = (self.policies().instructions, self.rules(section));
         let is_in_message = recipe.unless_first_user_starts.as_deref().is_some_and(|start| {
             self.sources.request.first_user_words().is_some_and(|text| text.starts_with(start))
@@ -68,7 +68,7 @@ impl Builder<'_> {
         Ok(bindings::documents(documents, source, trail.clone()))
     }
 
-    fn instruction_rules(&mut self, recipe: &RulesRecipe, section: &str) -> Result<Collected, Error> {
+    fn instruction_rules(&mut self, recipe: &RulesRecipe, section: &str) -> Result<SectionContent, Error> {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let source = self.rules(section);
         if !self.discovered.rules.contains_key(section) {
@@ -87,7 +87,7 @@ impl Builder<'_> {
         Ok(bindings::rules(&found, source, names, &cwd.to_string_lossy()))
     }
 
-    fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> Collected {
+    fn skills(&mut self, recipe: &SkillsRecipe, section: &str) -> SectionContent {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let (source, more) = (self.rules(section), self.skill_paths);
         let known = self.discovered.skills.entry(section.to_owned());
@@ -95,7 +95,7 @@ impl Builder<'_> {
         bindings::skills(known.or_insert_with(find), source)
     }
 
-    fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> Collected {
+    fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> SectionContent {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
         let source = self.rules(section);
         let known = self.discovered.skill_directories.entry(section.to_owned());
@@ -104,13 +104,13 @@ impl Builder<'_> {
         bindings::skill_directory(skills, source, trail.clone())
     }
 
-    /// The rules by which files are collected: what a list of them comes from as a whole.
+    /// The source of a list of files as a whole: the rules by which they are collected.
     fn rules(&self, section: &str) -> Source {
         let key = format!("section.{section}.collect");
         Source::Profile { profile: self.sources.profile.name.as_str().into(), key: key.into() }
     }
 
-    /// The template that puts collected things into words.
+    /// Loads the template that formats the collected content.
     fn format(&self, recipe: &SectionRecipe) -> Result<(String, Asset, Author), Error> {
         let key = recipe.format.as_deref().unwrap_or_default();
         if key.starts_with('$') {

@@ -1,4 +1,4 @@
-//! Renders Jinja templates: loads what they include, observes what they ask for, and tries again.
+//! Renders Jinja templates: loads their includes, observes the facts they read, and renders again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::sections::text_policy::{Treatment, is_of_file};
 
 /// A template on its way to text.
 pub(crate) struct Job<'j> {
-    /// What the template is called: its reference, or what else it is.
+    /// The template's name for messages: its reference, or a description.
     pub(crate) name: String,
     pub(crate) asset: Asset,
     pub(crate) author: Author,
     pub(crate) context: Context,
     pub(crate) options: &'j Options,
     pub(crate) libraries: &'j Libraries,
-    /// What happens to the text of assets that lie in files.
+    /// The text policy for assets that come from files.
     pub(crate) treatment: Option<Treatment>,
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
     }
 }
 
-/// What templates see before they ask. What the request says costs nothing and brings no
-/// notes, so nobody need ask for it.
+/// Returns the facts that templates get without a lookup. Values of the request cost nothing and bring no notes, so
+/// they are supplied in advance.
 fn given(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Context {
     let mut context = job.context.clone();
     if let Some(facts) = &mut context.facts {
@@ -87,7 +87,7 @@ fn given(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Context {
     context
 }
 
-/// A note for each fact that was asked for and has no value.
+/// Returns a note for each requested fact that has no value.
 fn absences(asked: &BTreeSet<String>, facts: Option<&Facts>) -> Vec<Note> {
     let absent = asked.iter().filter_map(|key| {
         let why = facts?.fact(key)?.value.as_ref().err()?;
@@ -199,7 +199,7 @@ pub(crate) fn bad_reference(text: &str, why: ReferenceError) -> String {
     format!("`{text}` is no reference: {why}")
 }
 
-/// Says that templates include each other in a circle, where that is why they nest too deeply.
+/// Reports a cycle of includes, if a cycle is the reason for nesting too deeply.
 fn named_cycle(mut error: Box<TemplateError>, assets: &Assets, job: &Job<'_>) -> Box<TemplateError> {
     if error.is_limit
         && error.message.contains("too deeply")

@@ -42,8 +42,8 @@ use crate::sections::resolver::Resolver;
 use crate::sections::text_policy::{Treatment, is_of_file};
 use crate::sections::tools::Tools;
 use crate::settings::world::World;
-use base_text::{TemplateSources, Text};
-use bindings::Policies;
+use base_text::{LoadedTemplate, TemplateSources};
+use bindings::SectionPolicies;
 use build_state::BuildState;
 use jinja_job::Job;
 use sources::Sources;
@@ -57,7 +57,7 @@ pub(crate) fn jinja_options(profile: &Profile) -> Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
     All,
-    /// Those of one turn alone.
+    /// The sections of one turn alone.
     Turn,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum SectionContent {
     /// Text that is finished, with its source.
     Rendered(Rendered, Source),
     /// A template that is still to be rendered.
-    Template(Text),
+    Template(LoadedTemplate),
 }
 
 impl From<(Option<Rendered>, Source)> for SectionContent {
@@ -130,7 +130,7 @@ impl<'b> Builder<'b> {
             is_of_workspace: resolved.is_of_workspace,
             resolver: Resolver::new(request, host, workspace, config).with_profile(profile),
             options: jinja_options(profile),
-            treatment: Treatment::of(profile, config),
+            treatment: Treatment::new(profile, config),
             places: Places::new(host, workspace),
             skill_paths: &sources.resources.skills,
             discovered: &mut state.discovered,
@@ -184,7 +184,7 @@ impl<'b> Builder<'b> {
         if let Some(lints) = self.lints.as_deref_mut()
             && (recipe.part != Part::Prefix || recipe.carrier == Carrier::Turn)
         {
-            // What belongs to the turn may change with it.
+            // Texts of the turn may change with it.
             let new = lints.split_off(self.lints_before);
             lints.extend(new.into_iter().filter(|note| note.code != Code::VolatileInPrefix));
         }
@@ -224,7 +224,7 @@ impl<'b> Builder<'b> {
         self.sources.request.project != Some(false)
     }
 
-    fn render(&mut self, text: Text, carrier: Carrier) -> Result<Rendered, Error> {
+    fn render(&mut self, text: LoadedTemplate, carrier: Carrier) -> Result<Rendered, Error> {
         match text.syntax {
             Syntax::Bracket => self.render_bracket(&text, carrier),
             Syntax::Jinja => self.render_jinja(text),
@@ -237,7 +237,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn render_bracket(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
+    fn render_bracket(&mut self, text: &LoadedTemplate, carrier: Carrier) -> Result<Rendered, Error> {
         let policies = &self.sources.profile.bracket;
         let template = Template::parse_with(&text.content, policies);
         let author = self.author(text.author);
@@ -259,8 +259,8 @@ impl<'b> Builder<'b> {
         Ok(bracket::render_with_spans(&template, &bound, &text.origin, text.stability))
     }
 
-    fn render_jinja(&mut self, text: Text) -> Result<Rendered, Error> {
-        let Text { content, origin, author, stability, reference, .. } = text;
+    fn render_jinja(&mut self, text: LoadedTemplate) -> Result<Rendered, Error> {
+        let LoadedTemplate { content, origin, author, stability, reference, .. } = text;
         let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
         let asset = Asset { reference, text: content, origin, stability };
         let context = bindings::context(self.sources.request, self.sources.profile, self.tools);
@@ -282,20 +282,20 @@ impl<'b> Builder<'b> {
         Ok(rendered)
     }
 
-    /// Over a connection nobody is the user.
+    /// Returns the author of a text; for a remote caller, never the user.
     fn author(&self, author: Author) -> Author {
         if self.caller.is_remote() { Author::Other } else { author }
     }
 
-    /// What may be read for sections: instructions as whoever wrote the profile may, residents as the
-    /// workspace's own. A profile of the workspace must not reach into the user's files.
-    fn policies(&self) -> Policies {
+    /// Returns the read policies of sections: instructions with the rights of the profile's author, residents with
+    /// the workspace's own. A profile of the workspace must not reach into the user's files.
+    fn policies(&self) -> SectionPolicies {
         let instructions = self.resolver.discovery_policy(self.profile_author(), &self.places);
-        Policies { instructions, own_files: self.workspace.own_files(self.host) }
+        SectionPolicies { instructions, own_files: self.workspace.own_files(self.host) }
     }
 }
 
-/// Whether a text is the template that the request brings.
+/// Tells whether a text is the template that the request brings.
 fn is_of_request(origin: &Source) -> bool {
     matches!(origin, Source::Request { field, .. } if **field == *"template")
 }

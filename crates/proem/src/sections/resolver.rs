@@ -1,4 +1,4 @@
-//! Observes the facts that a template asks for, each once, at one moment.
+//! Observes the facts that a template reads, each once, at one moment.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use crate::request::caller::Caller;
 use crate::sections::text_policy::Treatment;
 use crate::settings::config::Config;
 
-/// What stands behind a fact that is cut.
+/// The text that follows a fact that was cut.
 pub(crate) const CUT_MARKER: &str = "\n... [truncated]";
 
 const FILE: Cap = Cap::new(FILE_BYTES_MAX);
@@ -41,13 +41,13 @@ pub(crate) struct Resolver<'b> {
     config: &'b Config,
     profile: Option<&'b Profile>,
     git: OnceCell<Git>,
-    /// The same for templates of others, once one of them asks.
+    /// A second runner for templates of other authors, created on first use.
     guarded_git: OnceCell<Git>,
     considered: BTreeMap<(String, Author), FileOutcome>,
     notes: Vec<Note>,
     /// The bytes of all files that were read so far.
     files_bytes: usize,
-    /// What a build cannot go on with.
+    /// The error that stops the build, if a fact contains refused text.
     refusal: Option<Error>,
 }
 
@@ -73,13 +73,13 @@ impl<'b> Resolver<'b> {
         }
     }
 
-    /// Takes the profile's values for facts that nobody gives.
+    /// Uses the profile's values for facts that neither the request nor the host provides.
     pub(crate) const fn with_profile(mut self, profile: &'b Profile) -> Self {
         self.profile = Some(profile);
         self
     }
 
-    /// Observes what is wanted, and nothing else.
+    /// Observes the wanted facts and nothing else.
     pub(crate) fn resolve(&mut self, wanted: &[&str], author: Author) -> Facts {
         let mut facts = Facts::new();
         for key in wanted {
@@ -154,7 +154,7 @@ impl<'b> Resolver<'b> {
         Fact { value: self.default(key).ok_or(why), stability: Stability::Session, path: None }
     }
 
-    /// What the profile makes of text that strangers wrote.
+    /// Applies the profile's text policy to text from outside.
     fn treated(&mut self, key: &str, mut text: String, path: Option<&str>) -> String {
         let Some(profile) = self.profile else { return text };
         let source = match path {
@@ -162,7 +162,7 @@ impl<'b> Resolver<'b> {
             None => Source::Variable { key: key.into(), path: None },
         };
         let mut notes = Vec::new();
-        if let Err(refusal) = Treatment::of(profile, self.config).treat(&mut text, &source, &mut notes) {
+        if let Err(refusal) = Treatment::new(profile, self.config).treat(&mut text, &source, &mut notes) {
             self.refusal.get_or_insert(refusal);
         }
         notes.retain(|note| !self.notes.contains(note));
@@ -170,12 +170,12 @@ impl<'b> Resolver<'b> {
         text
     }
 
-    /// Fails if a fact has what is refused.
+    /// Fails if a fact contains refused text.
     pub(crate) fn take_refusal(&mut self) -> Result<(), Error> {
         self.refusal.take().map_or(Ok(()), Err)
     }
 
-    /// Cuts what the profile allows only so much of. Values that the request gives are taken as they are.
+    /// Cuts a fact at the profile's limit for it. Values that the request gives are taken as they are.
     fn cut(&mut self, key: &str, text: String) -> String {
         let bytes_max = self.profile.and_then(|profile| profile.fact_bytes_max.get(key)).copied();
         let Some(bytes_max) = bytes_max.filter(|bytes_max| text.len() > *bytes_max) else { return text };
@@ -189,7 +189,7 @@ impl<'b> Resolver<'b> {
         format!("{kept}{CUT_MARKER}")
     }
 
-    /// What was cut.
+    /// Returns the notes about facts that were cut.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -198,7 +198,7 @@ impl<'b> Resolver<'b> {
         self.profile?.jinja.defaults.get(key).cloned()
     }
 
-    /// The files that were looked at, by path.
+    /// Returns the files that were examined, by path.
     pub(crate) fn into_considered(self) -> Vec<FileOutcome> {
         self.considered.into_values().collect()
     }
@@ -213,8 +213,8 @@ impl<'b> Resolver<'b> {
         self.host.now().map(|now: Timestamp| now.strftime(format).to_string())
     }
 
-    /// The moment of the build in the host's zone. A zone that has no name, or one that nobody knows, is
-    /// taken for UTC, and the text says so.
+    /// The moment of the build in the host's time zone. A missing or unknown zone falls back to UTC, and the text
+    /// names it.
     fn local(&self, format: fn(Timestamp, &str) -> Option<String>) -> Result<String, Absence> {
         let now = self.host.now()?;
         let zone = self.host.timezone().unwrap_or_default();
@@ -246,7 +246,7 @@ impl<'b> Resolver<'b> {
         if self.allows_env(name) { self.host.env(name) } else { Err(Absence::EnvNotAllowed) }
     }
 
-    /// Tells whether the user's configuration lets anybody ask for a variable of the environment.
+    /// Tells whether the user's configuration allows templates to read a variable of the environment.
     pub(crate) fn allows_env(&self, name: &str) -> bool {
         self.config.env_allow.value.iter().any(|allowed| allowed == name)
     }
@@ -285,7 +285,7 @@ impl<'b> Resolver<'b> {
         let policy = match author {
             Author::User if self.host.caller().is_remote() => {
                 let mut roots = self.roots();
-                // What the operator keeps for every prompt.
+                // Files that the operator provides for every prompt.
                 roots.extend(self.host.config_dir());
                 let own = self.host.config_dir();
                 ReadPolicy::beneath(&roots, self.host.home().as_deref(), &self.config.files_allow.value)

@@ -1,4 +1,4 @@
-//! What the agent may read and write, in words.
+//! The text about the files that the agent may read and write.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The sources of a build besides files: tools, libraries, the catalog, and what hooks bring.
+//! The sources of a build besides files: tools, libraries, the catalog, and resources from hooks.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Sources {
         let ResolvedProfile { profile, notes, .. } = &world.resolved;
         let workspace = world.workspace.seen_by(profile);
         base_text::refuse_two(request)?;
-        let tools = Tools::of(request, profile)?;
+        let tools = Tools::new(request, profile)?;
         let (resources, failures) = resources(state, hooks, world, &workspace);
         let failures = failures.iter().filter(|_| parts == Parts::All);
         let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };
@@ -76,7 +76,7 @@ fn catalog(
     Catalog::load(host, workspace, &packs, request.project != Some(false))
 }
 
-/// Returns what hooks bring: the kept result, or that of running them now.
+/// Returns the resources from hooks: the stored result, or that of running them now.
 pub(crate) fn resources(
     state: &mut BuildState,
     hooks: &[Arc<dyn Hook>],

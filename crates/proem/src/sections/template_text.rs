@@ -19,18 +19,18 @@ use crate::error::Error;
 use crate::observe::file::{Cap, exists, read_utf8, without_dots};
 use crate::request::OneOrMany;
 use crate::request::caller::Author;
-use crate::sections::base_text::{self, Text};
+use crate::sections::base_text::{self, LoadedTemplate};
 
 const FILE: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 impl Builder<'_> {
-    /// The template of a section: what the request or the configuration says in place of the base,
-    /// else what a file says, else the profile's own.
+    /// Returns the template of a section: the one from the request or the configuration that replaces the base, else
+    /// the text of a file, else the profile's own.
     pub(super) fn template_text(
         &mut self,
         recipe: &SectionRecipe,
         template: &TemplateRecipe,
-    ) -> Result<Text, Error> {
+    ) -> Result<LoadedTemplate, Error> {
         if recipe.id == base_text::SECTION
             && let Some(mut text) = self.sources.replacement(&self.resolver, template.syntax())?
         {
@@ -59,8 +59,8 @@ impl Builder<'_> {
         self.sources.of_profile(recipe, template, self.profile_author())
     }
 
-    /// The file that the environment names in place of the section's text. A profile of the workspace does not choose
-    /// the variable: its value would stand in notes as a path, and it may be anything.
+    /// Returns the file that the environment names to replace the section's text. A profile of the workspace cannot
+    /// choose the variable: its value would appear in notes as a path, and it may be a secret.
     fn path_of_environment(&mut self, files: &FilesRecipe, section: &str) -> Option<PathBuf> {
         let name = files.env.as_deref()?;
         if self.is_of_workspace && !self.resolver.allows_env(name) {
@@ -75,8 +75,8 @@ impl Builder<'_> {
         (!named.is_empty()).then(|| without_dots(&self.places.cwd().join(named)))
     }
 
-    /// Reads a file that the environment names, anew each time. Without it there is no text: nothing else
-    /// takes its place.
+    /// Reads a file that the environment names, on every build. If it is missing, the section has no text: nothing
+    /// else replaces it.
     fn file_of_environment(&mut self, path: &Path, section: &str) -> FileText {
         let shown = crate::observe::file::shown(path);
         let text = read_utf8(path, &self.policies().instructions, FILE);
@@ -109,7 +109,7 @@ impl Builder<'_> {
         if self.is_of_workspace { Author::Other } else { Author::User }
     }
 
-    /// The files that stand for a section's text, the most specific first.
+    /// Returns the files that replace a section's text, the most specific first.
     fn files(&mut self, recipe: &SectionRecipe, take: Take) -> Vec<FileText> {
         let Some(files) = &recipe.files else { return Vec::new() };
         let paths: Vec<(PathBuf, Owner)> = files
@@ -136,7 +136,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Text that the request gives for a section of its own; where it says nothing, what files say.
+    /// Returns the text that the request gives for a section of its own, or else the text of its files.
     pub(super) fn given(
         &mut self,
         field: GivenField,

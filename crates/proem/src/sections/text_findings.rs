@@ -1,4 +1,4 @@
-//! What is wrong with a text by itself: hidden characters, disguised words, secrets, line endings.
+//! Finds problems of a text by itself: hidden characters, disguised words, secrets, line endings.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use proem_core::text_safety::secret::{Scanner, masked};
 /// Most findings of one kind that are listed for one text.
 const LISTED_MAX: usize = 20;
 
-/// How much of a disguised word is shown.
+/// Characters of a disguised word that a message quotes.
 const DISGUISED_CHARACTERS_MAX: usize = 16;
 
-/// How much of a hidden text is shown.
+/// Characters of a hidden text that a message quotes.
 const DECODED_CHARACTERS_MAX: usize = 200;
 
 /// Looks for secrets in every text of a check.
@@ -28,7 +28,7 @@ pub(crate) struct ScannedText<'t> {
     pub(crate) text: &'t str,
     /// Places are counted from its first character.
     pub(crate) source: Source,
-    /// Whether it is a whole file, so that bytes of the text are bytes of the file.
+    /// True for a whole file: then bytes of the text are bytes of the file.
     pub(crate) is_file: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn odd_characters(text: &str, source: &Source) -> Vec<Note> {
     notes
 }
 
-/// What looks like a secret in a text, as findings.
+/// Finds likely secrets in a text.
 pub(crate) fn secrets(text: &str, source: &Source) -> Vec<Note> {
     let mut notes = Vec::new();
     // Nearly no text has any, and there are many texts: nothing is made ready for those.
@@ -168,7 +168,7 @@ impl ScannedText<'_> {
     }
 }
 
-/// Tells whether a text has nothing but what everybody sees.
+/// Tells whether a text contains only visible characters.
 fn is_plain(text: &str) -> bool {
     const STRIDE: usize = 64;
     let is_plain = |byte: u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
@@ -178,7 +178,7 @@ fn is_plain(text: &str) -> bool {
     strides.iter().all(|stride| are_plain(stride)) && are_plain(rest)
 }
 
-/// A line of a text, looked at once however many characters of it are asked about.
+/// A line of a text, scanned once for all lookups of its characters.
 #[derive(Default)]
 struct Line {
     bytes: Range<usize>,
@@ -207,7 +207,7 @@ impl Line {
 struct Run {
     first: Oddity,
     place: Place,
-    /// Whether they are marks that the script of the line needs.
+    /// True if they are marks that the script of the line needs.
     is_mark: bool,
 }
 
@@ -255,7 +255,7 @@ fn shortened(text: &str) -> String {
     shown
 }
 
-/// A character that can be told from one that looks the same.
+/// Spells a character so that it can be told apart from one that looks the same.
 fn spell(character: char) -> String {
     if character.is_ascii_graphic() {
         character.to_string()

@@ -1,7 +1,7 @@
-//! What happens to text from files before anything else does: hidden characters and secrets.
+//! Treats text from files before anything else does: hidden characters and secrets.
 //!
-//! Lines are neither added nor removed, so that a place in the treated text is a place in the file; only columns behind
-//! something that was removed differ.
+//! Lines are neither added nor removed, so a line of the treated text is the same line of the file. Only columns
+//! after removed characters differ.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::jinja::{Binding, Field, Item};
 use crate::sections::text_findings::{SECRETS, odd_characters, secrets};
 use crate::settings::config::Config;
 
-/// How strict a build is with text from files: as the profile says, and never less than the user does.
+/// The strictness of a build with text from files: as the profile sets it, and never less than the user's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Treatment {
     hygiene: Hygiene,
@@ -23,7 +23,7 @@ pub(crate) struct Treatment {
 }
 
 impl Treatment {
-    pub(crate) fn of(profile: &Profile, config: &Config) -> Self {
+    pub(crate) fn new(profile: &Profile, config: &Config) -> Self {
         Self {
             hygiene: profile.hygiene.max(config.hygiene.value),
             secrets: profile.secrets.max(config.secrets.value),
@@ -42,7 +42,7 @@ impl Treatment {
         Ok(self.masked(seen, source, notes)?.or(clean))
     }
 
-    /// The same for a text that somebody owns.
+    /// Treats a text that its caller owns.
     pub(crate) fn treat(
         self,
         text: &mut String,
@@ -55,7 +55,7 @@ impl Treatment {
         Ok(())
     }
 
-    /// Tells whether a file with a NUL is no text at all.
+    /// Tells whether a file with a NUL is refused as binary.
     pub(crate) fn refuses_nul(self) -> bool {
         self.hygiene >= Hygiene::Neutralise
     }
@@ -121,12 +121,12 @@ impl Treatment {
     }
 }
 
-/// What is said about hidden characters and secrets: a check says it itself, file by file.
+/// Tells whether a note is about hidden characters or secrets. A check reports those itself, file by file.
 pub(crate) const fn is_of_treatment(code: Code) -> bool {
     matches!(code, Code::HiddenText | Code::BidiControl | Code::ControlCharacter | Code::LooksSecret)
 }
 
-/// Text from files: what the request and proem itself say is as they say it.
+/// Tells whether text comes from a file. Text of the request and proem's own is not treated.
 pub(crate) const fn is_of_file(source: &Source) -> bool {
     matches!(source, Source::File { .. } | Source::Pack { .. })
 }

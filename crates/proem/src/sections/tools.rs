@@ -13,16 +13,16 @@ use crate::request::{Request, Tool};
 /// The active tools, in the order of the profile.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tools {
-    pub(crate) active: Vec<Line>,
+    pub(crate) active: Vec<ToolLine>,
     pub(crate) guidelines: Vec<Sentence>,
-    /// Whether the request says which tools there are.
+    /// True if the request lists the tools.
     is_given: bool,
     pub(crate) notes: Vec<Note>,
 }
 
 /// A tool's line.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct ToolLine {
     pub(crate) name: Sentence,
     pub(crate) text: Sentence,
 }
@@ -36,8 +36,8 @@ pub(crate) struct Sentence {
 }
 
 impl Tools {
-    /// Describes the tools of a request as the profile says. Of two with one name the first counts.
-    pub(crate) fn of(request: &Request, profile: &Profile) -> Result<Self, Error> {
+    /// Describes the tools of a request in the profile's wording. Of two tools with one name the first is used.
+    pub(crate) fn new(request: &Request, profile: &Profile) -> Result<Self, Error> {
         let mut tools = Self { is_given: request.tools.is_some(), ..Self::default() };
         let mut given = match &request.tools {
             Some(given) => distinct(given, &mut tools.notes)?,
@@ -55,7 +55,7 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Tells whether a tool is active; when nobody said which ones are, all of them may be.
+    /// Tells whether a tool is active; without a list of tools, every tool may be.
     pub(crate) fn may_use(&self, name: &str) -> bool {
         !self.is_given || self.is_active(name)
     }
@@ -121,7 +121,7 @@ fn duplicate(index: usize, first: usize, name: &str) -> Note {
         .with_source(Source::Request { field: format!("tools[{index}]").into(), place: None })
 }
 
-fn line(index: usize, tool: &Tool, profile: &Profile) -> Line {
+fn line(index: usize, tool: &Tool, profile: &Profile) -> ToolLine {
     let name = of_request(tool.name.clone(), format!("tools[{index}].name"));
     let snippet = tool.snippet.as_deref().map(folded).filter(|text| !text.is_empty());
     let description = tool.description.as_deref().map(folded).filter(|text| !text.is_empty());
@@ -130,13 +130,13 @@ fn line(index: usize, tool: &Tool, profile: &Profile) -> Line {
         .or_else(|| well_known(&tool.name, profile))
         .or_else(|| description.map(|text| of_request(text, format!("tools[{index}].description"))))
         .unwrap_or_else(|| name.clone());
-    Line { name, text }
+    ToolLine { name, text }
 }
 
-fn default_line(name: &str, profile: &Profile) -> Line {
+fn default_line(name: &str, profile: &Profile) -> ToolLine {
     let own = of_profile(name, profile, "tools.default");
     let text = well_known(name, profile).unwrap_or_else(|| own.clone());
-    Line { name: own, text }
+    ToolLine { name: own, text }
 }
 
 fn well_known(name: &str, profile: &Profile) -> Option<Sentence> {

@@ -1,4 +1,4 @@
-//! Notes what a request or the configuration says and a profile has no use for.
+//! Notes fields of the request or the configuration that the profile does not use.
 
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Collection, Content, GivenField, Profile, SectionRecipe};

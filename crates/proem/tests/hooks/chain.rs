@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use proem::hooks::{AgentStart, Injected};
-use proem::{Engine, Prompt};
+use proem::{Engine, UserInput};
 use proem_core::note::Code;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn handlers_chain_in_the_order_of_registration_and_programs_come_last() {
     ]);
     let session = site.start(&Engine::new().with_hook(Own::mark("a")).with_hook(Own::mark("b")));
     let frozen = session.build().system().unwrap().to_owned();
-    let turn = session.turn(&Prompt { images: vec![json!({"x": [1]})], ..said("Hello\u{0}") });
+    let turn = session.turn(&UserInput { images: vec![json!({"x": [1]})], ..said("Hello\u{0}") });
     let event = |system_prompt: &str| {
         json!({
             "event": "before_agent_start", "prompt": "Hello\u{0}", "images": [{"x": [1]}], "model": null,
@@ -58,7 +58,7 @@ fn every_prompt_starts_from_the_frozen_one() {
         assert_eq!(session.turn(&said("Hello")).system_prompt, format!("{frozen}|a"));
     }
     assert_eq!(*seen.lock().unwrap(), vec![frozen.clone(); 3]);
-    assert_eq!(session.turn(&Prompt::default()).system_prompt, frozen, "nobody said anything");
+    assert_eq!(session.turn(&UserInput::default()).system_prompt, frozen, "nobody said anything");
     assert_eq!((seen.lock().unwrap().len(), session.epoch()), (3, 1));
 }
 
@@ -146,7 +146,7 @@ fn messages_are_injected_in_order_behind_the_users_and_kept() {
     let engine = Engine::new().with_hook(own("a", json!("first"))).with_hook(own("b", json!(["second"])));
     let session = site.start_with(&engine, json!({"profile": "default", "recalled": "Remembered."}));
     let before = message(json!({"role": "user", "content": "before", "id": 7}));
-    let turn = session.turn(&Prompt { messages: vec![before.clone()], ..said("Hello") });
+    let turn = session.turn(&UserInput { messages: vec![before.clone()], ..said("Hello") });
     let contents: Vec<&Value> = turn.messages.iter().map(|message| &message["content"]).collect();
     let expected = [
         json!("before"),
@@ -176,7 +176,7 @@ fn context_rewrites_a_copy_that_nobody_keeps() {
     let session = site.start(&Engine::new().with_hook(own));
     let before = message(json!({"role": "assistant", "content": {"deep": ["one"]}}));
     let hello = message(json!({"role": "user", "content": "Hello"}));
-    let prompt = Prompt { messages: vec![before.clone()], ..said("Hello") };
+    let prompt = UserInput { messages: vec![before.clone()], ..said("Hello") };
     for _ in 0..2 {
         let turn = session.turn(&prompt);
         let rewritten = message(json!({"role": "user", "content": "rewritten"}));
@@ -188,7 +188,7 @@ fn context_rewrites_a_copy_that_nobody_keeps() {
         assert_eq!(turn.history, [before.clone(), hello.clone()]);
         assert_eq!(turn.notes, []);
     }
-    let turn = session.turn(&Prompt { text: None, ..prompt });
+    let turn = session.turn(&UserInput { text: None, ..prompt });
     assert_eq!(messages(&turn), json!([{"role": "x"}]), "also when the turn goes on by itself");
     assert_eq!(turn.history, [before]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proem::hooks::Message;
-use proem::{Caller, Engine, Prompt, Request, Session, Turn};
+use proem::{Caller, Engine, Request, Session, Turn, UserInput};
 use proem_core::note::{Code, Note};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -100,8 +100,8 @@ pub(crate) fn hook_with(name: &str, event: &str, script: &str, keys: &str) -> St
     )
 }
 
-pub(crate) fn said(text: &str) -> Prompt {
-    Prompt { text: Some(text.into()), ..Prompt::default() }
+pub(crate) fn said(text: &str) -> UserInput {
+    UserInput { text: Some(text.into()), ..UserInput::default() }
 }
 
 pub(crate) fn message(value: Value) -> Message {

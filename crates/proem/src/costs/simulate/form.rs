@@ -1,13 +1,13 @@
 //! The form of a payload by its keys. A request that was made for one API says little about the cache of another.
 
-use super::Sent;
+use super::SentRequest;
 use crate::deliver::{Provider, ProviderName};
 use crate::request::raw_json::{Fields, field};
 
 /// Doubts about requests that do not have the form of the provider whose cache is followed, the first one named.
-pub(super) fn warnings(cache: &str, sent: &[Sent]) -> Vec<String> {
+pub(super) fn warnings(cache: &str, sent: &[SentRequest]) -> Vec<String> {
     let forms = forms(cache);
-    let other = |(index, request): (usize, &Sent)| {
+    let other = |(index, request): (usize, &SentRequest)| {
         let found = form_of(&request.payload.fields().ok()?)?;
         (!forms.is_empty() && !forms.iter().any(|form| found.contains(form))).then_some((index, found))
     };

@@ -1,5 +1,5 @@
-//! What a provider's cache does with a conversation: how much of each request is read from it, written to
-//! it, or paid in full. By published rules, which are data with a date.
+//! Simulates a provider's cache for a conversation: how much of each request is read from it, written to it, or paid
+//! in full. The rules are published ones, kept as data with a date.
 
 mod breakpoints;
 mod form;
@@ -19,9 +19,9 @@ use crate::request::raw_json::{Fields, Json, Readable, field};
 use crate::settings::models::{CacheKind, CacheRules, Model, Models};
 use crate::settings::tokens::Tokenizer;
 
-pub(crate) use pieces::{Mark, Part, Pieces};
+pub(crate) use pieces::{CacheMark, Part, Pieces};
 
-/// How long a turn takes when nobody says when it came.
+/// The time between two turns when the requests have none.
 const SECONDS_BETWEEN_TURNS: f64 = 30.0;
 
 /// A request as the provider took it, keys in their order.
@@ -30,7 +30,7 @@ pub struct Payload(Box<RawValue>);
 
 impl Payload {
     /// Takes the text of a payload, which must be an object.
-    pub fn of(text: &str) -> Result<Self, String> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         let raw: Box<RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         Self::checked(raw)
     }
@@ -66,12 +66,12 @@ impl<'de> Deserialize<'de> for Payload {
 /// One request of a conversation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sent {
+pub struct SentRequest {
     /// The request.
     pub payload: Payload,
-    /// When it was sent, in seconds.
+    /// The time at which it was sent, in seconds.
     pub at: Option<f64>,
-    /// What the model answered.
+    /// The model's answer.
     pub reply: Option<String>,
     /// The tokens of the request, where they are known exactly.
     pub tokens: Option<Vec<u32>>,
@@ -79,15 +79,15 @@ pub struct Sent {
     pub reply_tokens: Option<Vec<u32>>,
 }
 
-impl From<Payload> for Sent {
+impl From<Payload> for SentRequest {
     fn from(payload: Payload) -> Self {
         Self { payload, at: None, reply: None, tokens: None, reply_tokens: None }
     }
 }
 
-impl Sent {
-    /// Reads a file of requests, one behind the other, usually one on each line: the payload itself, or an
-    /// object with `payload`.
+impl SentRequest {
+    /// Parses a file of consecutive requests, usually one on each line: the payload itself, or an object with
+    /// `payload`.
     pub fn lines(text: &str) -> Result<Vec<Self>, Error> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
         let (mut sent, mut places) = (Vec::new(), Places::new(text));
@@ -126,13 +126,13 @@ fn bad_request(index: usize, line: usize, why: &str) -> Error {
     )
 }
 
-/// What a cache does with a conversation.
+/// The result of a simulation.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "proem simulate")]
 pub struct Simulation {
     /// The version of this shape.
     pub version: u32,
-    /// The cache whose rules are followed.
+    /// The cache whose rules are simulated.
     pub cache: String,
     /// The model, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,28 +145,28 @@ pub struct Simulation {
     pub warnings: Vec<String>,
     /// The day of rules and prices.
     pub as_of: String,
-    /// How tokens were counted.
+    /// The way tokens were counted.
     pub counted: String,
     /// The requests, in order.
-    pub turns: Vec<Simulated>,
+    pub turns: Vec<SimulatedRequest>,
     /// All of them together.
     pub total: Figures,
 }
 
-/// What a cache does with one request.
+/// The result for one request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Simulated {
+pub struct SimulatedRequest {
     /// The number of the request, from 1.
     pub turn: usize,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Why what the request before had in the cache is not read, in the providers' words.
+    /// The reason for not reading the bytes that the previous request left in the cache, in the providers' terms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub miss: Option<&'static str>,
 }
 
-/// Tokens by what is paid for them.
+/// Tokens by price class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
     /// All tokens of the request.
@@ -179,7 +179,7 @@ pub struct Figures {
     pub written_1h: usize,
     /// Neither.
     pub uncached: usize,
-    /// What the input costs, in USD, where prices are known.
+    /// The cost of the input in USD, if prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
 }
@@ -221,22 +221,28 @@ const fn as_number(tokens: usize) -> f64 {
 
 /// A cache as it fills, turn by turn.
 trait Cache {
-    /// What is paid for how many tokens, and why less is read than the request before left, if that is so.
-    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String>;
+    /// Counts the tokens of a request by price class, and returns the reason if less is read than the previous
+    /// request left.
+    fn take(
+        &mut self,
+        sent: &SentRequest,
+        pieces: &Pieces,
+        now: f64,
+    ) -> Result<(Figures, Option<Miss>), String>;
 }
 
-/// How long something lives; without a number, forever.
+/// The lifetime in seconds; without a number, forever.
 fn lifetime(seconds: Option<u64>) -> f64 {
     seconds.map_or(f64::INFINITY, |seconds| Duration::from_secs(seconds).as_secs_f64())
 }
 
-/// Why something is not read although nothing changed.
+/// The reason for a miss although nothing changed.
 #[derive(Debug, Clone, Copy)]
 enum Miss {
     NoMarker,
     TooShort,
     Expired,
-    /// A marker stands too many blocks behind what is there.
+    /// A marker follows the cached part by too many blocks.
     BeyondLookback,
 }
 
@@ -257,7 +263,7 @@ impl Miss {
 pub fn simulate(
     cache: &str,
     model: Option<&str>,
-    sent: &[Sent],
+    sent: &[SentRequest],
     models: &Models,
 ) -> Result<Simulation, Error> {
     let named = sent.first().and_then(|first| first.payload.model());
@@ -274,18 +280,18 @@ pub fn simulate(
     let (mut now, mut before): (f64, Option<Pieces>) = (f64::NEG_INFINITY, None);
     for (index, request) in sent.iter().enumerate() {
         now = time(request, index, now).map_err(|why| bad_turn(index, &why))?;
-        let pieces = Pieces::of(&request.payload, tokenizer, rules.is_chat_template())
+        let pieces = Pieces::from_payload(&request.payload, tokenizer, rules.is_chat_template())
             .map_err(|error| bad_turn(index, &error.to_string()))?;
         let (figures, silent) = engine.take(request, &pieces, now).map_err(|why| bad_turn(index, &why))?;
         let figures = figures.priced(known);
         let miss = before.as_ref().and_then(|before| {
-            // What is below the minimum was never in the cache, whatever has changed since.
+            // A prefix below the minimum was never in the cache, whatever has changed since.
             let is_too_short = figures.read == 0 && before.tokens() < least;
             let change = pieces.first_change(before).filter(|_| !is_too_short);
             change.or_else(|| is_too_short.then_some(Miss::TooShort).or(silent).map(Miss::word))
         });
         total.add(&figures);
-        turns.push(Simulated { turn: index + 1, figures, miss });
+        turns.push(SimulatedRequest { turn: index + 1, figures, miss });
         before = Some(pieces);
     }
     Ok(Simulation {
@@ -310,8 +316,8 @@ pub(crate) fn foreign_prices(cache: &str, model: Option<&Model>) -> Option<Strin
     (!is_own).then(|| format!("{} ({})", model.name, model.vendor))
 }
 
-/// When a request is sent.
-fn time(request: &Sent, index: usize, before: f64) -> Result<f64, String> {
+/// Returns the time at which a request is sent.
+fn time(request: &SentRequest, index: usize, before: f64) -> Result<f64, String> {
     match request.at {
         Some(at) if at < before => Err(format!("it is sent at {at}, before the one before it")),
         Some(at) => Ok(at),
@@ -320,7 +326,7 @@ fn time(request: &Sent, index: usize, before: f64) -> Result<f64, String> {
     }
 }
 
-fn counted(sent: &[Sent], rules: &CacheRules, tokenizer: Tokenizer, last: Option<&Pieces>) -> String {
+fn counted(sent: &[SentRequest], rules: &CacheRules, tokenizer: Tokenizer, last: Option<&Pieces>) -> String {
     let is_given =
         rules.kind != CacheKind::Breakpoints && sent.first().is_some_and(|first| first.tokens.is_some());
     let texts = last.into_iter().flat_map(|pieces| &pieces.list).map(|piece| piece.text.as_str());
@@ -335,7 +341,7 @@ fn bad_turn(index: usize, why: &str) -> Error {
 }
 
 impl CacheRules {
-    /// Servers of open models print tools behind the system prompt.
+    /// Tells whether the cache belongs to a server of open models, which renders tools after the system prompt.
     pub(crate) fn is_chat_template(&self) -> bool {
         matches!(self.name.as_str(), "llama.cpp" | "vllm" | "sglang")
     }

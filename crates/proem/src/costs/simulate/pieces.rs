@@ -1,5 +1,5 @@
-//! A payload as the provider's cache sees it: a row of blocks, tools first, then the system prompt, then
-//! the messages. The order of keys is part of what is compared.
+//! A payload in the order of the provider's cache: a list of blocks, tools first, then the system prompt, then the
+//! messages. Caches compare the order of keys, too.
 
 use proem_core::digest::Digest;
 
@@ -7,10 +7,10 @@ use super::Payload;
 use crate::request::raw_json::{Fields, Json, field, without_key};
 use crate::settings::tokens::Tokenizer;
 
-/// What an image takes, about: nobody counts its bytes as text.
+/// The approximate tokens of an image: its bytes are not counted as text.
 const IMAGE_TOKENS: usize = 1_500;
 
-/// Where a piece stands.
+/// The part of a request that a piece belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Tools,
@@ -29,9 +29,9 @@ impl Part {
     }
 }
 
-/// How long a marked piece is kept.
+/// The lifetime of a marked piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum CacheMark {
     Short,
     Hour,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Piece {
     pub(crate) part: Part,
     pub(crate) text: String,
     pub(crate) tokens: usize,
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<CacheMark>,
 }
 
 /// A request as a row of blocks.
@@ -55,7 +55,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Reads any of the payloads that proem makes. Servers of open models print the system prompt first.
-    pub(crate) fn of(
+    pub(crate) fn from_payload(
         payload: &Payload,
         tokenizer: Tokenizer,
         is_chat_template: bool,
@@ -67,7 +67,7 @@ impl Pieces {
         reader.list_of(Part::System, field(&fields, "system"), "system")?;
         reader.inside(&fields, "systemInstruction", "parts", Part::System)?;
         reader.list_of(Part::System, field(&fields, "instructions"), "system")?;
-        // Another choice of tools leaves the system prompt alone, and nothing behind it.
+        // Another choice of tools leaves the system prompt valid, and nothing after it.
         if let Some(choice) = field(&fields, "tool_choice").or_else(|| field(&fields, "toolChoice")) {
             reader.list.push(Piece { part: Part::Messages, text: written(choice)?, tokens: 0, mark: None });
         }
@@ -108,7 +108,7 @@ impl Pieces {
         ends
     }
 
-    /// Why the pieces of an earlier request are not all at the beginning of this one.
+    /// Returns the reason why the pieces of an earlier request are not all at the beginning of this one.
     pub(crate) fn first_change(&self, earlier: &Self) -> Option<&'static str> {
         if self.model != earlier.model {
             return Some("model_changed");
@@ -126,7 +126,7 @@ struct Reader {
 type Done = Result<(), serde_json::Error>;
 
 impl Reader {
-    fn push(&mut self, part: Part, text: String, mark: Option<Mark>) {
+    fn push(&mut self, part: Part, text: String, mark: Option<CacheMark>) {
         let tokens = self.tokenizer.count(&text);
         self.list.push(Piece { part, text, tokens, mark });
     }
@@ -171,7 +171,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a message says beside its content, such as calls of tools.
+    /// Adds the fields of a message besides its content, such as tool calls.
     fn other_fields(&mut self, part: Part, fields: &Fields) -> Done {
         let is_other = |key: &str| !matches!(key, "role" | "content" | "parts");
         let others: Fields = fields.iter().filter(|(key, _)| is_other(key)).cloned().collect();
@@ -181,7 +181,7 @@ impl Reader {
         Ok(())
     }
 
-    /// One block: its text, or its JSON; a marker is no part of it.
+    /// Adds one block: its text, or its JSON without the marker.
     fn block(&mut self, part: Part, block: Json, role: &str) -> Done {
         let Json::Object(mut fields) = block.opened()? else { return Ok(()) };
         if let Some(point) = field(&fields, "cachePoint") {
@@ -228,8 +228,8 @@ fn framed(role: &str, text: &str) -> String {
     if role.is_empty() { text.to_owned() } else { format!("<|{role}|>{text}") }
 }
 
-fn mark_of(marker: &Json) -> Result<Mark, serde_json::Error> {
-    let Json::Object(fields) = marker.clone().opened()? else { return Ok(Mark::Short) };
+fn mark_of(marker: &Json) -> Result<CacheMark, serde_json::Error> {
+    let Json::Object(fields) = marker.clone().opened()? else { return Ok(CacheMark::Short) };
     let is_hour = field(&fields, "ttl").and_then(Json::text).as_deref() == Some("1h");
-    Ok(if is_hour { Mark::Hour } else { Mark::Short })
+    Ok(if is_hour { CacheMark::Hour } else { CacheMark::Short })
 }

@@ -3,7 +3,7 @@
 use proem_core::cache_loss::estimated_tokens;
 
 use super::pieces::Pieces;
-use super::{Cache, Figures, Miss, Sent, least, lifetime};
+use super::{Cache, Figures, Miss, SentRequest, least, lifetime};
 use crate::settings::models::{CacheKind, CacheRules, Earlier, Model};
 use crate::settings::tokens::Tokenizer;
 
@@ -11,13 +11,13 @@ pub(super) struct Prefix {
     rules: CacheRules,
     min_tokens: usize,
     tokenizer: Tokenizer,
-    held: Vec<Held>,
+    held: Vec<CachedRequest>,
     /// The model of the last request.
     model: String,
 }
 
-/// What is in the cache: a request, and where earlier ones that it begins with ended.
-struct Held {
+/// A request in the cache, with the ends of the earlier ones that it begins with.
+struct CachedRequest {
     sequence: Sequence,
     ends: Vec<usize>,
     lives_until: f64,
@@ -31,7 +31,7 @@ enum Sequence {
 }
 
 impl Sequence {
-    fn of(text: &str, tokenizer: Tokenizer) -> Self {
+    fn from_text(text: &str, tokenizer: Tokenizer) -> Self {
         tokenizer.encode(text).map_or_else(|| Self::Bytes(text.as_bytes().to_vec()), Self::Tokens)
     }
 
@@ -43,7 +43,7 @@ impl Sequence {
         }
     }
 
-    /// How many tokens a length is.
+    /// Converts a length to tokens.
     const fn tokens(&self, length: usize) -> usize {
         match self {
             Self::Tokens(_) => length,
@@ -51,7 +51,7 @@ impl Sequence {
         }
     }
 
-    /// How much two texts begin with in common.
+    /// Returns the length of the common beginning of two texts.
     fn common(&self, other: &Self) -> usize {
         match (self, other) {
             (Self::Tokens(a), Self::Tokens(b)) => a.iter().zip(b).take_while(|(a, b)| a == b).count(),
@@ -75,7 +75,7 @@ impl Prefix {
         Self { rules: rules.clone(), min_tokens, tokenizer, held: Vec::new(), model: String::new() }
     }
 
-    /// How much of a request is in the cache, and by what of it.
+    /// Returns the length of the beginning of a request that is in the cache.
     fn hit(&self, sequence: &Sequence, now: f64) -> usize {
         let living = self.held.iter().filter(|held| held.lives_until >= now);
         let common = living.map(|held| {
@@ -92,13 +92,13 @@ impl Prefix {
         if stepped < self.min_tokens { 0 } else { stepped }
     }
 
-    /// Holds a request and the answer to it. What it begins with is not held a second time.
+    /// Stores a request and its answer. The beginning that it shares with a stored one is not stored twice.
     fn hold(&mut self, mut sequence: Sequence, reply: Option<Sequence>, lives_until: f64) {
         if self.rules.of == Earlier::Last {
             self.held.clear();
         }
         let mut ends = vec![sequence.len()];
-        let is_covered = |held: &Held| sequence.common(&held.sequence) == held.sequence.len();
+        let is_covered = |held: &CachedRequest| sequence.common(&held.sequence) == held.sequence.len();
         for covered in self.held.iter().filter(|held| is_covered(held)) {
             ends.extend(&covered.ends);
         }
@@ -109,23 +109,28 @@ impl Prefix {
         }
         ends.sort_unstable();
         ends.dedup();
-        self.held.push(Held { sequence, ends, lives_until });
+        self.held.push(CachedRequest { sequence, ends, lives_until });
     }
 }
 
 impl Cache for Prefix {
-    fn take(&mut self, sent: &Sent, pieces: &Pieces, now: f64) -> Result<(Figures, Option<Miss>), String> {
+    fn take(
+        &mut self,
+        sent: &SentRequest,
+        pieces: &Pieces,
+        now: f64,
+    ) -> Result<(Figures, Option<Miss>), String> {
         if pieces.model != self.model {
             self.model.clone_from(&pieces.model);
             self.held.clear();
         }
         let sequence = match &sent.tokens {
             Some(tokens) => Sequence::Tokens(tokens.clone()),
-            None => Sequence::of(&pieces.text(), self.tokenizer),
+            None => Sequence::from_text(&pieces.text(), self.tokenizer),
         };
         let reply = match (&sent.reply_tokens, &sent.reply) {
             (Some(tokens), _) => Some(Sequence::Tokens(tokens.clone())),
-            (None, Some(text)) => Some(Sequence::of(&format!("<|assistant|>{text}"), self.tokenizer)),
+            (None, Some(text)) => Some(Sequence::from_text(&format!("<|assistant|>{text}"), self.tokenizer)),
             (None, None) => None,
         };
         let (input_tokens, read) = (sequence.tokens(sequence.len()), self.hit(&sequence, now));

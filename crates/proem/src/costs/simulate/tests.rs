@@ -4,15 +4,15 @@ use super::*;
 use serde_json::{Value, json};
 
 /// A request that is sent when its turn comes.
-fn sent(payload: &Value) -> Sent {
-    Payload::of(&payload.to_string()).unwrap().into()
+fn sent(payload: &Value) -> SentRequest {
+    Payload::from_json(&payload.to_string()).unwrap().into()
 }
 
 fn models() -> Models {
     Models::built_in().unwrap()
 }
 
-/// A text of about so many tokens, different for each name.
+/// Returns a text of about `tokens` tokens, different for each name.
 fn text(name: &str, tokens: usize) -> String {
     let mut text = format!("{name}:");
     while Tokenizer::Estimate.count(&text) < tokens {
@@ -22,7 +22,7 @@ fn text(name: &str, tokens: usize) -> String {
 }
 
 /// A request of numbered blocks, with markers at some of them.
-fn blocks(count: usize, marks: &[usize]) -> Sent {
+fn blocks(count: usize, marks: &[usize]) -> SentRequest {
     let block = |number: usize| {
         let mut block = json!({ "type": "text", "text": text(&format!("block {number}"), 1000) });
         if marks.contains(&number) {
@@ -39,7 +39,7 @@ fn thousands(tokens: usize) -> usize {
     (tokens + 500) / 1000
 }
 
-fn run(sent: &[Sent]) -> Vec<(usize, usize, usize)> {
+fn run(sent: &[SentRequest]) -> Vec<(usize, usize, usize)> {
     let simulation = simulate("anthropic", Some("claude-opus-5"), sent, &models()).unwrap();
     let figures = simulation.turns.iter().map(|turn| turn.figures);
     figures.map(|turn| (thousands(turn.read), thousands(turn.written), thousands(turn.uncached))).collect()
@@ -98,8 +98,8 @@ fn below_the_minimum_nothing_is_cached() {
 
 #[test]
 fn entries_die_after_their_lifetime_and_live_longer_when_used() {
-    let at = |seconds: f64| Sent { at: Some(seconds), ..blocks(3, &[3]) };
-    let read = |sent: &[Sent]| run(sent).iter().map(|turn| turn.0).collect::<Vec<_>>();
+    let at = |seconds: f64| SentRequest { at: Some(seconds), ..blocks(3, &[3]) };
+    let read = |sent: &[SentRequest]| run(sent).iter().map(|turn| turn.0).collect::<Vec<_>>();
     assert_eq!(read(&[at(0.0), at(300.0), at(600.0), at(901.0)]), [0, 3, 3, 0]);
 }
 
@@ -114,9 +114,9 @@ fn money_is_what_the_table_says() {
     assert_eq!(turns[1].figures.usd, Some(expected(turns[1].figures.read, 0.5)));
 }
 
-/// The tokens of a server, said exactly.
-fn tokens(list: std::ops::Range<u32>, reply: &[u32]) -> Sent {
-    Sent { tokens: Some(list.collect()), reply_tokens: Some(reply.to_vec()), ..sent(&json!({})) }
+/// A request with the exact tokens of a server.
+fn tokens(list: std::ops::Range<u32>, reply: &[u32]) -> SentRequest {
+    SentRequest { tokens: Some(list.collect()), reply_tokens: Some(reply.to_vec()), ..sent(&json!({})) }
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn deepseek_needs_the_whole_of_an_earlier_request() {
     assert_eq!(read, [0, 0, 960]);
 }
 
-/// OpenAI's rule for padding: it pays when the prefix is longer than this, for so many requests.
+/// OpenAI's rule for padding: it pays when the prefix is longer than a threshold, for a given number of requests.
 #[test]
 fn padding_to_the_minimum_pays_as_published() {
     let model = models().find("gpt-5.6-sol").unwrap().clone();
@@ -194,10 +194,11 @@ fn another_model_has_a_cache_of_its_own() {
 
 #[test]
 fn a_request_without_markers_and_one_that_came_too_late_are_told_apart() {
-    let miss =
-        |sent: &[Sent]| simulate("anthropic", Some("claude-opus-5"), sent, &models()).unwrap().turns[1].miss;
+    let miss = |sent: &[SentRequest]| {
+        simulate("anthropic", Some("claude-opus-5"), sent, &models()).unwrap().turns[1].miss
+    };
     assert_eq!(miss(&[blocks(3, &[]), blocks(3, &[])]), Some("no_marker"));
-    let late = Sent { at: Some(1e6), ..blocks(3, &[3]) };
+    let late = SentRequest { at: Some(1e6), ..blocks(3, &[3]) };
     assert_eq!(miss(&[blocks(3, &[3]), late]), Some("expired"));
 }
 
@@ -261,15 +262,15 @@ fn every_name_of_a_provider_finds_its_cache() {
 #[test]
 fn the_order_of_keys_and_the_choice_of_tools_are_compared() {
     let system = text("prompt", 2000);
-    let of = |tool: &str, choice: &str| -> Sent {
+    let of = |tool: &str, choice: &str| -> SentRequest {
         let mark = r#"{"type":"ephemeral"}"#;
         let payload = format!(
             r#"{{"tools":[{tool}],"system":[{{"type":"text","text":"{system}","cache_control":{mark}}}],"tool_choice":{choice},"messages":[{{"role":"user","content":[{{"type":"text","text":"{system}","cache_control":{mark}}}]}}]}}"#
         );
-        Payload::of(&payload).unwrap().into()
+        Payload::from_json(&payload).unwrap().into()
     };
     let (one, other) = (r#"{"name":"a","description":"b"}"#, r#"{"description":"b","name":"a"}"#);
-    let miss = |second: Sent| {
+    let miss = |second: SentRequest| {
         let simulation =
             simulate("anthropic", Some("claude-opus-5"), &[of(one, "{}"), second], &models()).unwrap();
         (simulation.turns[1].miss, thousands(simulation.turns[1].figures.read))
@@ -290,7 +291,7 @@ fn a_request_that_lacks_the_last_byte_of_an_earlier_one_is_no_whole() {
 
 #[test]
 fn time_does_not_go_back() {
-    let late = Sent { at: Some(10.0), ..blocks(1, &[1]) };
-    let early = Sent { at: Some(5.0), ..blocks(1, &[1]) };
+    let late = SentRequest { at: Some(10.0), ..blocks(1, &[1]) };
+    let early = SentRequest { at: Some(5.0), ..blocks(1, &[1]) };
     assert!(simulate("anthropic", None, &[late, early], &models()).is_err());
 }

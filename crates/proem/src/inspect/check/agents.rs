@@ -1,4 +1,5 @@
-//! Checks what some agents would read in a directory: their files, what they leave out of them, and where they differ.
+//! Checks the files that other agents would read in a directory: their problems, the parts an agent leaves out, and
+//! differences between agents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::{FILE, Report, check, choices, file_of, references, without_git};
 use crate::discover::Places;
 use crate::discover::roster::Agent;
 use crate::error::Error;
-use crate::inspect::compat::{Seen, all_files, look};
+use crate::inspect::compat::{AgentView, all_files, look};
 use crate::observe::file::{ReadPolicy, canonical, read_utf8};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
@@ -22,9 +23,10 @@ use crate::sections::text_findings::ScannedText;
 use crate::sections::text_policy::is_of_treatment;
 use crate::settings::config::Config;
 
-/// Checks the prompt of a request, and what some agents would read in its directory; all of them if none is named.
+/// Checks the prompt of a request, and the files that the named agents would read in its directory; all agents if
+/// none is named.
 ///
-/// What is wrong with a file is one finding, however many agents read it.
+/// A problem of a file is one finding, however many agents read it.
 pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
     let mut report = check(request, Caller::User)?;
     let seen = look(&without_git(request), names, Caller::User)?;
@@ -40,7 +42,7 @@ pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
     let real = |path: &String| canonical(Path::new(path)).unwrap_or_else(|_| PathBuf::from(path));
     let mut known: BTreeSet<PathBuf> = report.files.iter().map(real).collect();
     for (path, text) in &texts {
-        // A link to a file that was looked at has nothing of its own.
+        // A link to a file that was already examined adds nothing.
         let is_new = report.files.contains(path) || known.insert(real(path));
         if !is_new || !seen.iter().any(|one| is_read(one, path)) {
             continue;
@@ -54,7 +56,7 @@ pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
         notes.extend(front_matter(&seen, path, text));
     }
     let of_project = texts.iter().filter(|(path, _)| Path::new(path).starts_with(places.project()));
-    let of_project: choices::Texts<'_> =
+    let of_project: choices::FileTexts<'_> =
         of_project.map(|(path, text)| (PathBuf::from(path), text.as_str())).collect();
     notes.extend(choices::differences(&agents, &of_project, places.project()));
     report.add(notes, request, Caller::User)?;
@@ -62,13 +64,13 @@ pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
 }
 
 /// Tells whether an agent gets a file, always or at times.
-fn is_read(one: &Seen, path: &str) -> bool {
+fn is_read(one: &AgentView, path: &str) -> bool {
     one.files.get(path).is_some_and(|file| matches!(file.outcome, Outcome::Used | Outcome::Hidden))
 }
 
-/// Warnings of the agents' builds, each once, with the agents that it concerns. What is wrong with a text is left out: the
-/// file itself is looked at, where lines are real. So are imports that are not followed, which are looked for there, too.
-fn grouped(seen: &[Seen], report: &Report) -> Vec<Note> {
+/// Returns warnings of the agents' builds, each once, with the agents that it concerns. Problems of a text are left
+/// out, as are imports that are not followed: the file itself is checked for both, and has exact lines.
+fn grouped(seen: &[AgentView], report: &Report) -> Vec<Note> {
     let mut groups: Vec<(Note, Vec<&str>)> = Vec::new();
     for one in seen {
         for note in one.warnings() {
@@ -95,7 +97,7 @@ fn grouped(seen: &[Seen], report: &Report) -> Vec<Note> {
     groups.into_iter().map(named).collect()
 }
 
-/// Tells whether the prompt's own check says the same.
+/// Tells whether the prompt's own check reports the same.
 fn is_known(report: &Report, note: &Note) -> bool {
     let allowed = report.allowed.iter().map(|allowed| &allowed.note);
     let mut all = report.findings.iter().chain(allowed);
@@ -103,13 +105,13 @@ fn is_known(report: &Report, note: &Note) -> bool {
 }
 
 /// Front matter that decides something for some agents, and is text to others.
-fn front_matter(seen: &[Seen], path: &str, text: &str) -> Option<Note> {
+fn front_matter(seen: &[AgentView], path: &str, text: &str) -> Option<Note> {
     let text = Some(text).filter(|text| text.starts_with("---\n"))?;
     let head = text.get(..text.get(4..)?.find("\n---")? + 4)?;
-    let is_used = |one: &Seen| one.files.get(path).is_some_and(|file| file.outcome == Outcome::Used);
-    let keeps = |one: &Seen| is_used(one) && one.text_of(path).starts_with(head);
-    let obeys = |one: &Seen| one.files.contains_key(path) && !keeps(one);
-    let titles = |test: &dyn Fn(&Seen) -> bool| -> Vec<&str> {
+    let is_used = |one: &AgentView| one.files.get(path).is_some_and(|file| file.outcome == Outcome::Used);
+    let keeps = |one: &AgentView| is_used(one) && one.text_of(path).starts_with(head);
+    let obeys = |one: &AgentView| one.files.contains_key(path) && !keeps(one);
+    let titles = |test: &dyn Fn(&AgentView) -> bool| -> Vec<&str> {
         seen.iter().filter(|one| test(one)).map(|one| one.agent.title.as_str()).collect()
     };
     let (some, others) = (titles(&keeps), titles(&obeys));

@@ -28,7 +28,7 @@ use crate::settings::profiles::Profiles;
 /// Endings of pages that are written to be read.
 const PAGE_ENDINGS: [&str; 2] = [".md", ".mdc"];
 
-/// Everything that is looked for here. An allowance of another code is none of this check's business.
+/// All codes that this check reports. It ignores allow rules for other codes.
 pub(super) const CODES: [Code; 19] = [
     Code::SecretPath,
     Code::NotUtf8,
@@ -57,7 +57,7 @@ pub fn check_all(request: &Request, names: &[String]) -> Result<Report, Error> {
     with_fixed_roots(|| Project::open(request, names)?.check())
 }
 
-/// The files of agents in the project of a request, by path: for the one whose profile reads none of them.
+/// Lists the files of agents in the project of a request, by path, for a profile that reads none of them.
 pub fn other_files(request: &Request) -> Result<Vec<PathBuf>, Error> {
     let project = Project::open(request, &[])?;
     let found = project.find();
@@ -74,7 +74,7 @@ struct Project {
 }
 
 /// A file that was read.
-struct Looked {
+struct CheckedFile {
     entry: Entry,
     text: String,
     /// All paths that lead to it, its own first.
@@ -82,7 +82,7 @@ struct Looked {
 }
 
 impl Project {
-    /// Finds the root of the project: what is found must not depend on the folder that the check is started in.
+    /// Finds the root of the project: findings must not depend on the folder in which the check is started.
     fn open(request: &Request, names: &[String]) -> Result<Self, Error> {
         let host = Host::of(request, Caller::User)?;
         let own = Workspace::open(request.cwd.as_deref())?;
@@ -127,11 +127,11 @@ impl Project {
         notes.extend(repeated(&files));
         notes.extend(self.agents.iter().flat_map(|agent| cut(agent, &files)));
         let texts = files.iter().filter(|file| file.entry.role == Role::Instructions);
-        let texts: choices::Texts<'_> =
+        let texts: choices::FileTexts<'_> =
             texts.flat_map(|file| file.paths.iter().map(|path| (path.clone(), file.text.as_str()))).collect();
         notes.extend(choices::differences(&self.agents, &texts, self.places.project()));
 
-        let path = |file: &Looked| file.entry.path.to_string_lossy().into_owned();
+        let path = |file: &CheckedFile| file.entry.path.to_string_lossy().into_owned();
         let roles = files.iter().map(|file| (path(file), file.entry.role.word())).collect();
         let mut report = Report {
             findings: notes,
@@ -144,10 +144,11 @@ impl Project {
         Ok(report)
     }
 
-    /// Reads each file once, whatever its names; the one that is no link gives the path.
-    fn read(&self, mut entries: Vec<Entry>, notes: &mut Vec<Note>) -> Vec<Looked> {
+    /// Reads each file once, whatever its names; a name that is not a link gives the path.
+    fn read(&self, mut entries: Vec<Entry>, notes: &mut Vec<Note>) -> Vec<CheckedFile> {
         entries.sort_by_key(|entry| entry.is_linked);
-        let (mut known, mut files, mut bytes) = (BTreeMap::<Identity, usize>::new(), Vec::<Looked>::new(), 0);
+        let (mut known, mut files, mut bytes) =
+            (BTreeMap::<Identity, usize>::new(), Vec::<CheckedFile>::new(), 0);
         for entry in entries {
             let found = match self.read_one(&entry) {
                 Ok(found) => found,
@@ -170,7 +171,7 @@ impl Project {
             match found.into_text() {
                 Ok(text) => {
                     known.insert(identity, files.len());
-                    files.push(Looked { paths: vec![entry.path.clone()], entry, text });
+                    files.push(CheckedFile { paths: vec![entry.path.clone()], entry, text });
                 }
                 Err(why) => notes.extend(repository::unread(&entry.path, &why)),
             }
@@ -179,8 +180,8 @@ impl Project {
         files
     }
 
-    /// Reads a file. A page about credentials that lies beside a skill is one that a model may open, and goes into no prompt
-    /// here, so that its name does not keep it from being looked at.
+    /// Reads a file. A page about credentials beside a skill may be opened by a model, but does not enter a prompt
+    /// here, so its name does not exclude it.
     fn read_one(&self, entry: &Entry) -> Result<Found, Absence> {
         let has_ending = || PAGE_ENDINGS.iter().any(|ending| entry.path.to_string_lossy().ends_with(ending));
         let is_page = || entry.role == Role::Text && !entry.is_linked && has_ending();
@@ -193,8 +194,8 @@ impl Project {
     }
 
     /// Everything that is wrong with a file by itself.
-    fn lints(&self, file: &Looked) -> Vec<Note> {
-        let Looked { entry, text, .. } = file;
+    fn lints(&self, file: &CheckedFile) -> Vec<Note> {
+        let CheckedFile { entry, text, .. } = file;
         let mut notes = ScannedText { text, source: source(&entry.path), is_file: true }.lints();
         match entry.role {
             Role::Skill => notes.extend(skills::problems(&entry.path, text.as_bytes())),
@@ -217,7 +218,7 @@ fn source(path: &Path) -> Source {
     Source::File { path: path.to_string_lossy().into(), place: None }
 }
 
-/// Makes one finding of what is only good to know about many skills: it is a habit of the project, and not a fault of each.
+/// Merges harmless findings about many skills into one: they show a habit of the project, not a fault of each skill.
 fn fold_harmless(findings: &mut Vec<Note>) {
     let is_harmless = |note: &Note| note.code == Code::MalformedSkill && note.severity == Severity::Info;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -247,11 +248,11 @@ fn no_room(path: &Path) -> Note {
     note.with_hint("check the folders one by one: `proem check --all --cwd FOLDER`").with_source(source(path))
 }
 
-/// Text that a file and those of the same name above it say twice or both ways: an agent that is started in its folder reads
-/// all of them.
-fn repeated(files: &[Looked]) -> Vec<Note> {
+/// Finds text that a file repeats from, or that contradicts, files of the same name above it: an agent that is
+/// started in its folder reads all of them.
+fn repeated(files: &[CheckedFile]) -> Vec<Note> {
     let instructions = || files.iter().filter(|file| file.entry.role == Role::Instructions);
-    let by_parts: BTreeMap<&[String], &Looked> =
+    let by_parts: BTreeMap<&[String], &CheckedFile> =
         instructions().map(|file| (file.entry.parts.as_slice(), file)).collect();
     let (mut notes, mut left) = (Vec::new(), CHECK_BYTES_MAX);
     for file in instructions() {
@@ -260,16 +261,16 @@ fn repeated(files: &[Looked]) -> Vec<Note> {
             let parts: Vec<String> = folder.iter().take(depth).chain([name]).cloned().collect();
             by_parts.get(parts.as_slice()).copied()
         });
-        let mut chain: Vec<&Looked> = above.chain([file]).collect();
+        let mut chain: Vec<&CheckedFile> = above.chain([file]).collect();
         // The nearest ones count, as many as one prompt has room for.
         let mut room = DOCUMENTS_BYTES_MAX.min(left);
         chain.reverse();
-        let is_taken = |one: &&Looked| {
+        let is_taken = |one: &&CheckedFile| {
             let rest = room.checked_sub(one.text.len());
             room = rest.unwrap_or(room);
             rest.is_some()
         };
-        let mut taken: Vec<&Looked> = chain.into_iter().take_while(is_taken).collect();
+        let mut taken: Vec<&CheckedFile> = chain.into_iter().take_while(is_taken).collect();
         taken.reverse();
         left = left.saturating_sub(taken.iter().map(|one| one.text.len()).sum());
         let paths: Vec<String> =
@@ -287,7 +288,7 @@ fn repeated(files: &[Looked]) -> Vec<Note> {
 /// A file that is a copy of one above it is one finding, not one for each paragraph.
 fn copied(texts: &[(&str, &str)]) -> Option<Note> {
     let ((path, text), above) = texts.split_last()?;
-    // A path is seen from the folder of its file: the same line imports another file here.
+    // A path is relative to the folder of its file: the same line imports another file here.
     if !references::references(text).is_empty() {
         return None;
     }
@@ -299,7 +300,7 @@ fn copied(texts: &[(&str, &str)]) -> Option<Note> {
 }
 
 /// Files that an agent cuts, because all files from the root on share one budget.
-fn cut(agent: &Agent, files: &[Looked]) -> Vec<Note> {
+fn cut(agent: &Agent, files: &[CheckedFile]) -> Vec<Note> {
     let mut notes = Vec::new();
     for recipe in agent.rules() {
         let places = recipe.places.iter().filter(|place| place.budget && place.walk.is_some());
@@ -308,9 +309,9 @@ fn cut(agent: &Agent, files: &[Looked]) -> Vec<Note> {
     notes
 }
 
-fn cut_here(agent: &Agent, recipe: &RulesRecipe, place: &RulePlace, files: &[Looked]) -> Vec<Note> {
+fn cut_here(agent: &Agent, recipe: &RulesRecipe, place: &RulePlace, files: &[CheckedFile]) -> Vec<Note> {
     let Some(bytes_max) = recipe.bytes_max else { return Vec::new() };
-    let mut by_folder: BTreeMap<&[String], &Looked> = BTreeMap::new();
+    let mut by_folder: BTreeMap<&[String], &CheckedFile> = BTreeMap::new();
     // The first name comes last, so that it stays.
     for name in place.files.iter().rev().map(|file| file.name.as_str()) {
         let own = files.iter().filter(|file| file.entry.role == Role::Instructions).filter_map(|file| {

@@ -1,4 +1,4 @@
-//! Directories in which agents read different files, so that each is told something else.
+//! Finds directories in which agents read different files, so that they get different instructions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::discover::roster::Agent;
 const HEADINGS_LISTED_MAX: usize = 3;
 
 /// Files by path, with their text.
-pub(super) type Texts<'t> = BTreeMap<PathBuf, &'t str>;
+pub(super) type FileTexts<'t> = BTreeMap<PathBuf, &'t str>;
 
-/// A file that is read, and those beside it whose place it takes.
+/// A file that is read, and the files beside it that it shadows.
 type Choice = (PathBuf, Vec<PathBuf>);
 
 /// Finds directories in which another file takes the place of `AGENTS.md` for some agents, although the two are different
 /// texts and neither names the other: one finding for each directory. A file that is named for one agent is not missed by
 /// the others.
-pub(super) fn differences(agents: &[Agent], texts: &Texts<'_>, root: &Path) -> Vec<Note> {
+pub(super) fn differences(agents: &[Agent], texts: &FileTexts<'_>, root: &Path) -> Vec<Note> {
     let folders = folders(agents, texts);
     folders.iter().filter_map(|folder| difference(agents, texts, folder, folder == root)).collect()
 }
 
 /// The directories that hold a file of an agent.
-fn folders(agents: &[Agent], texts: &Texts<'_>) -> BTreeSet<PathBuf> {
+fn folders(agents: &[Agent], texts: &FileTexts<'_>) -> BTreeSet<PathBuf> {
     let names: BTreeSet<&str> = agents
         .iter()
         .flat_map(Agent::rules)
@@ -44,7 +44,7 @@ fn folders(agents: &[Agent], texts: &Texts<'_>) -> BTreeSet<PathBuf> {
     texts.keys().flat_map(|path| names.iter().filter_map(|name| folder(path, name))).collect()
 }
 
-fn difference(agents: &[Agent], texts: &Texts<'_>, folder: &Path, is_root: bool) -> Option<Note> {
+fn difference(agents: &[Agent], texts: &FileTexts<'_>, folder: &Path, is_root: bool) -> Option<Note> {
     let mut readers: BTreeMap<Choice, Vec<&str>> = BTreeMap::new();
     for agent in agents {
         for choice in agent.rules().flat_map(|recipe| choices(recipe, texts, folder, is_root)) {
@@ -76,7 +76,7 @@ fn difference(agents: &[Agent], texts: &Texts<'_>, folder: &Path, is_root: bool)
 }
 
 /// The files of a directory that an agent takes, each with those that it leaves out because of it.
-fn choices(recipe: &RulesRecipe, texts: &Texts<'_>, folder: &Path, is_root: bool) -> Vec<Choice> {
+fn choices(recipe: &RulesRecipe, texts: &FileTexts<'_>, folder: &Path, is_root: bool) -> Vec<Choice> {
     let mut found = Vec::new();
     for place in &recipe.places {
         let is_meant = match place.walk {
@@ -100,7 +100,7 @@ fn choices(recipe: &RulesRecipe, texts: &Texts<'_>, folder: &Path, is_root: bool
 }
 
 /// The file that a place gives, where a directory gives one alone, and the files that it keeps out.
-fn taken_first(place: &RulePlace, texts: &Texts<'_>, folder: &Path) -> Option<Choice> {
+fn taken_first(place: &RulePlace, texts: &FileTexts<'_>, folder: &Path) -> Option<Choice> {
     if place.take == RuleTake::All {
         return None;
     }
@@ -114,12 +114,12 @@ fn taken_first(place: &RulePlace, texts: &Texts<'_>, folder: &Path) -> Option<Ch
     (!left.is_empty()).then_some((taken, left))
 }
 
-fn has_text(texts: &Texts<'_>, path: &Path) -> bool {
+fn has_text(texts: &FileTexts<'_>, path: &Path) -> bool {
     texts.get(path).is_some_and(|text| !text.trim().is_empty())
 }
 
 /// Tells whether a file is another text than the one that takes its place, without a word about it.
-fn is_other(texts: &Texts<'_>, taken: &Path, left: &Path) -> bool {
+fn is_other(texts: &FileTexts<'_>, taken: &Path, left: &Path) -> bool {
     let (Some(own), Some(other)) = (texts.get(taken), texts.get(left)) else { return false };
     // `AGENTS.override.md` is there to take the place of `AGENTS.md`.
     let is_shared = SHARED_NAMES.iter().any(|name| left.ends_with(name));
@@ -130,7 +130,7 @@ fn is_other(texts: &Texts<'_>, taken: &Path, left: &Path) -> bool {
 }
 
 /// Headings that two of the files share, with other text below each.
-fn headings<'c>(choices: impl Iterator<Item = &'c Choice>, texts: &Texts<'_>) -> Vec<String> {
+fn headings<'c>(choices: impl Iterator<Item = &'c Choice>, texts: &FileTexts<'_>) -> Vec<String> {
     let mut found = BTreeSet::new();
     for (taken, left) in choices {
         let own = sections(texts.get(taken).copied().unwrap_or_default());
@@ -162,7 +162,7 @@ fn sections(text: &str) -> BTreeMap<String, String> {
             body.push('\n');
         }
     }
-    // A heading without a line of its own says nothing.
+    // A heading without a line of its own has no content.
     for body in found.values_mut() {
         *body = body.trim().to_owned();
     }

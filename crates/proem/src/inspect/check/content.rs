@@ -1,4 +1,4 @@
-//! What is wrong with the finished text: said twice, or said both ways.
+//! Finds problems of the finished text: repetitions and contradictions.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::settings::tokens::Tokenizer;
 /// Paragraphs that are shorter may well be there twice: headings, commands, short rules.
 const PARAGRAPH_BYTES_MIN: usize = 80;
 
-/// What has fewer letters is a ruler.
+/// A line with fewer letters is a ruler.
 const LETTERS_MIN: usize = 30;
 
 /// Most findings of one kind.
@@ -30,7 +30,7 @@ pub(super) fn lints(body: &Body, tokenizer: Tokenizer) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut statements = Statements::default();
     for (carrier, text) in body.carriers() {
-        let located = Located::new(text, body.spans(carrier));
+        let located = LocatedText::new(text, body.spans(carrier));
         notes.extend(located.duplicates(tokenizer));
         located.statements(&mut statements);
         notes.extend(located.headings());
@@ -39,7 +39,7 @@ pub(super) fn lints(body: &Body, tokenizer: Tokenizer) -> Vec<Note> {
     notes
 }
 
-/// Looks through files that are read one after the other, and returns what is wrong with the last of them.
+/// Checks files that are read one after the other, and returns the findings for the last of them.
 pub(super) fn lints_of_last(files: &[(&str, &str)]) -> Vec<Note> {
     let (mut text, mut spans) = (String::new(), Vec::new());
     for (path, own) in files {
@@ -56,7 +56,7 @@ pub(super) fn lints_of_last(files: &[(&str, &str)]) -> Vec<Note> {
         let (template, included_from, stability) = (None, Vec::new(), Stability::Project);
         spans.push(Span { bytes: start..text.len(), source, template, included_from, stability });
     }
-    let located = Located::new(&text, &spans);
+    let located = LocatedText::new(&text, &spans);
     let mut statements = Statements::default();
     located.statements(&mut statements);
     let mut notes = located.duplicates(Tokenizer::Estimate);
@@ -67,14 +67,14 @@ pub(super) fn lints_of_last(files: &[(&str, &str)]) -> Vec<Note> {
 }
 
 /// A carrier's text, and where its bytes come from.
-struct Located<'t> {
+struct LocatedText<'t> {
     text: &'t str,
     spans: &'t [Span],
-    /// Where lines end.
+    /// The ends of lines.
     breaks: Vec<usize>,
 }
 
-impl<'t> Located<'t> {
+impl<'t> LocatedText<'t> {
     fn new(text: &'t str, spans: &'t [Span]) -> Self {
         Self { text, spans, breaks: memchr::memchr_iter(b'\n', text.as_bytes()).collect() }
     }
@@ -88,7 +88,7 @@ impl<'t> Located<'t> {
         self.spans.get(after)
     }
 
-    /// Where a byte of the text comes from, with its line.
+    /// Returns the origin of a byte of the text, with its line.
     fn source(&self, byte: usize) -> Option<Source> {
         let span = self.span(byte)?;
         let before = |byte: usize| self.breaks.partition_point(|end| *end < byte);
@@ -102,24 +102,24 @@ impl<'t> Located<'t> {
         Some(whole.at(Place { line: first + passed, column: 1 }))
     }
 
-    /// Tells whether somebody wrote these bytes for this prompt: what is built in says what it says.
+    /// Tells whether these bytes were written for this prompt. Built-in text is not checked.
     fn is_written(&self, byte: usize) -> bool {
         let source = self.span(byte).map(|span| &span.source);
         source.is_some_and(|source| !matches!(source, Source::BuiltIn { .. } | Source::Profile { .. }))
     }
 
-    /// Paragraphs of prose: bytes of one source between blank lines. A block of code and a comment end one, and are none:
-    /// a command may well be there twice, and no model is asked to obey a comment.
+    /// Paragraphs of prose: bytes of one source between blank lines. Blocks of code and comments end a paragraph and
+    /// do not count as one: a command may well be repeated, and models do not obey comments.
     fn paragraphs(&self) -> Vec<Range<usize>> {
         let (mut found, mut start, mut end) = (Vec::new(), None, 0);
-        let (mut source, mut passed) = (None, Passed::default());
+        let (mut source, mut passed) = (None, MarkdownState::default());
         for line in lines(self.text) {
             let own = self.span(line.start).map(|span| &span.source);
             let text = self.slice(&line).trim();
-            // What a profile puts around a file begins on a line of its own, and is no part of a paragraph.
+            // Text that a profile puts around a file begins on a line of its own, and does not belong to a paragraph.
             let is_other = !is_same_source(source, own);
             if is_other {
-                passed = Passed::default();
+                passed = MarkdownState::default();
             }
             source = own;
             let is_prose = passed.is_prose(text) && !text.is_empty();
@@ -166,7 +166,7 @@ impl<'t> Located<'t> {
         notes
     }
 
-    /// Rules: items of lists and paragraphs of one line, with what they stand below.
+    /// Rules: items of lists and paragraphs of one line, with the headings above them.
     fn statements(&self, statements: &mut Statements) {
         let all: Vec<Range<usize>> = lines(self.text).collect();
         let source_of = |line: &Range<usize>| self.span(line.start).map(|span| &span.source);
@@ -195,16 +195,16 @@ impl<'t> Located<'t> {
             if !is_rule(before, text, text_of(index + 1, line)) {
                 continue;
             }
-            for statement in Statement::of(&SECRETS.without_secrets(text)) {
+            for statement in Statement::parse(&SECRETS.without_secrets(text)) {
                 if let Some(source) = self.source(line.start) {
-                    let below = Below { heading: heading.clone(), label: label.clone() };
-                    statements.take(Said { statement, source, below });
+                    let below = LineContext { heading: heading.clone(), label: label.clone() };
+                    statements.take(PlacedStatement { statement, source, below });
                 }
             }
         }
     }
 
-    /// Sections of two files that have the same heading and say something else.
+    /// Finds sections of two files with the same heading and different text.
     fn headings(&self) -> Vec<Note> {
         let mut first: BTreeMap<String, (Source, &str)> = BTreeMap::new();
         let mut notes = Vec::new();
@@ -245,7 +245,7 @@ impl<'t> Located<'t> {
         let ends: Vec<usize> =
             found.iter().skip(1).map(|(_, start, _)| *start).chain([self.text.len()]).collect();
         let body = |((heading, start, from), end): ((String, usize, usize), usize)| {
-            // Where another file begins, this one's section ends.
+            // A section ends where another file begins.
             let end = self.span(from).map_or(end, |_| self.end_of_source(from, end));
             (heading, start, self.text.get(from..end).unwrap_or_default())
         };
@@ -263,7 +263,7 @@ impl<'t> Located<'t> {
     }
 }
 
-/// Words of licences and of programs that write parts of a file: they stand in many files, and are meant to.
+/// Wording of licences and of generators: it appears in many files on purpose.
 const BOILERPLATE: [&str; 12] = [
     "spdx-license-identifier",
     "licensed under",
@@ -285,14 +285,14 @@ fn is_boilerplate(text: &str) -> bool {
     BOILERPLATE.iter().any(|words| text.contains(words))
 }
 
-/// What is open at a line of Markdown: a fence of code, or a comment.
+/// The open construct at a line of Markdown: a fence of code, or a comment.
 #[derive(Default)]
-struct Passed {
+struct MarkdownState {
     fence: Option<&'static str>,
     is_comment: bool,
 }
 
-impl Passed {
+impl MarkdownState {
     /// Takes the next line, and tells whether it is prose.
     fn is_prose(&mut self, line: &str) -> bool {
         const FENCES: [&str; 2] = ["```", "~~~"];
@@ -350,7 +350,7 @@ fn line_of(source: &Source) -> String {
     source.place().map_or_else(|| whole.to_string(), |place| format!("{whole}:{}", place.line))
 }
 
-/// An instruction in few words: what is to be done, and whether it is to be done.
+/// An instruction in a normal form: the action, and whether it is required or forbidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Statement {
     what: String,
@@ -386,8 +386,8 @@ const ASKS: [&str; 9] = [
 ];
 
 impl Statement {
-    /// What a line says: as a whole, and for `use A for B` what is done about B.
-    fn of(line: &str) -> Vec<Self> {
+    /// Parses the instructions of a line: as a whole, and for `use A for B` the choice for B.
+    fn parse(line: &str) -> Vec<Self> {
         const LINE_BYTES_MAX: usize = 160;
         if line.len() > LINE_BYTES_MAX || line.starts_with('#') {
             return Vec::new();
@@ -416,7 +416,7 @@ impl Statement {
     }
 }
 
-/// A line without what makes it an item of a list.
+/// Returns a line without its list marker.
 fn without_mark(line: &str) -> &str {
     let number = line.trim_start_matches(|character: char| character.is_ascii_digit());
     let is_numbered = number.len() < line.len();
@@ -442,21 +442,21 @@ fn is_rule(before: &str, line: &str, after: &str) -> bool {
         && !line.trim_start().starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// What a line stands below: the nearest heading that is not the title, and the nearest line that announces something.
+/// The context of a line: the nearest heading that is not the title, and the nearest line that announces a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Below {
+struct LineContext {
     heading: String,
     label: String,
 }
 
-/// A statement, where it stands, and below what.
-struct Said {
+/// A statement, its position, and its context.
+struct PlacedStatement {
     statement: Statement,
     source: Source,
-    below: Below,
+    below: LineContext,
 }
 
-impl Said {
+impl PlacedStatement {
     /// Tells whether two statements are about the same: under two headings, both may be right.
     fn is_about_same(&self, other: &Self) -> bool {
         let (own, others) = (&self.below, &other.below);
@@ -467,12 +467,12 @@ impl Said {
 
 #[derive(Default)]
 struct Statements {
-    first: BTreeMap<String, Said>,
+    first: BTreeMap<String, PlacedStatement>,
     notes: Vec<Note>,
 }
 
 impl Statements {
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: PlacedStatement) {
         let key = said.statement.what.clone();
         let Some(known) = self.first.get(&key) else {
             self.first.insert(key, said);
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn instructions_are_reduced_to_what_they_ask() {
-        let first = |line: &str| Statement::of(line).into_iter().next();
+        let first = |line: &str| Statement::parse(line).into_iter().next();
         let of = |line: &str| first(line).map(|statement| (statement.what, statement.is_wanted));
         assert_eq!(of("- **Always** use `tabs`."), Some(("use tabs".into(), true)));
         assert_eq!(of("2. Avoid using tabs"), Some(("use tabs".into(), false)));
@@ -520,7 +520,7 @@ mod tests {
         assert_eq!(of("- one"), None);
         assert_eq!(of("# Never say never"), None);
         assert_eq!(
-            Statement::of("Use pnpm for packages").pop().and_then(|found| found.means),
+            Statement::parse("Use pnpm for packages").pop().and_then(|found| found.means),
             Some("pnpm".into())
         );
     }

@@ -1,4 +1,4 @@
-//! Builds the same prompt on machines that differ in one thing, and names what moved.
+//! Builds the same prompt on simulated machines that differ in one thing, and names the sources whose bytes change.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::observe::listing_order;
 use crate::request::caller::Caller;
 use crate::request::{Pin, Request};
 
-/// What is different.
+/// The simulated difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Axis {
     /// Nothing: it is only built again.
@@ -31,7 +31,7 @@ pub enum Axis {
     Locale,
     /// The order in which folders are listed.
     Directories,
-    /// Where the home directory lies.
+    /// The home directory has another path.
     Home,
     /// The variables of the environment, and the machine's name and shell.
     Environment,
@@ -65,7 +65,7 @@ impl Axis {
         }
     }
 
-    /// What was done, as a phrase that completes "it moves …".
+    /// Describes the difference, as a phrase that completes "it moves …".
     #[must_use]
     pub const fn phrase(self) -> &'static str {
         match self {
@@ -92,22 +92,22 @@ impl Axis {
     }
 }
 
-/// A source whose bytes moved.
+/// A source whose bytes changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedSource {
     /// The source.
     pub source: Source,
-    /// What was different.
+    /// The difference between the machines.
     pub axis: Axis,
-    /// How long it is said to stay the same.
+    /// The declared stability of the source.
     pub stability: Stability,
-    /// Whether it may move with that.
+    /// True if the source may change with that.
     pub is_allowed: bool,
-    /// Whether its bytes are frozen.
+    /// True if its bytes are frozen.
     pub is_frozen: bool,
 }
 
-impl Moved {
+impl MovedSource {
     /// A finding, where it must not move.
     #[must_use]
     pub fn note(&self) -> Option<Note> {
@@ -124,13 +124,13 @@ impl Moved {
     }
 }
 
-/// Builds a prompt under every change, and names each source whose bytes moved.
-pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Error> {
+/// Builds a prompt under every difference, and names each source whose bytes change.
+pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<MovedSource>, Error> {
     let base = pinned(request, caller)?;
     let first = pieces(&build(&base, caller)?);
     let mut moved = Vec::new();
     for axis in Axis::ALL {
-        // Over a connection nobody can say where the home directory lies.
+        // A remote caller cannot set the home directory.
         if caller.is_remote() && matches!(axis, Axis::Home | Axis::Locale | Axis::Environment) {
             continue;
         }
@@ -139,25 +139,26 @@ pub fn determinism(request: &Request, caller: Caller) -> Result<Vec<Moved>, Erro
             Axis::Directories => listing_order::reversed(|| build(&changed, caller)),
             _ => build(&changed, caller),
         };
-        // What moves by itself says nothing about anything else.
-        let is_restless = |one: &Moved| {
-            moved.iter().any(|known: &Moved| known.axis == Axis::Again && known.source == one.source)
+        // A source that changes by itself gives no information about other differences.
+        let is_restless = |one: &MovedSource| {
+            moved.iter().any(|known: &MovedSource| known.axis == Axis::Again && known.source == one.source)
         };
         let found = differences(&first, &pieces(&built?), axis);
-        let found: Vec<Moved> = found.into_iter().filter(|one| !is_restless(one)).collect();
+        let found: Vec<MovedSource> = found.into_iter().filter(|one| !is_restless(one)).collect();
         moved.extend(without_frames(found));
     }
     Ok(moved)
 }
 
-/// Words of templates come and go with what they stand around: where that moved, they are not named.
-fn without_frames(found: Vec<Moved>) -> Vec<Moved> {
-    let is_frame = |moved: &Moved| matches!(moved.source, Source::BuiltIn { .. } | Source::Profile { .. });
+/// Removes the frames of templates, which come and go with the content that they surround.
+fn without_frames(found: Vec<MovedSource>) -> Vec<MovedSource> {
+    let is_frame =
+        |moved: &MovedSource| matches!(moved.source, Source::BuiltIn { .. } | Source::Profile { .. });
     let has_content = found.iter().any(|moved| !is_frame(moved));
     found.into_iter().filter(|moved| !has_content || !is_frame(moved)).collect()
 }
 
-/// The request with everything said that a change may start from.
+/// Returns the request with every value set that a difference starts from.
 fn pinned(request: &Request, caller: Caller) -> Result<Request, Error> {
     let host = Host::of(request, caller)?;
     let mut pinned = request.clone();
@@ -239,21 +240,21 @@ fn moved_clock(now: &Pin<String>, zone: Option<&String>, is_day: bool) -> Result
     Ok(Pin::Given(found.to_string()))
 }
 
-/// What each source put into the prompt.
-struct Piece {
+/// The text that one source put into the prompt.
+struct SourceText {
     source: Source,
     text: String,
     stability: Stability,
     is_frozen: bool,
 }
 
-fn pieces(build: &Build) -> BTreeMap<String, Piece> {
-    let mut pieces: BTreeMap<String, Piece> = BTreeMap::new();
+fn pieces(build: &Build) -> BTreeMap<String, SourceText> {
+    let mut pieces: BTreeMap<String, SourceText> = BTreeMap::new();
     for (carrier, text) in build.whole.carriers() {
         let frozen_bytes = build.frozen.body().text(carrier).map_or(0, str::len);
         for span in build.whole.spans(carrier) {
             let source = span.source.without_place();
-            let piece = pieces.entry(format!("{}\0{source}", carrier.word())).or_insert_with(|| Piece {
+            let piece = pieces.entry(format!("{}\0{source}", carrier.word())).or_insert_with(|| SourceText {
                 source,
                 text: String::new(),
                 stability: span.stability,
@@ -266,7 +267,11 @@ fn pieces(build: &Build) -> BTreeMap<String, Piece> {
     pieces
 }
 
-fn differences(before: &BTreeMap<String, Piece>, after: &BTreeMap<String, Piece>, axis: Axis) -> Vec<Moved> {
+fn differences(
+    before: &BTreeMap<String, SourceText>,
+    after: &BTreeMap<String, SourceText>,
+    axis: Axis,
+) -> Vec<MovedSource> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let difference = |key: &String| {
         let (old, new) = (before.get(key), after.get(key));
@@ -276,7 +281,7 @@ fn differences(before: &BTreeMap<String, Piece>, after: &BTreeMap<String, Piece>
         let piece = old.or(new)?;
         let is_allowed = axis.allowed().is_some_and(|least| piece.stability >= least);
         let (source, stability, is_frozen) = (piece.source.clone(), piece.stability, piece.is_frozen);
-        Some(Moved { source, axis, stability, is_allowed, is_frozen })
+        Some(MovedSource { source, axis, stability, is_allowed, is_frozen })
     };
     keys.into_iter().filter_map(difference).collect()
 }
@@ -285,10 +290,10 @@ fn differences(before: &BTreeMap<String, Piece>, after: &BTreeMap<String, Piece>
 mod tests {
     use super::*;
 
-    fn moved(stability: Stability, axis: Axis) -> Moved {
+    fn moved(stability: Stability, axis: Axis) -> MovedSource {
         let piece = |text: &str| {
             let source = Source::Hook { name: "team".into() };
-            let piece = Piece { source, text: text.to_owned(), stability, is_frozen: true };
+            let piece = SourceText { source, text: text.to_owned(), stability, is_frozen: true };
             BTreeMap::from([("system".to_owned(), piece)])
         };
         let found = differences(&piece("one"), &piece("two"), axis);

@@ -1,4 +1,5 @@
-//! Mends what can be mended without asking: only files of the project, only where the text is still what was looked at.
+//! Repairs what can be repaired without a decision by the user: only files of the project, and only if the text is
+//! unchanged since the check.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +18,13 @@ use crate::request::Request;
 use crate::request::caller::Caller;
 use crate::settings::world::World;
 
-/// How often files are looked at again: mending one thing can uncover the next.
+/// The number of rounds: a repair can uncover the next finding.
 const ROUNDS_MAX: usize = 8;
 
-/// What was mended.
+/// The result of a repair.
 #[derive(Debug, Clone, Default)]
-pub struct Fixed {
-    /// How many findings.
+pub struct Repairs {
+    /// The number of repaired findings.
     pub findings: usize,
     /// In which files.
     pub files: Vec<PathBuf>,
@@ -31,12 +32,12 @@ pub struct Fixed {
     pub refused: Vec<(PathBuf, String)>,
 }
 
-/// Mends what a check finds, and returns what is left.
+/// Repairs the findings of a check, and returns those that are left.
 pub fn fix(
     request: &Request,
     check: impl Fn(&Request) -> Result<Report, Error>,
-) -> Result<(Fixed, Report), Error> {
-    let mut fixed = Fixed::default();
+) -> Result<(Repairs, Report), Error> {
+    let mut fixed = Repairs::default();
     let mut request = request.clone();
     for _ in 0..ROUNDS_MAX {
         let report = check(&request)?;
@@ -51,7 +52,7 @@ pub fn fix(
     Ok((fixed, report))
 }
 
-/// The template of the command line is text by now: what was mended in its file must be seen.
+/// Reads the template of the command line again: the request holds its text from before the repair.
 fn read_again(request: &mut Request) {
     let policy = ReadPolicy::user(None, &[]);
     if let Some(path) = &request.template_path
@@ -61,8 +62,8 @@ fn read_again(request: &mut Request) {
     }
 }
 
-/// Mends each file once; returns how many findings that were.
-fn round(notes: &[Note], request: &Request, fixed: &mut Fixed) -> Result<usize, Error> {
+/// Repairs each file once; returns the number of repaired findings.
+fn round(notes: &[Note], request: &Request, fixed: &mut Repairs) -> Result<usize, Error> {
     let World { host, workspace, .. } = World::read(request, Caller::User)?;
     let roots = crate::discover::Places::new(&host, &workspace).real_project().to_owned();
     let mut by_file: BTreeMap<&str, Vec<(&Note, &Fix)>> = BTreeMap::new();
@@ -120,10 +121,10 @@ fn mend(
     Ok(Ok(count))
 }
 
-/// The text with everything mended that can be, and how many findings that were.
+/// Returns the repaired text, and the number of repaired findings.
 fn mended(text: &str, fixes: &[(&Note, &Fix)]) -> (String, usize) {
     let of = |code: Code| fixes.iter().filter(move |(note, _)| note.code == code).count();
-    // All that is hidden goes at once, also what is not listed.
+    // All hidden characters are removed at once, including those that are not listed.
     if of(Code::HiddenText) > 0
         && let Some(clean) = without_hidden(text)
     {

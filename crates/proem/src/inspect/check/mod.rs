@@ -1,6 +1,6 @@
-//! Looks for what will cost, mislead or leak, before it does.
+//! Checks a prompt for problems that cost money, mislead the model or leak secrets.
 //!
-//! A finding is a note: what a build says anyway, and what only somebody who asks wants to wait for.
+//! A finding is a note: one that every build reports, or one that only a check computes.
 
 mod agents;
 mod all;
@@ -24,13 +24,13 @@ use proem_core::stability::Stability;
 pub use crate::settings::allow::{Allow, AllowFile, Allowed, file_of};
 pub use agents::check_as;
 pub use all::{check_all, other_files};
-pub use determinism::{Axis, Moved, determinism};
-pub use fix::{Fixed, fix};
+pub use determinism::{Axis, MovedSource, determinism};
+pub use fix::{Repairs, fix};
 pub use sarif::sarif;
 
 use crate::build::Build;
 use crate::costs::stats::stats;
-use crate::deliver::Options;
+use crate::deliver::DeliverOptions;
 use crate::discover::Places;
 use crate::engine;
 use crate::error::Error;
@@ -52,39 +52,39 @@ use crate::settings::tokens::Tokenizer;
 
 const FILE: Cap = Cap::new(DOCUMENTS_BYTES_MAX);
 
-/// What was found in a prompt, or in all files of a project.
+/// The result of checking a prompt, or all files of a project.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What was found, by file and line.
+    /// The findings, by file and line.
     pub findings: Vec<Note>,
-    /// What was found and is allowed, with the reason.
+    /// The findings that a rule allows, with the reason.
     pub allowed: Vec<Allowed>,
-    /// What was looked at.
+    /// The subject of the check.
     pub subject: Subject,
     /// The files that were read, by path.
     pub files: BTreeSet<String>,
 }
 
-/// What a check is about.
+/// The subject of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// One prompt.
     Prompt {
         /// The profile that it was built by.
         profile: String,
-        /// How many bytes the frozen prompt has.
+        /// The size of the frozen prompt in bytes.
         bytes: usize,
     },
     /// Every file of agents in a project.
     Project {
-        /// How many directories were looked through.
+        /// The number of directories that were searched.
         directories: usize,
-        /// What each file is, by path.
+        /// The role of each file, by path.
         roles: BTreeMap<String, &'static str>,
     },
 }
 
-/// Tells whether `fix` mends what a note says: only where nothing that somebody sees or means is lost.
+/// Tells whether `fix` repairs the finding of a note: only if no visible or meaningful text is lost.
 #[must_use]
 pub fn is_mendable(note: &Note) -> bool {
     let is_safe = matches!(note.code, Code::HiddenText | Code::UnknownName | Code::LineEndings);
@@ -92,13 +92,13 @@ pub fn is_mendable(note: &Note) -> bool {
 }
 
 impl Report {
-    /// How many findings matter at least so much.
+    /// Counts the findings of at least this severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|note| note.severity == severity).count()
     }
 
-    /// How many findings the repository's own rules silence, and no rule of the user.
+    /// Counts the findings that only rules of the repository silence.
     #[must_use]
     pub fn silenced_by_repository(&self) -> usize {
         self.allowed.iter().filter(|allowed| allowed.is_of_repository).count()
@@ -111,7 +111,7 @@ impl Report {
         }
     }
 
-    /// Adds what else was found, unless it is allowed.
+    /// Adds further findings, unless a rule allows them.
     pub fn add(&mut self, notes: Vec<Note>, request: &Request, caller: Caller) -> Result<(), Error> {
         if notes.is_empty() {
             return Ok(());
@@ -123,7 +123,7 @@ impl Report {
         Ok(())
     }
 
-    /// Tells whether this check would have found what is allowed, if it were there.
+    /// Tells whether this check could have reported the finding that a rule allows.
     fn judges(&self, allow: &Allow) -> bool {
         match self.subject {
             Subject::Prompt { .. } => {
@@ -136,12 +136,12 @@ impl Report {
     fn sort(&mut self, allows: &[Allow]) {
         let (mut findings, mut used, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for mut note in std::mem::take(&mut self.findings) {
-            // Whatever is told about a text must not tell its secrets.
+            // No message about a text may contain its secrets.
             mask(&mut note.message);
             note.hint.iter_mut().for_each(mask);
             note.source = note.source.map(plainly);
             let place = note.source.as_ref().map(ToString::to_string);
-            // What the user allows is the user's decision, also where the repository allows it, too.
+            // The user's rules come first, also where the repository has a rule for the same finding.
             let of_user = || allows.iter().position(|allow| !allow.is_of_repository && allow.allows(&note));
             let any = || allows.iter().position(|allow| allow.allows(&note));
             if let Some(index) = of_user().or_else(any) {
@@ -185,9 +185,9 @@ pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
     Ok(Root { path: places.project().to_owned(), real: places.real_project().to_owned() })
 }
 
-/// Builds the prompt of a request and looks for what is wrong with it.
+/// Builds the prompt of a request and checks it.
 ///
-/// Nothing that is found depends on the state of the working tree, so git is not run.
+/// Findings do not depend on the state of the working tree, so git is not run.
 pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let request = &without_git(request);
     let mut memory = BuildState { lints: Some(Vec::new()), ..BuildState::default() };
@@ -199,7 +199,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let models = Models::load(request, caller)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));
 
-    // What is said better below; absences that are ordinary, which is what conditions are for; and where settings lie.
+    // Skips notes that are reported below in more detail, ordinary absences, and the paths of settings.
     let is_repeated = |note: &&Note| {
         note.code == Code::VolatileInPrefix
             || is_of_treatment(note.code)
@@ -212,7 +212,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     notes.extend(volatile(&build, model));
     if let Some(name) = &request.model {
         notes.extend(model.is_none().then(|| unknown_model(name, &models)));
-        notes.extend(stats(&build, request, None, &models, &Options::default())?.1);
+        notes.extend(stats(&build, request, None, &models, &DeliverOptions::default())?.1);
     }
     let policy = match caller {
         Caller::User => Resolver::new(request, &host, &workspace, &config)
@@ -243,8 +243,8 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// The same request without the facts that git must be run for. They change from turn to turn, and how long git takes must
-/// not decide what a check finds.
+/// Returns the request without the facts for which git must be run. They change from turn to turn, and the speed of
+/// git must not decide the findings.
 pub(crate) fn without_git(request: &Request) -> Request {
     let mut request = request.clone();
     for key in ["git:status", "git:diff"] {
@@ -253,7 +253,7 @@ pub(crate) fn without_git(request: &Request) -> Request {
     request
 }
 
-/// Masks what looks like a secret.
+/// Masks likely secrets.
 fn mask(text: &mut String) {
     if let Cow::Owned(masked) = SECRETS.without_secrets(text) {
         *text = masked;
@@ -277,7 +277,7 @@ fn allowances(config: &Config) -> Result<Vec<Allow>, Error> {
     Ok(files.into_iter().flatten().collect())
 }
 
-/// Values that change more often than the frozen prompt may, with what that costs.
+/// Finds values that change more often than the frozen prompt may, with the cost of that.
 fn volatile(build: &Build, model: Option<&Model>) -> Vec<Note> {
     let found = breaks(build, model);
     let note = |found: &crate::inspect::preview::Break| {
@@ -315,11 +315,11 @@ fn unknown_model(name: &str, models: &Models) -> Note {
         .with_source(Source::Request { field: "model".into(), place: None })
 }
 
-/// The texts that the request brings, as they were written: what a tag names is not in the prompt.
+/// Returns the texts of the request as they were written: the prompt does not contain the name in a tag.
 fn said(request: &Request) -> Vec<ScannedText<'_>> {
     let field = |name: &str| Source::Request { field: name.into(), place: None };
     let own = [("template", &request.template), ("system", &request.system), ("recalled", &request.recalled)];
-    // A template that was read from a file is looked at there.
+    // A template that was read from a file is checked as a file.
     let is_of_file = |name: &str| name == "template" && request.template_path.is_some();
     let own = own.into_iter().filter(|(name, _)| !is_of_file(name));
     let own = own.filter_map(|(name, text)| Some((name, text.as_deref()?)));
@@ -343,11 +343,11 @@ fn dangling(build: &Build) -> Vec<Note> {
     links.map(note).collect()
 }
 
-/// What is wrong with what is in the prompt and in no file: values, packs, what hooks say.
+/// Finds problems of text in the prompt that comes from no file: values, packs, text from hooks.
 fn of_values(build: &Build) -> Vec<Note> {
     let (mut notes, mut plain) = (Vec::new(), HashSet::new());
     for (source, text) in values(build) {
-        // A value stands at each of its tags, and is looked at once if nothing is wrong with it.
+        // A value appears at each of its tags, and is checked once if it has no problem.
         if plain.contains(&text) {
             continue;
         }
@@ -360,7 +360,7 @@ fn of_values(build: &Build) -> Vec<Note> {
     notes
 }
 
-/// What is in the prompt and in no file: neighbours of one source are one text.
+/// Returns the text in the prompt that comes from no file: neighbours of one source are one text.
 fn values(build: &Build) -> Vec<(Source, Cow<'_, str>)> {
     let mut found: Vec<(Source, Cow<'_, str>)> = Vec::new();
     for (carrier, text) in build.whole.carriers() {
@@ -405,7 +405,7 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
     shadowed.filter_map(note).collect()
 }
 
-/// Lists of the request whose order is chance: whoever connects first comes first.
+/// Finds lists of the request whose order depends on chance, such as the order in which servers connect.
 fn unordered(request: &Request) -> Vec<Note> {
     let tools: Vec<&str> = request.tools.iter().flatten().map(|tool| tool.name.as_str()).collect();
     let servers: Vec<&str> = request.mcp_servers.iter().flatten().map(String::as_str).collect();

@@ -13,47 +13,47 @@ use regex::Regex;
 use crate::discover::roster::Agent;
 use crate::observe::file::without_dots;
 
-/// A path behind `@` that only a text file has. Names of packages (`@scope/package`), of people and of decorators
-/// (`@app.route`) are none.
+/// A path after `@` that only a text file has. Names of packages (`@scope/package`), people and decorators
+/// (`@app.route`) do not match.
 static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:^|[\s(])@((?:~/|/|\.{1,2}/)?[\w.-]+(?:/[\w.-]+)*\.(?:md|mdc|markdown|txt))").ok()
 });
 
-/// Names that belong to no single agent, so that what only some agents understand in them is worth a word.
+/// Names that belong to no single agent, so that syntax that only some agents understand is worth a note.
 pub(super) const SHARED_NAMES: [&str; 2] = ["AGENTS.md", "AGENTS.override.md"];
 
 /// A reference to a file, outside of code and comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct FileReference {
     /// The path as it is written, without the `@`.
     pub(super) named: String,
     pub(super) place: Place,
 }
 
 /// The references of a text, in order.
-pub(super) fn references(text: &str) -> Vec<Reference> {
+pub(super) fn references(text: &str) -> Vec<FileReference> {
     let Some(pattern) = REFERENCE.as_ref() else { return Vec::new() };
     let mut prose = Prose::default();
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = prose.of_line(line);
         for group in pattern.captures_iter(&line).filter_map(|found| found.get(1)) {
-            // The `@` stands before the path.
+            // The `@` precedes the path.
             let column = line.get(..group.start()).map_or(1, |before| before.chars().count());
             let place = Place { line: index + 1, column };
-            found.push(Reference { named: group.as_str().to_owned(), place });
+            found.push(FileReference { named: group.as_str().to_owned(), place });
         }
     }
     found
 }
 
-/// The file that a reference means, seen from the file that has it; `None` for one of the user's home.
+/// Resolves a reference relative to the file that contains it; `None` for one in the user's home.
 pub(super) fn target(by: &Path, named: &str) -> Option<PathBuf> {
     let folder = by.parent().unwrap_or(by);
     (!named.starts_with('~')).then(|| without_dots(&folder.join(named)))
 }
 
-/// Tells whether a text names a file: as an import, as a link, or in a sentence that tells the model to read it.
+/// Tells whether a text names a file: as an import, as a link, or in a sentence that makes the model read it.
 pub(super) fn names(text: &str, file: &Path) -> bool {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return false };
     let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
@@ -76,7 +76,7 @@ pub(super) fn dangling(paths: &[PathBuf], text: &str, agents: &[Agent], root: &P
         return Vec::new();
     }
     let mut notes = Vec::new();
-    for Reference { named, place } in references(text) {
+    for FileReference { named, place } in references(text) {
         // `path/to` is a path of an example.
         let Some(target) = target(path, &named).filter(|_| !named.contains("path/to")) else { continue };
         // A link that leads nowhere counts as missing, too.
@@ -106,13 +106,13 @@ pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent], roo
     if some.is_empty() || others.is_empty() {
         return Vec::new();
     }
-    let is_there = |one: &Reference| target(path, &one.named).is_some_and(|target| target.is_file());
-    // A sentence that names the file tells every model to read it.
-    let begins_line = |one: &Reference| {
+    let is_there = |one: &FileReference| target(path, &one.named).is_some_and(|target| target.is_file());
+    // A sentence that names the file makes every model read it.
+    let begins_line = |one: &FileReference| {
         let line = text.lines().nth(one.place.line - 1).unwrap_or_default();
         line.trim_start_matches([' ', '\t', '-', '*', '+', '(']).starts_with('@')
     };
-    let note = |Reference { named, place }: Reference| {
+    let note = |FileReference { named, place }: FileReference| {
         let message = format!(
             "`@{named}` is imported by {}, and is only text to {}",
             some.join(", "),
@@ -160,7 +160,7 @@ fn titles(agents: &[Agent], test: impl Fn(&Agent) -> bool) -> Vec<&str> {
     agents.iter().filter(|agent| test(agent)).map(|agent| agent.title.as_str()).collect()
 }
 
-/// Blanks out what is not prose, line by line; columns stay.
+/// Blanks out everything but prose, line by line; columns stay.
 #[derive(Default)]
 struct Prose {
     is_code: bool,
@@ -203,7 +203,7 @@ impl Prose {
     }
 }
 
-/// Splits a text at a byte, or behind its end.
+/// Splits a text at a byte, or after its end.
 fn split(text: &str, at: Option<usize>) -> (&str, &str) {
     at.and_then(|at| text.split_at_checked(at)).unwrap_or((text, ""))
 }

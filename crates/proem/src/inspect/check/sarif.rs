@@ -14,10 +14,10 @@ use crate::settings::allow::file_of;
 
 const DOCUMENTATION: &str = "docs/notes.md";
 
-/// A report for those who show it; paths are relative to `root` where they lie below it.
+/// Converts a report to SARIF; paths are relative to `root` where they lie below it.
 #[must_use]
 pub fn sarif(report: &Report, root: &Path) -> Value {
-    // What is allowed is not there: code hosts show it as open, whatever is said about its suppression.
+    // Allowed findings are left out: code hosts show them as open, even with a suppression.
     let codes: BTreeSet<Code> = report.findings.iter().map(|note| note.code).collect();
     let codes: Vec<Code> = codes.into_iter().collect();
     let results: Vec<Value> = report.findings.iter().map(|note| result(note, &codes, root)).collect();
@@ -71,7 +71,7 @@ fn location(note: &Note, root: &Path) -> Value {
             .source
             .as_ref()
             .map_or_else(|| "prompt".to_owned(), |source| source.without_place().to_string());
-        // Code hosts refuse a finding without a file: the settings are where such a thing is said.
+        // Code hosts refuse a finding without a file: it is reported at the settings, which can fix it.
         return json!({
             "physicalLocation": {
                 "artifactLocation": { "uri": ".proem/proem.toml", "uriBaseId": "%SRCROOT%" },
@@ -100,7 +100,7 @@ fn absolute(path: &str) -> String {
     real.to_string_lossy().into_owned()
 }
 
-/// A path as an address has it: what is not plain is spelt in bytes.
+/// Encodes a path for a URI: all but plain characters are percent-encoded.
 fn uri(path: &str) -> String {
     let spell = |byte: u8| match byte {
         b'/' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! Why a byte changed, in words that a person and a program can use.
+//! The cause of a change, as a sentence for people and a word for programs.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::sections::resolver::CUT_MARKER;
 
 /// The provider's word for a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum MissReason {
     /// Another model reads another cache.
     Model,
     /// The definitions of the tools differ.
@@ -21,7 +21,7 @@ pub enum Reason {
     Messages,
 }
 
-impl Reason {
+impl MissReason {
     /// The word that providers use.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -34,7 +34,7 @@ impl Reason {
     }
 }
 
-/// Why a byte changed.
+/// The cause of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
@@ -90,9 +90,9 @@ pub enum Cause {
     Reordered(String),
     /// Text is cut at another place.
     CutMoved(String),
-    /// What the request says differs.
+    /// A field of the request differs.
     Request(String),
-    /// What a hook says differs.
+    /// The text from a hook differs.
     Hook(String),
     /// Wording of a pack differs.
     Pack(String),
@@ -226,7 +226,7 @@ fn is_cut_elsewhere(before: &str, after: &str) -> bool {
     match (before.strip_suffix(CUT_MARKER), after.strip_suffix(CUT_MARKER)) {
         (None, None) => false,
         (Some(a), Some(b)) => a.starts_with(b) || b.starts_with(a),
-        // What is whole must be the longer one: else it grew.
+        // The complete one must be longer: otherwise the text grew.
         (Some(a), None) => after.starts_with(a),
         (None, Some(b)) => before.starts_with(b),
     }

@@ -1,4 +1,4 @@
-//! Two prompts against each other: how far they agree, where they part, and whose bytes differ.
+//! Compares two prompts: how far they agree, where they diverge, and which sources differ.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,29 +8,29 @@ use proem_core::carrier::Carrier;
 use proem_core::source::Source;
 
 use super::alignment::Alignment;
-use super::cause::{Cause, Reason};
+use super::cause::{Cause, MissReason};
 use super::differences::Differences;
 use super::layout::{Grain, Layout};
 use super::snapshot::{CarrierText, Snapshot, ToolSet};
 use crate::settings::models::Model;
 use crate::settings::tokens::{TokenBounds, Tokenizer};
 
-/// What two prompts have in common, and what not.
+/// The agreement of two prompts, and their differences.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The bytes of the cached prefix that both share: tools, then carriers, in the order in which a provider reads them.
     pub common_bytes: usize,
     /// The same in tokens.
     pub common_tokens: usize,
-    /// The tokens of the second prompt behind that.
+    /// The tokens of the second prompt after that.
     pub lost_tokens: usize,
     /// The way in which tokens are counted, for people.
     pub counted: String,
     /// The least and the most tokens of `lost_tokens`, where they are estimated.
     pub lost_bounds: Option<TokenBounds>,
-    /// Whether the tokens of the tools are missing: a saved build of an older version has only their digest.
+    /// True if the tokens of the tools are missing: a saved build of an older version has only their digest.
     pub lacks_tools: bool,
-    /// What differs, the first one first. Empty when the bytes are the same.
+    /// The differences in order. Empty when the bytes are the same.
     pub differences: Vec<Difference>,
 }
 
@@ -38,25 +38,26 @@ pub struct Comparison {
 #[derive(Debug, Clone)]
 pub struct Difference {
     /// In which way.
-    pub kind: Kind,
-    /// Where: a carrier, or the tools.
+    pub kind: DifferenceKind,
+    /// The place: a carrier, or the tools.
     pub carrier: Option<Carrier>,
     /// The first byte of the first prompt's carrier, or tools, that differs.
     pub byte: usize,
-    /// Whose bytes stand there in the first prompt.
+    /// The owner of the bytes in the first prompt.
     pub a: Option<Owner>,
-    /// Whose bytes stand there in the second prompt.
+    /// The owner of the bytes in the second prompt.
     pub b: Option<Owner>,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// The provider's word for it.
-    pub reason: Reason,
-    /// When the file was written that the second prompt has there, where that is known.
+    pub reason: MissReason,
+    /// The time at which the second prompt's file was written, if known.
     pub edited_at: Option<String>,
 }
 
 impl Comparison {
-    /// Asks the file system when the files were written that differ: for a second prompt that was built just now.
+    /// Queries the file system for the modification times of the files that differ: for a second prompt that was
+    /// built just now.
     pub fn ask_times(&mut self) {
         for difference in &mut self.differences {
             let (Cause::FileEdited(path)
@@ -83,7 +84,7 @@ impl Difference {
 }
 
 impl Owner {
-    /// The source with its line, in words.
+    /// Describes the source with its line.
     #[must_use]
     pub fn describe(&self) -> String {
         let named = match &self.source {
@@ -103,7 +104,7 @@ impl Owner {
 
 /// In which way something differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// It is on both sides, with other text.
     Changed,
     /// It is on the second side only.
@@ -114,7 +115,7 @@ pub enum Kind {
     Moved,
 }
 
-impl Kind {
+impl DifferenceKind {
     /// The word used in JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -127,7 +128,7 @@ impl Kind {
     }
 }
 
-/// Whose bytes they are.
+/// The owner of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The section, where there is one.
@@ -140,20 +141,20 @@ pub struct Owner {
     pub is_end: bool,
 }
 
-/// What a miss costs.
+/// The cost of a miss.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lost {
+pub struct Loss {
     /// Tokens that are not read from the cache.
     pub tokens: usize,
-    /// What they cost more because of that, in dollars, for one call.
+    /// The additional cost in dollars for one call.
     pub usd: Option<f64>,
 }
 
-/// What one call loses with a model.
+/// Returns the loss of one call with a model.
 #[must_use]
-pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Lost {
+pub fn lost(comparison: &Comparison, model: Option<&Model>) -> Loss {
     let tokens = if comparison.differences.is_empty() { 0 } else { comparison.lost_tokens };
-    Lost { tokens, usd: model.and_then(|model| model.cost_of_missing(tokens)) }
+    Loss { tokens, usd: model.and_then(|model| model.cost_of_missing(tokens)) }
 }
 
 /// Compares two prompts, for a cache that keeps every beginning.
@@ -169,13 +170,13 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     let is_other_model = a.model.is_some() && b.model.is_some() && a.model != b.model;
     if is_other_model {
         differences.push(Difference {
-            kind: Kind::Changed,
+            kind: DifferenceKind::Changed,
             carrier: None,
             byte: 0,
             a: Some(of_request("model")),
             b: Some(of_request("model")),
             cause: Cause::Model,
-            reason: Reason::Model,
+            reason: MissReason::Model,
             edited_at: None,
         });
     }
@@ -250,7 +251,7 @@ fn pieces<'s>(snapshot: &'s Snapshot, tools: &'s str, layout: Layout) -> Vec<&'s
     pieces
 }
 
-/// The beginning that two prompts share, and what follows in the second.
+/// The beginning that two prompts share, and the rest of the second.
 #[derive(Default)]
 struct Agreement<'s> {
     bytes: usize,
@@ -278,19 +279,19 @@ fn agreement<'s>(a: &[&'s str], b: &[&'s str]) -> Agreement<'s> {
 }
 
 fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
-    let difference = |kind: Kind, byte: usize, cause: Cause| Difference {
+    let difference = |kind: DifferenceKind, byte: usize, cause: Cause| Difference {
         kind,
         carrier: None,
         byte,
-        a: (kind != Kind::Added).then(|| of_request("tools")),
-        b: (kind != Kind::Removed).then(|| of_request("tools")),
+        a: (kind != DifferenceKind::Added).then(|| of_request("tools")),
+        b: (kind != DifferenceKind::Removed).then(|| of_request("tools")),
         cause,
-        reason: Reason::Tools,
+        reason: MissReason::Tools,
         edited_at: None,
     };
     let (ToolSet::Known { tools: before, .. }, ToolSet::Known { tools: after, .. }) = (a, b) else {
         let is_same = a.digest() == b.digest();
-        return if is_same { Vec::new() } else { vec![difference(Kind::Changed, 0, Cause::Tools)] };
+        return if is_same { Vec::new() } else { vec![difference(DifferenceKind::Changed, 0, Cause::Tools)] };
     };
     if before == after {
         return Vec::new();
@@ -303,22 +304,24 @@ fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, text) in before {
         match new.get(name.as_str()) {
-            None => found.push(difference(Kind::Removed, byte, Cause::ToolRemoved(name.clone()))),
+            None => found.push(difference(DifferenceKind::Removed, byte, Cause::ToolRemoved(name.clone()))),
             Some(other) if other != text => {
-                found.push(difference(Kind::Changed, byte, Cause::ToolEdited(name.clone())));
+                found.push(difference(DifferenceKind::Changed, byte, Cause::ToolEdited(name.clone())));
             }
             Some(_) => {}
         }
     }
     let added = after.iter().filter(|(name, _)| !old.contains_key(name.as_str()));
-    found.extend(added.map(|(name, _)| difference(Kind::Added, byte, Cause::ToolAdded(name.clone()))));
+    found.extend(
+        added.map(|(name, _)| difference(DifferenceKind::Added, byte, Cause::ToolAdded(name.clone()))),
+    );
     if found.is_empty() {
-        found.push(difference(Kind::Moved, byte, Cause::ToolsReordered));
+        found.push(difference(DifferenceKind::Moved, byte, Cause::ToolsReordered));
     }
     found
 }
 
-/// What differs in one carrier.
+/// Finds the differences in one carrier.
 pub(super) fn of_carrier(
     a: Option<&CarrierText>,
     b: Option<&CarrierText>,
@@ -335,7 +338,8 @@ pub(super) fn of_carrier(
     let differences = Differences::new(byte, texts, &alignment, sides);
     let (mut found, mut told) = (Vec::new(), HashSet::new());
     for difference in differences.all() {
-        // A file is a path and a text, a skill has three pieces: it is one event. A value stands at each of its tags.
+        // A file consists of a path and a text, a skill of three pieces: each is one event. A value appears at each
+        // of its tags.
         let is_value = matches!(
             difference.cause,
             Cause::Clock(_)
@@ -386,7 +390,7 @@ mod tests {
         }
         let request = Request::from_json(&json.to_string()).expect("the request is well-formed");
         let built = build(&request, Caller::User).expect("it can be built");
-        Snapshot::of("one", &built.frozen, &request, Some("1"))
+        Snapshot::new("one", &built.frozen, &request, Some("1"))
     }
 
     fn first(a: &Snapshot, b: &Snapshot) -> Difference {
@@ -404,7 +408,7 @@ mod tests {
         fs::write(&path, "one\ntoo\n")?;
         let found = first(&before, &snapshot(folder.path(), &none));
         let path = path.display().to_string();
-        assert_eq!((found.kind, found.cause), (Kind::Changed, Cause::FileEdited(path.clone())));
+        assert_eq!((found.kind, found.cause), (DifferenceKind::Changed, Cause::FileEdited(path.clone())));
         let owner = found.a.expect("it was there before");
         assert_eq!((owner.section.as_deref(), owner.line), (Some("context"), Some(2)));
         fs::write(&path, "one\r\ntwo\r\n")?;
@@ -412,7 +416,7 @@ mod tests {
         assert_eq!(found.cause, Cause::LineEndings(path.clone()));
         fs::remove_file(&path)?;
         let found = first(&before, &snapshot(folder.path(), &none));
-        assert_eq!((found.kind, found.cause), (Kind::Removed, Cause::FileGone(path)));
+        assert_eq!((found.kind, found.cause), (DifferenceKind::Removed, Cause::FileGone(path)));
         Ok(())
     }
 
@@ -429,7 +433,7 @@ mod tests {
         let found = first(&template("[system:date]!", early), &template("[system:date]!", late));
         assert_eq!(found.cause, Cause::Day("system:date".into()));
         let found = first(&template("Be calm.", early), &template("Be quick.", early));
-        assert_eq!((found.cause, found.reason), (Cause::Request("template".into()), Reason::System));
+        assert_eq!((found.cause, found.reason), (Cause::Request("template".into()), MissReason::System));
         let with = |more: serde_json::Value| snapshot(folder.path(), &more);
         let tools = |names: [&str; 2]| {
             with(serde_json::json!({ "tools": names.map(|name| serde_json::json!({ "name": name })) }))
@@ -440,7 +444,7 @@ mod tests {
         assert_eq!(first(&tools(["a", "b"]), &tools(["b", "a"])).cause, Cause::ToolsReordered);
         let model = |name: &str| with(serde_json::json!({ "model": name }));
         let found = compare(&model("x"), &model("y"), Tokenizer::Estimate);
-        assert_eq!((found.common_bytes, found.differences[0].reason), (0, Reason::Model));
+        assert_eq!((found.common_bytes, found.differences[0].reason), (0, MissReason::Model));
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! What differs in one carrier: its texts aligned by source, and what came, went, moved or changed put into words.
+//! Finds the differences in one carrier: aligns its texts by source, and describes each addition, removal, move and
+//! change.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -11,12 +12,12 @@ use proem_core::source::Source;
 use similar::DiffOp;
 
 use super::alignment::Alignment;
-use super::cause::{Cause, Reason};
-use super::comparison::{Difference, Kind, Owner};
+use super::cause::{Cause, MissReason};
+use super::comparison::{Difference, DifferenceKind, Owner};
 use super::snapshot::{CarrierText, Snapshot};
-use super::units::{Key, Role, Unit, identity, units};
+use super::units::{Key, Unit, UnitRole, identity, units};
 
-/// What became of a file whose text is in the prompt.
+/// The outcome of a file whose text is in the prompt.
 const USED: &str = "used";
 
 /// Two texts of a carrier, aligned by their sources.
@@ -26,14 +27,15 @@ pub(super) struct Differences<'u> {
     texts: (&'u CarrierText, &'u CarrierText),
     alignment: &'u Alignment<'u>,
     sides: (&'u Snapshot, &'u Snapshot),
-    /// How often each unit without a partner at its place is on one side and on the other. The others are as often on both.
+    /// The number of occurrences on each side of every unit without a partner at its place. All other units occur
+    /// equally often on both.
     counts: HashMap<Key<'u>, (usize, usize)>,
-    /// What takes a look at everything, and is the same for every difference that asks.
-    known: Known<'u>,
+    /// Results that need a pass over everything, computed once for all differences.
+    known: SharedResults<'u>,
 }
 
 #[derive(Default)]
-struct Known<'u> {
+struct SharedResults<'u> {
     /// The files that were used on one side only, by path, and whether that is the second.
     flipped: OnceCell<Vec<(&'u str, bool)>>,
     deciding_file: OnceCell<Option<(String, bool)>>,
@@ -58,7 +60,7 @@ impl<'u> Differences<'u> {
                 counts.entry(unit.key).or_default().1 += 1;
             }
         }
-        Self { byte, texts, alignment, sides, counts, known: Known::default() }
+        Self { byte, texts, alignment, sides, counts, known: SharedResults::default() }
     }
 
     pub(super) fn all(&self) -> Vec<Difference> {
@@ -102,7 +104,7 @@ impl<'u> Differences<'u> {
         } else if let (Some(from), Some(to)) = (swapped(&old, &new), new.first()) {
             found.push(self.swap(from, to));
         } else if !are_other_files(&old, &new)
-            && old.iter().chain(&new).all(|unit| unit.role() == Role::Template && !self.is_flipped(unit))
+            && old.iter().chain(&new).all(|unit| unit.role() == UnitRole::Template && !self.is_flipped(unit))
         {
             found.extend(self.decided(&old, &new));
         } else {
@@ -125,17 +127,17 @@ impl<'u> Differences<'u> {
         self.counts.get(&unit.key).is_some_and(|(before, after)| before == after)
     }
 
-    /// What stands at the byte on each side.
+    /// Returns the units at the byte on each side.
     fn reordered(&self) -> Option<Difference> {
         let at = |text: &'u CarrierText| {
             let mut here = units(text).into_iter().filter(|unit| unit.bytes.end > self.byte).peekable();
             let first = here.peek().cloned();
-            here.find(|unit| unit.role() != Role::Frame).or(first)
+            here.find(|unit| unit.role() != UnitRole::Frame).or(first)
         };
         let find = || at(self.texts.0).zip(at(self.texts.1));
         let (a, b) = self.known.parting.get_or_init(find).as_ref()?;
         let cause = Cause::Reordered(a.first.source.without_place().to_string());
-        Some(self.difference(Kind::Moved, Some(a), Some(b), cause))
+        Some(self.difference(DifferenceKind::Moved, Some(a), Some(b), cause))
     }
 
     fn swap(&self, from: &Unit<'_>, to: &Unit<'_>) -> Difference {
@@ -147,7 +149,7 @@ impl<'u> Differences<'u> {
             (false, true) => Cause::one_sided((&from.first.source, from.first.stability), section, false),
             (_, false) => Cause::one_sided((&to.first.source, to.first.stability), section, true),
         };
-        self.difference(Kind::Changed, Some(from), Some(to), cause)
+        self.difference(DifferenceKind::Changed, Some(from), Some(to), cause)
     }
 
     /// Text of a template that came or went: a condition decided that. If one file alone came or went, and is nowhere
@@ -157,15 +159,15 @@ impl<'u> Differences<'u> {
         let unit = to.or(from)?;
         let is_section_new = |side: usize| !self.sections()[side].contains(&unit.key.section);
         let kind = match (from, to) {
-            (Some(_), Some(_)) => Kind::Changed,
-            (None, _) => Kind::Added,
-            (_, None) => Kind::Removed,
+            (Some(_), Some(_)) => DifferenceKind::Changed,
+            (None, _) => DifferenceKind::Added,
+            (_, None) => DifferenceKind::Removed,
         };
         let Some((path, is_new)) = self.deciding_file() else {
             let id = || unit.key.section.unwrap_or_default().to_owned();
             let cause = match kind {
-                Kind::Added if is_section_new(0) => Cause::SectionAppeared(id()),
-                Kind::Removed if is_section_new(1) => Cause::SectionGone(id()),
+                DifferenceKind::Added if is_section_new(0) => Cause::SectionAppeared(id()),
+                DifferenceKind::Removed if is_section_new(1) => Cause::SectionGone(id()),
                 _ => Cause::Condition(unit.first.source.to_string()),
             };
             return Some(self.difference(kind, from, to, cause));
@@ -195,7 +197,7 @@ impl<'u> Differences<'u> {
         self.known.flipped.get_or_init(|| flipped(self.sides.0, self.sides.1))
     }
 
-    /// The one file that was used on one side only and whose text is on neither.
+    /// Returns the one file that was used on one side only and whose text is on neither.
     fn deciding_file(&self) -> Option<(String, bool)> {
         let find = || {
             let (a, b) = self.sides;
@@ -219,7 +221,7 @@ impl<'u> Differences<'u> {
         self.known.sections.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
     }
 
-    /// Where on each side the words begin that stand in place of what is cut.
+    /// Returns the positions on each side of the text that replaces a cut part.
     fn cuts(&self) -> &[HashSet<usize>; 2] {
         let of = |text: &CarrierText| {
             let cuts =
@@ -243,23 +245,27 @@ impl<'u> Differences<'u> {
             let stability = old.first.stability.max(new.first.stability);
             Cause::edited(&old.first.source, stability, old.text, new.text)
         };
-        self.difference(Kind::Changed, Some(old), Some(new), cause)
+        self.difference(DifferenceKind::Changed, Some(old), Some(new), cause)
     }
 
-    /// A list of what lies in a folder, which has one file more or less.
+    /// Describes a change of a list of a folder's files, which has one file more or less.
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
         let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
         let owner =
             Some(Owner { section: list.key.section.map(str::to_owned), source, line: None, is_end: false });
-        let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };
+        let (kind, a, b) = if is_new {
+            (DifferenceKind::Added, None, owner)
+        } else {
+            (DifferenceKind::Removed, owner, None)
+        };
         Difference { kind, a, b, ..self.difference(kind, Some(list), None, cause) }
     }
 
     /// The one file below a folder that was used on one side only.
     fn flipped_below(&self, folder: &str) -> Option<(String, bool)> {
         let beginning = format!("{folder}/");
-        // Most are files, below which nothing is: then nobody need know what was used on one side only.
+        // Most sources are files, which contain nothing: then the files used on one side only are not needed.
         let is_below = |path: &str| path.starts_with(&beginning);
         let is_empty = |side: &Snapshot| {
             let behind = (Bound::Included(beginning.as_str()), Bound::Unbounded);
@@ -274,7 +280,7 @@ impl<'u> Differences<'u> {
     }
 
     fn one_sided(&self, old: Option<&Unit<'_>>, new: Option<&Unit<'_>>) -> Difference {
-        let kind = if new.is_some() { Kind::Added } else { Kind::Removed };
+        let kind = if new.is_some() { DifferenceKind::Added } else { DifferenceKind::Removed };
         let cause = match old.or(new) {
             Some(unit) => {
                 let span = (&unit.first.source, unit.first.stability);
@@ -287,13 +293,13 @@ impl<'u> Differences<'u> {
 
     fn difference(
         &self,
-        kind: Kind,
+        kind: DifferenceKind,
         old: Option<&Unit<'_>>,
         new: Option<&Unit<'_>>,
         cause: Cause,
     ) -> Difference {
         let byte = match (old, new) {
-            (Some(old), Some(new)) if kind == Kind::Changed => {
+            (Some(old), Some(new)) if kind == DifferenceKind::Changed => {
                 old.bytes.start + between(old.text, new.text).first_byte
             }
             (old, new) => old.or(new).map_or(self.byte, |unit| unit.bytes.start),
@@ -306,15 +312,15 @@ impl<'u> Differences<'u> {
             b: new.map(|unit| self.owner(unit, old.zip(new))),
             cause,
             reason: match self.texts.0.carrier {
-                Carrier::System | Carrier::Developer => Reason::System,
-                Carrier::FirstUser | Carrier::Turn => Reason::Messages,
+                Carrier::System | Carrier::Developer => MissReason::System,
+                Carrier::FirstUser | Carrier::Turn => MissReason::Messages,
             },
             edited_at: None,
         }
     }
 
-    /// Whose unit it is, at the line where it differs: where the carriers part if that lies in it, else where it parts
-    /// from its partner.
+    /// Returns the owner of a unit, at the line of the difference: where the carriers diverge if that lies in it,
+    /// else where it diverges from its partner.
     fn owner(&self, unit: &Unit<'_>, pair: Option<(&Unit<'_>, &Unit<'_>)>) -> Owner {
         let inside = match pair {
             _ if unit.bytes.contains(&self.byte) => self.byte - unit.bytes.start,
@@ -323,7 +329,7 @@ impl<'u> Differences<'u> {
         };
         let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();
         let is_end = !passed.is_empty() && passed.len() == unit.text.len();
-        // Behind its last character a text is still on its last line.
+        // The end of a text belongs to its last line.
         let passed = if is_end { passed.trim_end_matches('\n') } else { passed };
         let begin = match &unit.first.source {
             Source::Variable { path: Some(_), .. } => Some(1),
@@ -338,13 +344,14 @@ impl<'u> Differences<'u> {
     }
 }
 
-/// What a group is about: its content; without any, the text of templates; without that, frames.
+/// Returns the main units of a group: its content; without any, the text of templates; without that, frames.
 fn principal<'u>(units: &[&'u Unit<'u>]) -> Vec<&'u Unit<'u>> {
     let highest = units.iter().map(|unit| unit.role()).max();
     units.iter().filter(|unit| Some(unit.role()) == highest).copied().collect()
 }
 
-/// What a piece of a template shares with itself after an edit: section, source, and the line and column where it begins.
+/// The part of a template's piece that an edit leaves the same: section, source, and the line and column of its
+/// beginning.
 type Beginning<'u> = (Option<&'u str>, (u8, &'u str, &'u str), Option<(usize, usize)>);
 
 fn beginning<'u>(unit: &Unit<'u>) -> Beginning<'u> {
@@ -381,17 +388,17 @@ fn only<'f>(mut files: impl Iterator<Item = &'f (&'f str, bool)>) -> Option<(Str
     files.next().is_none().then(|| ((*path).to_owned(), *is_new))
 }
 
-/// The old source of a section whose text another source brings now.
+/// Returns the old source of a section whose text now comes from another source.
 fn swapped<'u>(old: &[&'u Unit<'u>], new: &[&'u Unit<'u>]) -> Option<&'u Unit<'u>> {
     let (from, to) = (old.first()?, new.first()?);
-    let is_whole = |unit: &Unit<'_>| unit.role() != Role::Content || is_wording(&unit.first.source);
+    let is_whole = |unit: &Unit<'_>| unit.role() != UnitRole::Content || is_wording(&unit.first.source);
     let is_other = !from.key.is_of_same_source(&to.key) && from.key.section == to.key.section;
     // One file in place of another is two events.
     let is_of_files = path_of(&from.first.source).is_some() && path_of(&to.first.source).is_some();
     (is_other && !is_of_files && (is_whole(from) || is_whole(to))).then_some(*from)
 }
 
-/// Tells whether one file stands in place of another.
+/// Tells whether one file replaces another.
 fn are_other_files(old: &[&Unit<'_>], new: &[&Unit<'_>]) -> bool {
     let path =
         |units: &[&Unit<'_>]| units.first().and_then(|unit| path_of(&unit.first.source)).map(str::to_owned);
@@ -402,7 +409,7 @@ const fn is_wording(source: &Source) -> bool {
     matches!(source, Source::Pack { .. } | Source::Request { .. })
 }
 
-/// Tells whether a source is the words that a profile puts in place of what is cut.
+/// Tells whether a source is the text with which a profile replaces a cut part.
 fn is_cut(source: &Source) -> bool {
     matches!(source, Source::Profile { key, .. } if key.rsplit('.').next() == Some("cut"))
 }

@@ -1,19 +1,19 @@
-//! How a provider lays a prompt out in its cache: what comes first, and in which pieces it is kept.
+//! The layout of a prompt in a provider's cache: the order of its parts, and the pieces in which it is kept.
 
 use crate::costs::simulate::rules;
 use crate::error::Error;
 use crate::settings::models::{CacheKind, Model, Models};
 
-/// How a prompt lies in a cache.
+/// The layout of a prompt in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layout {
-    /// Whether the tools stand behind the system prompt, as chat templates print them.
+    /// True if the tools follow the system prompt, as chat templates print them.
     pub is_system_first: bool,
-    /// What is kept of a beginning that both share.
+    /// The granularity with which a shared beginning is kept.
     pub grain: Grain,
 }
 
-/// What a cache keeps of a beginning that two prompts share.
+/// The granularity with which a cache keeps the shared beginning of two prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Grain {
     /// All of it.
@@ -21,7 +21,7 @@ pub enum Grain {
     Whole,
     /// Whole pieces, each with a marker at its end: tools, and the text of each carrier.
     Pieces,
-    /// So many tokens at a time, and nothing below a minimum.
+    /// A fixed number of tokens at a time, and nothing below a minimum.
     Steps {
         /// The step.
         step: usize,
@@ -32,7 +32,7 @@ pub enum Grain {
 
 impl Layout {
     /// The layout of a provider or server, by name.
-    pub fn of(provider: &str, model: Option<&Model>, models: &Models) -> Result<Self, Error> {
+    pub fn for_provider(provider: &str, model: Option<&Model>, models: &Models) -> Result<Self, Error> {
         let rules = rules(provider, model, models)?;
         // Servers of open models cache everything, whatever the model is called.
         let of_model = model.and_then(|model| model.min_tokens).filter(|_| rules.min_tokens > 0);
@@ -50,7 +50,7 @@ impl Layout {
         match self.grain {
             Grain::Whole => common,
             Grain::Pieces => pieces,
-            // What is too short to be cached is never lost.
+            // A prefix that is too short to be cached is never lost.
             Grain::Steps { least, .. } if all < least => all,
             Grain::Steps { step, least } => {
                 let whole = common / step * step;

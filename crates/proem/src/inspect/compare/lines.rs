@@ -8,10 +8,10 @@ use std::ops::{Index, Range};
 
 use similar::{Algorithm, ChangeTag, DiffOp, DiffableStr, TextDiff, capture_diff, group_diff_ops};
 
-/// Lists that have at most so many items together are aligned at once: up to here the library's effort is bounded.
+/// The largest sum of items that is aligned at once: up to here the library's effort is bounded.
 const TOGETHER_MAX: usize = 1 << 16;
 
-/// How many items of each list are aligned at a time.
+/// The number of items of each list that are aligned at a time.
 const BLOCK: usize = 1 << 14;
 
 /// A line of one text or of both.
@@ -34,7 +34,7 @@ pub enum Side {
     Both,
 }
 
-/// Compares two texts line by line: groups of changed lines, each with so many lines around it that are the same.
+/// Compares two texts line by line: groups of changed lines, each with `context` unchanged lines around it.
 #[must_use]
 pub fn changed_lines<'t>(before: &'t str, after: &'t str, context: usize) -> Vec<Vec<ChangedLine<'t>>> {
     let (old, new) = (before.tokenize_lines(), after.tokenize_lines());
@@ -86,7 +86,7 @@ where
         let (to_a, to_b) = (old_end.min(a + BLOCK), new_end.min(b + BLOCK));
         let block = capture_diff(Algorithm::Myers, old, a..to_a, new, b..to_b);
         let is_last = to_a == old_end && to_b == new_end;
-        // What follows the last that both have may have a partner in the next block.
+        // The items after the last match may have a partner in the next block.
         let sure = if is_last { None } else { sure(&block, (a, b)) };
         let kept = sure.map_or(block.len(), |last| last + 1);
         (a, b) = sure.and_then(|last| block.get(last)).map_or((to_a, to_b), ends);

@@ -1,4 +1,4 @@
-//! What broke the cache: two prompts against each other, and whose byte it was.
+//! Finds the cause of a cache miss: compares two prompts, and names the source of the first different byte.
 
 mod alignment;
 mod cause;
@@ -11,8 +11,8 @@ mod snapshot;
 mod units;
 pub mod why;
 
-pub use cause::{Cause, Reason};
-pub use comparison::{Comparison, Difference, Kind, Lost, Owner, compare, compare_in, lost};
+pub use cause::{Cause, MissReason};
+pub use comparison::{Comparison, Difference, DifferenceKind, Loss, Owner, compare, compare_in, lost};
 pub use layout::{Grain, Layout};
 pub use lines::{ChangedLine, Side, changed_lines};
 pub use shape::ComparisonShape;

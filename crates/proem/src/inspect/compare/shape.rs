@@ -4,7 +4,7 @@ use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::comparison::{Comparison, Difference, Lost, Owner};
+use super::comparison::{Comparison, Difference, Loss, Owner};
 use crate::output::build_shape::SourceShape;
 use crate::settings::tokens::TokenBounds;
 
@@ -12,24 +12,24 @@ use crate::settings::tokens::TokenBounds;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "proem diff")]
 pub struct ComparisonShape<'c> {
-    /// What the first one is called.
+    /// The name of the first prompt.
     pub a: &'c str,
-    /// What the second one is called.
+    /// The name of the second prompt.
     pub b: &'c str,
-    /// What both share, from the first byte of the cached prefix on.
+    /// The shared beginning of the cached prefix.
     pub common_prefix: CommonShape,
-    /// Where they part; missing when the bytes are the same.
+    /// The first difference; missing when the bytes are the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_difference: Option<DifferenceShape<'c>>,
-    /// What else differs, in order.
+    /// The other differences, in order.
     pub further: Vec<DifferenceShape<'c>>,
-    /// What one call loses.
-    pub lost: LostShape<'c>,
-    /// How tokens are counted; for an estimate with the bounds of its error.
+    /// The loss of one call.
+    pub lost: LossShape<'c>,
+    /// The way tokens are counted; for an estimate with the bounds of its error.
     pub counted: &'c str,
 }
 
-/// What two prompts share.
+/// The shared beginning of two prompts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CommonShape {
     /// In bytes.
@@ -47,24 +47,24 @@ pub struct DifferenceShape<'c> {
     pub place: &'static str,
     /// The first byte there that differs.
     pub byte: usize,
-    /// Whose bytes stand there in the first one.
+    /// The owner of the bytes in the first prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a: Option<OwnerShape<'c>>,
-    /// Whose bytes stand there in the second one.
+    /// The owner of the bytes in the second prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b: Option<OwnerShape<'c>>,
-    /// Why, as a stable word.
+    /// The cause, as a stable word.
     pub cause: &'static str,
-    /// Why, in a sentence.
+    /// The cause, in a sentence.
     pub message: String,
     /// The provider's word for it.
     pub reason: &'static str,
-    /// When the file was written, where that is known.
+    /// The time at which the file was written, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_at: Option<&'c str>,
 }
 
-/// Whose bytes they are.
+/// The owner of bytes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OwnerShape<'c> {
     /// The section.
@@ -80,9 +80,9 @@ pub struct OwnerShape<'c> {
     pub end: Option<bool>,
 }
 
-/// What one call loses.
+/// The loss of one call.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LostShape<'c> {
+pub struct LossShape<'c> {
     /// Tokens that are not read from the cache.
     pub tokens: usize,
     /// The least and the most that they can be, where they are estimated.
@@ -91,7 +91,7 @@ pub struct LostShape<'c> {
     /// `true` when the tools are not among them: a saved build of an older version has only their digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lacks_tools: Option<bool>,
-    /// What they cost more because of that, in dollars.
+    /// The additional cost in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
     /// The model, if one is named.
@@ -99,7 +99,7 @@ pub struct LostShape<'c> {
     pub model: Option<&'c str>,
     /// The day of the prices.
     pub prices_as_of: &'c str,
-    /// The provider whose cache is meant; missing when one is meant that keeps every beginning.
+    /// The provider whose cache is simulated; missing for one that keeps every beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'c str>,
 }
@@ -107,10 +107,10 @@ pub struct LostShape<'c> {
 impl<'c> ComparisonShape<'c> {
     /// Puts a comparison into this shape.
     #[must_use]
-    pub fn of(
+    pub fn new(
         names: (&'c str, &'c str),
         comparison: &'c Comparison,
-        lost: &Lost,
+        lost: &Loss,
         model: Option<&'c str>,
         prices_as_of: &'c str,
     ) -> Self {
@@ -121,7 +121,7 @@ impl<'c> ComparisonShape<'c> {
             common_prefix: CommonShape { bytes: comparison.common_bytes, tokens: comparison.common_tokens },
             first_difference: all.next(),
             further: all.collect(),
-            lost: LostShape {
+            lost: LossShape {
                 tokens: lost.tokens,
                 bounds: comparison.lost_bounds.filter(|_| lost.tokens > 0),
                 lacks_tools: comparison.lacks_tools.then_some(true),
@@ -134,7 +134,7 @@ impl<'c> ComparisonShape<'c> {
         }
     }
 
-    /// Names the provider whose cache is meant.
+    /// Sets the provider whose cache is simulated.
     #[must_use]
     pub const fn with_provider(mut self, provider: Option<&'c str>) -> Self {
         self.lost.provider = provider;
@@ -160,7 +160,7 @@ fn owner(owner: &Owner) -> OwnerShape<'_> {
     let source: &Source = &owner.source;
     OwnerShape {
         section: owner.section.as_deref(),
-        source: SourceShape::of(source),
+        source: SourceShape::new(source),
         line: owner.line,
         end: owner.is_end.then_some(true),
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
@@ -20,7 +21,7 @@ use crate::request::{Request, Tool, distinct_tools};
 /// A prompt as a cache would hold it.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// What the user calls it.
+    /// The user's name for it.
     pub name: String,
     /// The profile that it was built by.
     pub profile: String,
@@ -32,7 +33,7 @@ pub struct Snapshot {
     pub tools: ToolSet,
     /// The texts that are frozen, in the order in which a provider reads them.
     pub carriers: Vec<CarrierText>,
-    /// The files that were looked at, and what became of each.
+    /// The files that were examined, and the outcome of each.
     pub considered: BTreeMap<String, String>,
 }
 
@@ -43,14 +44,14 @@ pub struct CarrierText {
     pub carrier: Carrier,
     /// The text.
     pub text: String,
-    /// Where its bytes come from, in order, without gap or overlap.
+    /// The origin of its bytes, in order, without gap or overlap.
     pub spans: Vec<Span>,
     /// The sections: names and bytes.
     pub sections: Vec<(String, Range<usize>)>,
 }
 
 impl CarrierText {
-    /// Takes a text out wherever it stands within a span; no path begins in one and ends in another.
+    /// Removes a text wherever it lies within a span; no path begins in one and ends in another.
     fn take_out(&mut self, part: &str) {
         let (mut text, mut moved) = (String::with_capacity(self.text.len()), BTreeMap::from([(0, 0)]));
         for span in &mut self.spans {
@@ -76,7 +77,7 @@ impl CarrierText {
         self.section_index().at(byte)
     }
 
-    /// The sections, to be asked about many bytes.
+    /// Returns an index of the sections, for lookups of many bytes.
     pub(super) fn section_index(&self) -> SectionIndex<'_> {
         let is_behind = |pair: &[(String, Range<usize>)]| match pair {
             [(_, before), (_, after)] => before.end <= after.start && after.start <= after.end,
@@ -91,9 +92,9 @@ impl CarrierText {
 #[derive(Debug, Clone)]
 pub(super) struct SectionIndex<'c> {
     sections: &'c [(String, Range<usize>)],
-    /// Whether each begins behind the one before. That of a saved build may be anything.
+    /// True if each begins after the one before. Those of a saved build may be in any order.
     is_in_order: bool,
-    /// The one that was found last: who asks about neighbours mostly asks about that.
+    /// The section that was found last: lookups of neighbouring bytes usually hit it again.
     last: Option<&'c (String, Range<usize>)>,
 }
 
@@ -120,7 +121,7 @@ impl<'c> SectionIndex<'c> {
 /// The tools of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolSet {
-    /// What a provider gets.
+    /// The definitions that a provider gets.
     Known {
         /// Each by name, in canonical form, in the order in which they are sent.
         tools: Vec<(String, String)>,
@@ -132,8 +133,8 @@ pub enum ToolSet {
 }
 
 impl ToolSet {
-    fn of(tools: &[Tool]) -> Self {
-        // As a provider gets them: what is only for the prompt is in the prompt.
+    fn new(tools: &[Tool]) -> Self {
+        // In the shape for providers: fields that are only for the prompt are already in the prompt.
         let canonical = |tool: &&Tool| (tool.name.clone(), canonical_json(&definition(tool)));
         let known = distinct_tools(tools).iter().map(canonical).collect();
         Self::Known { tools: known, digest: digest_of(tools) }
@@ -147,7 +148,7 @@ impl ToolSet {
         }
     }
 
-    /// The text that stands for them in the cached prefix; empty where it is not known.
+    /// Returns their text in the cached prefix; empty if unknown.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -159,28 +160,35 @@ impl ToolSet {
     }
 }
 
-/// Why a text is no prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SnapshotError(pub String);
+/// The reason why a text does not describe a prompt.
+#[derive(Debug, Clone)]
+pub struct SnapshotError {
+    message: String,
+    json: Option<Arc<serde_json::Error>>,
+}
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.message)
     }
 }
 
-impl std::error::Error for SnapshotError {}
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.json.as_deref()?)
+    }
+}
 
 impl Snapshot {
     /// A frozen prompt and the request that it was built for.
     #[must_use]
-    pub fn of(name: &str, frozen: &Frozen, request: &Request, engine: Option<&str>) -> Self {
+    pub fn new(name: &str, frozen: &Frozen, request: &Request, engine: Option<&str>) -> Self {
         Self {
             name: name.to_owned(),
             profile: frozen.profile().to_owned(),
             engine: engine.map(str::to_owned),
             model: request.model.clone(),
-            tools: ToolSet::of(request.tools.as_deref().unwrap_or_default()),
+            tools: ToolSet::new(request.tools.as_deref().unwrap_or_default()),
             carriers: carriers(frozen.body()),
             considered: frozen
                 .considered()
@@ -203,19 +211,22 @@ impl Snapshot {
 
     /// A prompt as `proem build --format json` wrote it.
     pub fn read(name: &str, json: &str) -> Result<Self, SnapshotError> {
-        let saved: Saved = serde_json::from_str(json)
-            .map_err(|error| SnapshotError(format!("{name} is no saved build: {error}")))?;
+        let saved: SavedBuild = serde_json::from_str(json).map_err(|error| SnapshotError {
+            message: format!("{name} is not a saved build: {error}"),
+            json: Some(Arc::new(error)),
+        })?;
         let digest = saved.fingerprint.map_or_else(|| digest_of(&[]), |fingerprint| fingerprint.tools);
-        let given = ToolSet::of(&saved.tools);
+        let given = ToolSet::new(&saved.tools);
         let tools = if given.digest() == digest { given } else { ToolSet::Digest(digest) };
         let mut carriers = Vec::new();
         for carrier in frozen_carriers() {
             let Some(whole) = saved.carriers.get(carrier.word()) else { continue };
             let end =
                 if carrier == Carrier::System { saved.prefix_bytes.min(whole.len()) } else { whole.len() };
-            let text = whole
-                .get(..end)
-                .ok_or_else(|| SnapshotError(format!("{name}: `prefix_bytes` splits a character")))?;
+            let text = whole.get(..end).ok_or_else(|| SnapshotError {
+                message: format!("{name}: `prefix_bytes` splits a character"),
+                json: None,
+            })?;
             let own = |found: &&SavedSpan| found.carrier == carrier.word() && found.start < end;
             carriers.push(CarrierText {
                 carrier,
@@ -239,7 +250,7 @@ fn digest_of(tools: &[Tool]) -> String {
     Digest::new(canonical_tools(tools).as_bytes()).hex()
 }
 
-/// The carriers whose text is frozen: that of a turn is new each time, behind everything cached.
+/// The carriers whose text is frozen: that of a turn changes each time, after everything cached.
 fn frozen_carriers() -> impl Iterator<Item = Carrier> {
     Carrier::ALL.into_iter().filter(|carrier| *carrier != Carrier::Turn)
 }
@@ -258,9 +269,9 @@ fn carriers(body: &Body) -> Vec<CarrierText> {
     frozen_carriers().filter_map(of).collect()
 }
 
-/// What is read of a saved build.
+/// The fields that are read from a saved build.
 #[derive(Deserialize)]
-struct Saved {
+struct SavedBuild {
     profile: String,
     carriers: BTreeMap<String, String>,
     prefix_bytes: usize,
@@ -276,11 +287,11 @@ struct Saved {
     #[serde(default)]
     spans: Vec<SavedSpan>,
     #[serde(default)]
-    considered: Vec<SavedConsidered>,
+    considered: Vec<SavedFileOutcome>,
 }
 
 #[derive(Deserialize)]
-struct SavedConsidered {
+struct SavedFileOutcome {
     path: String,
     outcome: String,
 }

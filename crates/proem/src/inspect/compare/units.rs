@@ -1,4 +1,4 @@
-//! A carrier's text as a list of what its sources put there, so that two texts can be aligned by source before they are
+//! A carrier's text as a list of units, one per source, so that two texts can be aligned by source before they are
 //! compared by byte.
 
 use std::hash::{Hash, Hasher};
@@ -19,15 +19,15 @@ pub(super) struct Unit<'t> {
     pub(super) first: &'t Span,
 }
 
-/// What two units must share to be the same one at different times. All of it is borrowed: most units of two prompts are
-/// the same, and are looked at once.
+/// The identity of a unit in two prompts. All of it is borrowed: most units of two prompts are the same, and are
+/// compared once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key<'t> {
     pub(super) section: Option<&'t str>,
-    /// The source, whose place does not count.
+    /// The source; its place is ignored.
     source: &'t Source,
-    /// The text itself, if a template says it: a template has many pieces, and which of them are there depends on its
-    /// conditions. What a file or a variable says is one piece, whatever it says.
+    /// The text itself, if a template contains it: a template has many pieces, and its conditions select some of
+    /// them. The text of a file or a variable is one piece, whatever its bytes.
     pub(super) said: Option<&'t str>,
 }
 
@@ -60,8 +60,8 @@ fn is_one_source(source: &Source, other: &Source) -> bool {
     kind == other_kind && is_same(name, other_name) && part == other_part
 }
 
-/// What makes a source the same one, whatever the place in it: its kind and its names. A variable that was read from a
-/// file is the variable.
+/// Returns the identity of a source, whatever the place in it: its kind and its names. A variable that was read from
+/// a file is the variable.
 pub(super) fn identity(source: &Source) -> (u8, &str, &str) {
     match source {
         Source::BuiltIn { name, .. } => (0, name, ""),
@@ -105,32 +105,32 @@ pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
     units
 }
 
-/// Tells whether bytes stand in a template themselves, and were not put there by a tag of it.
+/// Tells whether bytes are literal text of a template, and not the output of one of its tags.
 fn is_said_by_template(span: &Span) -> bool {
     span.template.is_none() && !matches!(span.source, Source::Variable { .. } | Source::Hook { .. })
 }
 
-/// What a unit is to the text, the more telling the higher.
+/// The role of a unit in the text, the more important the higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
-    /// Stands around something: words of a profile before and after a section, of a list around its items.
+pub(super) enum UnitRole {
+    /// Surrounds content: text of a profile before and after a section, of a list around its items.
     Frame,
-    /// Stands in a template.
+    /// Is literal text of a template.
     Template,
-    /// Is what somebody wrote: a file, a value, a text of the request.
+    /// Is content: a file, a value, a text of the request.
     Content,
 }
 
 impl Unit<'_> {
-    pub(super) fn role(&self) -> Role {
+    pub(super) fn role(&self) -> UnitRole {
         let is_said = self.key.said.is_some();
         match &self.first.source {
-            Source::Profile { key, .. } if key.ends_with(".template") => Role::Template,
-            Source::Profile { .. } => Role::Frame,
-            Source::BuiltIn { .. } => Role::Template,
-            Source::Request { field, .. } if is_said && **field == *"template" => Role::Template,
-            Source::File { .. } if is_said => Role::Template,
-            _ => Role::Content,
+            Source::Profile { key, .. } if key.ends_with(".template") => UnitRole::Template,
+            Source::Profile { .. } => UnitRole::Frame,
+            Source::BuiltIn { .. } => UnitRole::Template,
+            Source::Request { field, .. } if is_said && **field == *"template" => UnitRole::Template,
+            Source::File { .. } if is_said => UnitRole::Template,
+            _ => UnitRole::Content,
         }
     }
 }

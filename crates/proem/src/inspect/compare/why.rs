@@ -1,4 +1,5 @@
-//! Where a text of the prompt comes from; and for one that is not in it, which file has it and why that was not used.
+//! Finds the origin of a text of the prompt; for one that is missing, the file that contains it and the reason why it
+//! was not used.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use crate::build::Build;
 use crate::observe::file::{Cap, ReadPolicy, canonical, read_utf8};
 use crate::settings::allow::file_of;
 
-/// Most places that are told.
+/// The most places that are reported.
 pub const FOUND_MAX: usize = 100;
 
 /// Files that agents read and that a profile may not.
@@ -35,7 +36,7 @@ const ELSEWHERE: [&str; 9] = [
 /// Most of a file that is searched.
 const FILE: Cap = Cap::new(FILE_BYTES_MAX);
 
-/// What is asked for.
+/// A query about the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question<'q> {
     /// A text.
@@ -46,9 +47,9 @@ pub enum Question<'q> {
     Line(Carrier, usize),
 }
 
-/// Bytes of the prompt that were asked for.
+/// Bytes of the prompt that match a query.
 #[derive(Debug)]
-pub struct Place<'b> {
+pub struct PromptPlace<'b> {
     /// The carrier.
     pub carrier: Carrier,
     /// The bytes in the carrier's text.
@@ -57,9 +58,9 @@ pub struct Place<'b> {
     pub line: usize,
     /// The section.
     pub section: Option<&'b str>,
-    /// Where they come from, in order.
+    /// Their origin, in order.
     pub spans: Vec<&'b Span>,
-    /// Whether they are part of what is frozen.
+    /// True if they are frozen.
     pub is_frozen: bool,
 }
 
@@ -70,13 +71,13 @@ pub struct Elsewhere {
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// Why it is not in the prompt.
+    /// The reason why it is not in the prompt.
     pub why: String,
 }
 
-/// Finds what was asked for in a prompt.
+/// Finds the places in a prompt that match a query.
 #[must_use]
-pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
+pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<PromptPlace<'b>> {
     let mut found = Vec::new();
     for (carrier, text) in build.whole.carriers() {
         let left = FOUND_MAX - found.len();
@@ -98,16 +99,16 @@ pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<Place<'b>> {
     found
 }
 
-/// The bytes of the prompt that come from a file, and what became of the file.
+/// The bytes of the prompt that come from a file, and the outcome of the file.
 #[derive(Debug)]
 pub struct FileAnswer<'b> {
     /// The runs of bytes that the file gave, in order.
-    pub places: Vec<Place<'b>>,
-    /// The entry of the file in the list of those that were looked at.
+    pub places: Vec<PromptPlace<'b>>,
+    /// The entry of the file in the list of examined files.
     pub considered: Option<&'b FileOutcome>,
 }
 
-/// Says what became of a file, by any path that leads to it.
+/// Returns the outcome of a file, by any path that leads to it.
 #[must_use]
 pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
     let real = canonical(path).ok();
@@ -118,7 +119,7 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
         *known.entry(other).or_insert_with(is_same)
     };
     let considered = build.frozen.considered();
-    // The same file may be looked for under several names: the one that it was used under counts.
+    // A file may be looked up under several names: the one under which it was used is reported.
     let mut named: Vec<&FileOutcome> = considered.iter().filter(|file| is_it(&file.path)).collect();
     named.sort_by_key(|file| file.outcome != Outcome::Used);
     let mut found = runs(build, &mut |source| content_file(source).is_some_and(&mut is_it));
@@ -129,9 +130,9 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
     FileAnswer { places: found, considered: named.first().copied() }
 }
 
-/// The runs of bytes whose sources are wanted.
-fn runs<'b>(build: &'b Build, is_wanted: &mut dyn FnMut(&'b Source) -> bool) -> Vec<Place<'b>> {
-    let mut found: Vec<Place<'b>> = Vec::new();
+/// Returns the runs of bytes whose sources are wanted.
+fn runs<'b>(build: &'b Build, is_wanted: &mut dyn FnMut(&'b Source) -> bool) -> Vec<PromptPlace<'b>> {
+    let mut found: Vec<PromptPlace<'b>> = Vec::new();
     for (carrier, text) in build.whole.carriers() {
         let mut places = Places::new(text);
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -167,17 +168,17 @@ fn line_of(text: &str, wanted: usize) -> Option<Range<usize>> {
     None
 }
 
-fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> Place<'_> {
+fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> PromptPlace<'_> {
     let body: &Body = &build.whole;
     let section = body.sections().iter().find(|section| {
         section.carrier == carrier && section.bytes.start <= bytes.start && bytes.start < section.bytes.end
     });
-    // Spans cover the text in order: those before the bytes end before them, those behind begin behind them.
+    // Spans cover the text in order: earlier ones end before the bytes, later ones begin after them.
     let spans = body.spans(carrier);
     let first = spans.partition_point(|span| span.bytes.end <= bytes.start);
     let is_part = |span: &&Span| span.bytes.start < bytes.end;
     let frozen = build.frozen.body().text(carrier).map_or(0, str::len);
-    Place {
+    PromptPlace {
         carrier,
         line,
         section: section.map(|section| section.id.as_str()),
@@ -187,7 +188,7 @@ fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> P
     }
 }
 
-/// Looks for a text that is not in the prompt in the files that were looked at, and in those that other agents read.
+/// Searches for a text that is not in the prompt in the examined files, and in the files that other agents read.
 #[must_use]
 pub fn elsewhere(build: &Build, cwd: &Path, home: Option<&Path>, text: &str) -> Vec<Elsewhere> {
     let policy = ReadPolicy::user(home, &[]);
@@ -218,7 +219,7 @@ fn lines_with(path: &Path, policy: &ReadPolicy, text: &str) -> impl Iterator<Ite
     found.into_iter()
 }
 
-/// Why a file that was looked at did not bring the text.
+/// Returns the reason why an examined file did not bring the text.
 fn why_not(file: &FileOutcome) -> String {
     let why = file.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     match file.outcome {
@@ -248,7 +249,7 @@ mod tests {
         let built = build(&request, Caller::User).expect("it can be built");
         let text = built.whole.text(Carrier::System).expect("it has text");
         let found = |question: &Question<'_>| {
-            let line = |place: &Place<'_>| (place.line, place.bytes.start, place.spans.len());
+            let line = |place: &PromptPlace<'_>| (place.line, place.bytes.start, place.spans.len());
             places(&built, question).iter().map(line).collect::<Vec<_>>()
         };
         let last = text.len() - 1;

@@ -1,4 +1,4 @@
-//! What each agent would see in a directory: their profiles, built side by side.
+//! Compares the views of several agents of one directory: builds their profiles side by side.
 
 mod shape;
 
@@ -24,40 +24,40 @@ use crate::settings::allow::file_of;
 use crate::settings::profiles::Profiles;
 use crate::settings::tokens::Tokenizer;
 
-/// What one agent would see.
+/// The view of one agent.
 #[derive(Debug)]
-pub struct Seen {
+pub struct AgentView {
     /// The profile.
     pub profile: String,
-    /// The agent that it stands in for.
+    /// The agent that the profile imitates.
     pub agent: AgentRecipe,
     /// The same agent with its rules.
     pub(crate) rules: Agent,
     /// The prompt.
     pub build: Build,
-    /// What became of each file that it looked at, or that it looked for and that is there.
-    pub files: BTreeMap<String, FileSeen>,
-    /// How many names could not be looked for from here.
+    /// The outcome of each file that it examined, or that it looked up and that exists.
+    pub files: BTreeMap<String, FileView>,
+    /// The number of names that could not be looked up from here.
     pub out_of_reach: usize,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileSeen {
-    /// What became of it.
+pub struct FileView {
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why.
+    /// The reason.
     pub why: Option<String>,
-    /// How many bytes of it are in the prompt.
+    /// The number of its bytes in the prompt.
     pub bytes: usize,
     /// The carriers that they ride on.
     pub carriers: Vec<Carrier>,
-    /// Whether only a part of it is there.
+    /// True if only a part of it is in the prompt.
     pub is_cut: bool,
 }
 
-impl FileSeen {
-    /// What became of it, in a word for a table.
+impl FileView {
+    /// Returns the outcome, as a word for a table.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self.outcome {
@@ -70,7 +70,7 @@ impl FileSeen {
     }
 }
 
-impl Seen {
+impl AgentView {
     /// The bytes of a carrier, and about how many tokens they are.
     pub fn carriers(&self) -> impl Iterator<Item = (Carrier, usize, usize)> {
         self.build
@@ -79,7 +79,7 @@ impl Seen {
             .map(|(carrier, text)| (carrier, text.len(), Tokenizer::Estimate.count(text)))
     }
 
-    /// What an author should know: what was cut, left out, or not imported.
+    /// Returns notes for an author: files that were cut, left out, or not imported.
     pub fn warnings(&self) -> impl Iterator<Item = &Note> {
         self.build.frozen.notes().iter().filter(|note| note.severity > Severity::Info)
     }
@@ -101,13 +101,13 @@ fn is_content(source: &Source, path: &str) -> bool {
     file_of(source) == Some(path) && (source.place().is_some() || matches!(source, Source::Variable { .. }))
 }
 
-/// The agents that profiles stand in for, by the name of the profile.
+/// Returns the agents that profiles imitate, by the name of the profile.
 pub fn agents(request: &Request, caller: Caller) -> Result<BTreeMap<String, AgentRecipe>, Error> {
     let all = known(&Profiles::of(request, caller)?);
     Ok(all.into_iter().filter_map(|(name, profile)| Some((name, profile.agent.clone()?))).collect())
 }
 
-/// The profiles that stand in for an agent, by name.
+/// Returns the profiles that imitate an agent, by name.
 fn known(profiles: &Profiles) -> BTreeMap<String, Arc<Profile>> {
     let names = profiles.list().into_iter().map(|listed| listed.name);
     let profile = |name: String| {
@@ -137,8 +137,8 @@ pub(crate) fn chosen(profiles: &Profiles, names: &[String]) -> Result<Vec<Agent>
     Ok(named(profiles, names)?.into_values().filter_map(agent).collect())
 }
 
-/// Builds what some agents would see; all of them when none is named.
-pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<Seen>, Error> {
+/// Builds the views of the named agents; of all agents when none is named.
+pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<AgentView>, Error> {
     let wanted = named(&Profiles::of(request, caller)?, names)?;
     let seen = wanted.into_iter().filter_map(|(name, profile)| {
         let agent = profile.agent.clone()?;
@@ -153,17 +153,18 @@ fn one(
     agent: AgentRecipe,
     rules: Agent,
     caller: Caller,
-) -> Result<Seen, Error> {
+) -> Result<AgentView, Error> {
     let build = build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
-    let mut files: BTreeMap<String, FileSeen> = BTreeMap::new();
+    let mut files: BTreeMap<String, FileView> = BTreeMap::new();
     let mut out_of_reach = 0;
     for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
-        // Over a connection, what lies outside is refused whether it is there or not: that says nothing about the agent.
+        // For a remote caller, paths outside the workspace are refused whether they exist or not: that is not a
+        // property of the agent.
         if caller.is_remote() && one.outcome == Outcome::Refused {
             out_of_reach += 1;
             continue;
         }
-        let seen = FileSeen {
+        let seen = FileView {
             outcome: one.outcome,
             why: one.why.clone(),
             bytes: 0,
@@ -192,18 +193,18 @@ fn one(
             seen.is_cut = true;
         }
     }
-    Ok(Seen { profile: name, agent, rules, build, files, out_of_reach })
+    Ok(AgentView { profile: name, agent, rules, build, files, out_of_reach })
 }
 
-/// All files that any of the agents looked at.
+/// Returns all files that any of the agents examined.
 #[must_use]
-pub fn all_files(seen: &[Seen]) -> BTreeSet<&str> {
+pub fn all_files(seen: &[AgentView]) -> BTreeSet<&str> {
     seen.iter().flat_map(|one| one.files.keys()).map(String::as_str).collect()
 }
 
-/// What an agent does with one file, whatever way leads to it.
+/// Returns the outcome of one file for an agent, by any path that leads to it.
 #[must_use]
-pub fn file_in<'s>(seen: &'s Seen, path: &Path) -> Option<&'s FileSeen> {
+pub fn file_in<'s>(seen: &'s AgentView, path: &Path) -> Option<&'s FileView> {
     let real = crate::observe::file::canonical(path).ok();
     let is_it = |known: &str| {
         Path::new(known) == path

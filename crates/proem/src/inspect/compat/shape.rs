@@ -1,13 +1,13 @@
-//! What agents would see, in JSON.
+//! The views of agents, in JSON.
 
 use proem_core::carrier::Carrier;
 use proem_core::profile::AgentRecipe;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{FileSeen, Seen};
+use super::{AgentView, FileView};
 
-/// What agents would see, for programs.
+/// The views of agents, for programs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "proem compat")]
 pub struct CompatShape {
@@ -15,30 +15,31 @@ pub struct CompatShape {
     pub agents: Vec<AgentShape>,
 }
 
-/// What one agent would see.
+/// The view of one agent.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AgentShape {
-    /// The profile that stands in for it.
+    /// The profile that imitates it.
     pub profile: String,
-    /// What it is called.
+    /// The agent's name.
     pub title: String,
-    /// The version whose rules these are.
+    /// The version whose rules are imitated.
     pub version: String,
-    /// The day on which they were looked at.
+    /// The day on which they were verified.
     pub as_of: String,
-    /// How they are known: `run`, `code` or `documentation`.
+    /// The way they were verified: `run`, `code` or `documentation`.
     pub known_by: &'static str,
     /// The carriers that have text.
     pub carriers: Vec<CarrierSize>,
-    /// What became of each file.
+    /// The outcome of each file.
     pub files: Vec<FileShape>,
-    /// How many names could not be looked for over a connection: the user's own files, and what lies above the workspace.
+    /// The number of names that could not be looked up for a remote caller: the user's own files, and those above the
+    /// workspace.
     pub out_of_reach: usize,
-    /// What was cut, left out, or not imported.
+    /// Notes about files that were cut, left out, or not imported.
     pub notes: Vec<String>,
 }
 
-/// How large a carrier's text is.
+/// The size of a carrier's text.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CarrierSize {
     /// The carrier.
@@ -49,42 +50,42 @@ pub struct CarrierSize {
     pub tokens: usize,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FileShape {
     /// The path.
     pub path: String,
-    /// What became of it.
+    /// The outcome.
     pub outcome: &'static str,
     /// The same in a word for a table.
     pub word: &'static str,
-    /// Why.
+    /// The reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How many bytes of it are in the prompt.
+    /// The number of its bytes in the prompt.
     pub bytes: usize,
-    /// Whether only a part of it is there.
+    /// True if only a part of it is in the prompt.
     pub cut: bool,
     /// The carriers that they ride on.
     pub carriers: Vec<&'static str>,
 }
 
 impl CompatShape {
-    /// Puts what agents would see into this shape.
+    /// Converts views of agents to this shape.
     #[must_use]
-    pub fn of(seen: &[Seen]) -> Self {
+    pub fn new(seen: &[AgentView]) -> Self {
         Self { agents: seen.iter().map(agent_shape).collect() }
     }
 }
 
-fn agent_shape(seen: &Seen) -> AgentShape {
+fn agent_shape(seen: &AgentView) -> AgentShape {
     let AgentRecipe { title, version, as_of, known_by } = seen.agent.clone();
     let size = |(carrier, bytes, tokens): (Carrier, usize, usize)| CarrierSize {
         carrier: carrier.word(),
         bytes,
         tokens,
     };
-    let file = |(path, file): (&String, &FileSeen)| FileShape {
+    let file = |(path, file): (&String, &FileView)| FileShape {
         path: path.clone(),
         outcome: file.outcome.word(),
         word: file.word(),

@@ -1,8 +1,8 @@
-//! What providers say about their caches, against what they should have read.
+//! Compares the cache usage that providers report with what they should have read.
 //!
-//! A verdict is never a guess: it is *ours* when something of ours is known to have changed, *the provider's* when
-//! everything is known to be the same and by its own rules it should have been read, and *unknown* otherwise, with
-//! what would have to be known.
+//! A verdict is never a guess: it is *ours* when a part of our request is known to have changed, *the provider's*
+//! when everything is known to be the same and should have been read by its own rules, and *unknown* otherwise, with
+//! the missing information.
 
 mod trace;
 mod usage;
@@ -20,7 +20,7 @@ pub use usage::Usage;
 use crate::costs::simulate::{Payload, rules};
 use crate::error::Error;
 use crate::settings::models::{CacheKind, CacheRules, Models};
-use trace::Looked;
+use trace::TracedRequest;
 
 /// One call, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,36 +31,36 @@ pub struct Call {
     /// The epoch, where the line names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of the call, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// Whose cache it is.
+    /// The provider of the cache.
     pub provider: String,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the provider said.
+    /// The usage that the provider reported.
     pub usage: Usage,
-    /// What is known of the request.
+    /// The trace of the request, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// What is not as it was in the call before, where both requests are known.
+    /// The change since the previous call, if both requests are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// Why a marker of this request cannot find what the call before left.
+    /// The reason why a marker of this request cannot find the entry of the previous call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_reach: Option<String>,
-    /// Whether the request before was known, so that `change` says something.
+    /// True if the previous request was known, so that `change` is meaningful.
     #[serde(default)]
     pub is_compared: bool,
-    /// Whether the system prompt that was sent begins with the frozen one, where both are known.
+    /// True if the system prompt that was sent begins with the frozen one, if both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_frozen_sent: Option<bool>,
 }
 
-/// A line as somebody writes it.
+/// A line of the input file.
 #[derive(Debug, Deserialize)]
-struct Line {
+struct CallLine {
     conversation: Option<String>,
     epoch: Option<u64>,
     at: Option<Value>,
@@ -72,7 +72,7 @@ struct Line {
     created_at: Option<Value>,
 }
 
-/// What the user says about all lines that do not say it themselves.
+/// Values for all lines that do not have their own.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
     /// The conversation.
@@ -85,13 +85,13 @@ pub struct Defaults {
 
 /// A call together with its request, before the request is forgotten.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct NewCall {
     /// The call.
     pub call: Call,
-    looked: Option<Looked>,
+    looked: Option<TracedRequest>,
 }
 
-impl Fresh {
+impl NewCall {
     /// Compares it with the call before it in its conversation.
     pub fn follow(&mut self, before: Option<&Call>, models: &Models) {
         let Some(looked) = &self.looked else { return };
@@ -105,17 +105,17 @@ impl Fresh {
 
     /// Compares the system prompt that was sent with the frozen one.
     pub fn compare_prefix(&mut self, frozen: &str) {
-        // Blocks of a system prompt are framed by words of the shape; the text itself is in one piece.
+        // Blocks of a system prompt are wrapped in the shape's syntax; the text itself is in one piece.
         let sent = self.looked.as_ref().map(|looked| looked.system.contains(frozen));
         self.call.is_frozen_sent = sent;
     }
 }
 
 impl Call {
-    /// Reads one line: a response of a provider, or an object with `response` or `usage` and what else is known.
-    pub fn read(text: &str, defaults: &Defaults, models: &Models) -> Result<Fresh, String> {
+    /// Parses one line: a response of a provider, or an object with `response` or `usage` and further fields.
+    pub fn read(text: &str, defaults: &Defaults, models: &Models) -> Result<NewCall, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let line: CallLine = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let response = line.response.as_ref().unwrap_or(&value);
         let (usage, shape) = usage::find(response)?;
         let text_of = |key: &str| response.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -143,17 +143,17 @@ impl Call {
         let looked = match &line.request {
             None => None,
             Some(raw) => {
-                let payload = Payload::of(raw.get()).map_err(|why| format!("`request`: {why}"))?;
+                let payload = Payload::from_json(raw.get()).map_err(|why| format!("`request`: {why}"))?;
                 let is_chat_template = call.rules(models).is_ok_and(CacheRules::is_chat_template);
-                Looked::of(&payload, is_chat_template)
+                TracedRequest::from_payload(&payload, is_chat_template)
             }
         };
         call.trace = looked.as_ref().map(|looked| looked.trace.clone());
-        Ok(Fresh { call, looked })
+        Ok(NewCall { call, looked })
     }
 
     /// Reads a file of lines.
-    pub fn read_lines(text: &str, defaults: &Defaults, models: &Models) -> Result<Vec<Fresh>, Error> {
+    pub fn read_lines(text: &str, defaults: &Defaults, models: &Models) -> Result<Vec<NewCall>, Error> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
         let (mut calls, mut places) = (Vec::new(), Places::new(text));
         loop {
@@ -191,12 +191,12 @@ fn moment(value: &Value) -> Result<i64, String> {
     }
 }
 
-/// What is known about an epoch.
+/// The known facts of an epoch.
 #[derive(Debug, Clone)]
 pub struct EpochFact {
     /// The number.
     pub number: u64,
-    /// When it was opened, in milliseconds since 1970.
+    /// The time at which it was opened, in milliseconds since 1970.
     pub opened_at: i64,
     /// The digest of the frozen prompt.
     pub digest: String,
@@ -204,7 +204,7 @@ pub struct EpochFact {
     pub fingerprint: String,
 }
 
-/// Whose doing it is that something was not read.
+/// The side that caused a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -212,19 +212,19 @@ pub enum Verdict {
     Ours,
     /// Everything was the same, and by its own rules it should have been read.
     Provider,
-    /// What would have to be known is not.
+    /// The necessary information is missing.
     Unknown,
 }
 
-/// A call, and what should have been read.
+/// A call, and the part that should have been read.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Judged {
+pub struct JudgedCall {
     /// Its number among the calls of its conversation, from 1.
     pub call: usize,
     /// The epoch, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of the call, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
     /// All input tokens.
@@ -233,21 +233,21 @@ pub struct Judged {
     pub expected: u64,
     /// The tokens that were read.
     pub reported: u64,
-    /// Whose doing it is, where less was read.
+    /// The side that caused it, if less was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Why, in the providers' words where they have one.
+    /// The reason, in the providers' terms if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 /// Judges the calls of one conversation, in order.
 #[must_use]
-pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<Judged> {
-    let mut judged: Vec<Judged> = Vec::new();
+pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<JudgedCall> {
+    let mut judged: Vec<JudgedCall> = Vec::new();
     let mut before: Option<(&Call, Option<u64>)> = None;
     for (index, call) in calls.iter().enumerate() {
         let epoch = call.epoch.or_else(|| epoch_at(call.at?, epochs));
@@ -258,7 +258,7 @@ pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<Judge
             Some(Opinion { verdict, reason, why }) => (Some(verdict), reason, Some(why)),
             None => (None, None, None),
         };
-        judged.push(Judged {
+        judged.push(JudgedCall {
             call: index + 1,
             epoch,
             at: call.at,
@@ -278,7 +278,7 @@ fn epoch_at(at: i64, epochs: &[EpochFact]) -> Option<u64> {
     epochs.iter().rev().find(|epoch| epoch.opened_at <= at).map(|epoch| epoch.number)
 }
 
-/// What a call leaves in the cache, by the provider's own numbers.
+/// Returns the tokens that a call leaves in the cache, by the provider's own numbers.
 fn left(call: &Call, models: &Models) -> u64 {
     let Usage { input, read, written } = call.usage;
     let Ok(rules) = call.rules(models) else { return read };
@@ -403,7 +403,7 @@ impl Case<'_> {
         None
     }
 
-    /// The same frozen prompt: it depends on what was really sent, and when.
+    /// Judges a call with the same frozen prompt: the verdict depends on the bytes that were sent, and on the time.
     fn other_request(&self, before: &Call, rules: &CacheRules) -> Opinion {
         if !self.call.is_compared
             && (before.is_frozen_sent, self.call.is_frozen_sent) == (Some(true), Some(false))

@@ -36,7 +36,7 @@ fn request(system: &str, messages: &[&str]) -> Value {
     })
 }
 
-fn judged(lines: &[Value], epochs: &[EpochFact]) -> Vec<Judged> {
+fn judged(lines: &[Value], epochs: &[EpochFact]) -> Vec<JudgedCall> {
     let models = models();
     let text = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
     let fresh = Call::read_lines(&text, &Defaults::default(), &models).expect("the lines are well-formed");

@@ -1,9 +1,9 @@
-//! What is kept of a request that was sent: enough to tell whether the next one begins with the same, and not a word
-//! of it.
+//! The stored trace of a request: enough to tell whether the next one begins with the same bytes, without any of its
+//! text.
 
 use serde::{Deserialize, Serialize};
 
-use crate::costs::simulate::{Mark, Part, Payload, Pieces};
+use crate::costs::simulate::{CacheMark, Part, Payload, Pieces};
 use crate::settings::models::{CacheKind, CacheRules};
 use crate::settings::tokens::Tokenizer;
 
@@ -21,25 +21,25 @@ pub struct Trace {
     marks: Vec<(usize, bool)>,
 }
 
-/// How many blocks there are up to here, and the digest of them all.
+/// The number of blocks up to here, and the digest of them all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     blocks: usize,
     digest: String,
 }
 
-/// A request that is being looked at: its trace, and the digest up to each block.
+/// A request that is being examined: its trace, and the digest up to each block.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(super) struct TracedRequest {
     pub(super) trace: Trace,
     ends: Vec<String>,
     /// The system prompt, as it was sent.
     pub(super) system: String,
 }
 
-impl Looked {
-    pub(super) fn of(payload: &Payload, is_chat_template: bool) -> Option<Self> {
-        let pieces = Pieces::of(payload, Tokenizer::Estimate, is_chat_template).ok()?;
+impl TracedRequest {
+    pub(super) fn from_payload(payload: &Payload, is_chat_template: bool) -> Option<Self> {
+        let pieces = Pieces::from_payload(payload, Tokenizer::Estimate, is_chat_template).ok()?;
         let ends: Vec<String> = pieces.ends().into_iter().map(|(digest, _)| digest.hex()).collect();
         let end = |blocks: usize| End {
             blocks,
@@ -50,7 +50,8 @@ impl Looked {
             end(found.map_or(0, |index| index + 1))
         };
         let marks = pieces.list.iter().enumerate();
-        let marks = marks.filter_map(|(index, piece)| Some((index, piece.mark? == Mark::Hour))).collect();
+        let marks =
+            marks.filter_map(|(index, piece)| Some((index, piece.mark? == CacheMark::Hour))).collect();
         let system = pieces.list.iter().filter(|piece| piece.part == Part::System);
         let system = system.map(|piece| piece.text.as_str()).collect();
         let trace = Trace {
@@ -70,7 +71,7 @@ impl Looked {
         }
     }
 
-    /// What is not as it was, in the providers' words.
+    /// Returns the part that changed, in the providers' terms.
     pub(super) fn change(&self, before: &Trace) -> Option<&'static str> {
         let Trace { model, tools, system, whole, .. } = before;
         if *model != self.trace.model {
@@ -86,7 +87,7 @@ impl Looked {
         }
     }
 
-    /// Why a cache with markers cannot find what the request before left, although nothing changed.
+    /// Returns the reason why a cache with markers cannot find the previous request's entry although nothing changed.
     pub(super) fn out_of_reach(&self, before: &Trace, rules: &CacheRules) -> Option<&'static str> {
         if rules.kind != CacheKind::Breakpoints {
             return None;
@@ -104,7 +105,7 @@ impl Looked {
 }
 
 impl Trace {
-    /// How long the shortest and the longest of what it left is kept, in seconds; `None` where nobody says.
+    /// Returns the shortest and the longest lifetime of its entries, in seconds; `None` if the rules have none.
     pub(super) fn lifetimes(&self, rules: &CacheRules) -> Option<(u64, u64)> {
         let of = |is_hour: bool| if is_hour { rules.seconds_1h.or(rules.seconds) } else { rules.seconds };
         let all = self.marks.iter().map(|(_, is_hour)| of(*is_hour));
@@ -113,7 +114,7 @@ impl Trace {
         Some((*all.iter().min()?, *all.iter().max()?))
     }
 
-    /// Whether it asks for anything to be cached.
+    /// Tells whether it marks anything for caching.
     pub(super) fn has_marks(&self) -> bool {
         !self.marks.is_empty()
     }

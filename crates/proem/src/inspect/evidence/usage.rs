@@ -1,4 +1,4 @@
-//! What a provider said about one call, in whichever of the providers' shapes it came.
+//! The usage that a provider reported for one call, in any of the providers' shapes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,15 +8,15 @@ use serde_json::Value;
 pub struct Usage {
     /// All input tokens, cached ones included.
     pub input: u64,
-    /// Those read from the cache.
+    /// Tokens read from the cache.
     pub read: u64,
-    /// Those written to it, where the provider says so.
+    /// Tokens written to it, if the provider reports them.
     pub written: Option<u64>,
 }
 
 /// In which shape usage came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum UsageShape {
     Anthropic,
     Bedrock,
     OpenAi,
@@ -25,8 +25,8 @@ pub(super) enum Shape {
     LlamaCpp,
 }
 
-impl Shape {
-    /// The provider that such a shape tells, where nobody says one.
+impl UsageShape {
+    /// The provider that the shape implies, if none is given.
     pub(super) const fn provider(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -39,9 +39,9 @@ impl Shape {
     }
 }
 
-/// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum is not a number of 64 bits
-/// are refused.
-pub(super) fn find(response: &Value) -> Result<(Usage, Shape), &'static str> {
+/// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum exceeds 64 bits are
+/// refused.
+pub(super) fn find(response: &Value) -> Result<(Usage, UsageShape), &'static str> {
     let places = [
         response.get("usage"),
         response.get("usageMetadata"),
@@ -56,9 +56,9 @@ pub(super) fn find(response: &Value) -> Result<(Usage, Shape), &'static str> {
 }
 
 /// Usage whose input is the sum of its parts; `None` if that is too large.
-type Counted = Option<Usage>;
+type UsageSum = Option<Usage>;
 
-fn counted(parts: &[u64], read: u64, written: Option<u64>) -> Counted {
+fn counted(parts: &[u64], read: u64, written: Option<u64>) -> UsageSum {
     let input = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part))?;
     Some(Usage { input, read, written })
 }
@@ -67,39 +67,39 @@ fn number(value: &Value, key: &str) -> Option<u64> {
     value.get(key)?.as_u64()
 }
 
-/// llama.cpp says how many tokens it kept, and how many it computed.
-fn of_timings(timings: &Value) -> Option<(Counted, Shape)> {
+/// Reads the timings of llama.cpp: the tokens that it kept, and those that it computed.
+fn of_timings(timings: &Value) -> Option<(UsageSum, UsageShape)> {
     let (read, computed) = (number(timings, "cache_n")?, number(timings, "prompt_n")?);
-    Some((counted(&[read, computed], read, None), Shape::LlamaCpp))
+    Some((counted(&[read, computed], read, None), UsageShape::LlamaCpp))
 }
 
-fn of_numbers(numbers: &Value) -> Option<(Counted, Shape)> {
+fn of_numbers(numbers: &Value) -> Option<(UsageSum, UsageShape)> {
     let get = |key: &str| number(numbers, key);
     let detail = |list: &str, key: &str| numbers.get(list).and_then(|details| number(details, key));
     if let (Some(hit), Some(miss)) = (get("prompt_cache_hit_tokens"), get("prompt_cache_miss_tokens")) {
-        return Some((counted(&[hit, miss], hit, None), Shape::DeepSeek));
+        return Some((counted(&[hit, miss], hit, None), UsageShape::DeepSeek));
     }
     // Cached tokens come on top of the others here, and are among them everywhere else.
     if let (Some(read), written) = (get("cache_read_input_tokens"), get("cache_creation_input_tokens")) {
         let written = written.unwrap_or(0);
         let input = get("input_tokens")?;
-        return Some((counted(&[input, read, written], read, Some(written)), Shape::Anthropic));
+        return Some((counted(&[input, read, written], read, Some(written)), UsageShape::Anthropic));
     }
     if let Some(plain) = get("inputTokens") {
         let (read, written) =
             (get("cacheReadInputTokens").unwrap_or(0), get("cacheWriteInputTokens").unwrap_or(0));
-        return Some((counted(&[plain, read, written], read, Some(written)), Shape::Bedrock));
+        return Some((counted(&[plain, read, written], read, Some(written)), UsageShape::Bedrock));
     }
     if let Some(input) = get("promptTokenCount") {
         let read = get("cachedContentTokenCount").unwrap_or(0);
-        return Some((counted(&[input], read, None), Shape::Gemini));
+        return Some((counted(&[input], read, None), UsageShape::Gemini));
     }
     for (total, details) in
         [("input_tokens", "input_tokens_details"), ("prompt_tokens", "prompt_tokens_details")]
     {
         if let (Some(input), Some(read)) = (get(total), detail(details, "cached_tokens")) {
             let written = detail(details, "cache_write_tokens");
-            return Some((counted(&[input], read, written), Shape::OpenAi));
+            return Some((counted(&[input], read, written), UsageShape::OpenAi));
         }
     }
     None

@@ -14,24 +14,23 @@ use writer::{Compact, Lines, Writer};
 
 pub use text::write_text;
 
-/// A value as compact JSON.
+/// Serializes a value as compact JSON.
 ///
 /// # Errors
 ///
-/// A value that JSON has no form for, such as a map whose keys are no texts.
+/// Fails for a value that JSON cannot express, such as a map whose keys are not strings.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     let mut writer = Writer::new(Compact);
     value.serialize(&mut writer)?;
     Ok(writer.into_bytes())
 }
 
-/// Prints a value as JSON for people: every part on a line of its own, two spaces deeper than what it is a part of, and
-/// a line break at the end. It is handed to `sink` while it is written, so that no more than a piece of it is in
-/// memory.
+/// Prints a value as JSON for people: every part on a line of its own, indented by two spaces per level, with a line
+/// break at the end. It is streamed to `sink`, so that only a piece of it is in memory.
 ///
 /// # Errors
 ///
-/// What `sink` says, and as [`to_vec`]. Pieces that were handed on before stay.
+/// Fails with the error of `sink`, and as [`to_vec`]. Pieces that were written before stay written.
 pub fn print<T: Serialize + ?Sized>(sink: &mut dyn Write, value: &T) -> io::Result<()> {
     Writer::new(Lines::new(sink)).print(value)
 }

@@ -1,4 +1,4 @@
-//! What is written is what `serde_json` writes, for everything that can be.
+//! Compares the output with that of `serde_json`, for every kind of value.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -172,7 +172,7 @@ fn long_lists_are_written_as_usual() {
     assert_eq!((failure.kind(), refusing.count), (ErrorKind::BrokenPipe, 2), "it went on");
 }
 
-/// Counts what is handed on, and may refuse more.
+/// Counts the pieces that it receives, and may refuse more.
 struct Pieces {
     count: usize,
     most: usize,

@@ -1,9 +1,9 @@
 //! Strings between quotes.
 
-/// How many bytes of a text are looked at together: as many as processors without more than the usual compare at once.
+/// The number of bytes that are scanned together: the width of a common vector register.
 const STRIDE: usize = 16;
 
-/// How many bytes of the rest are.
+/// The number of bytes that are scanned together at the end.
 const WORD: usize = size_of::<u64>();
 
 /// Each byte of a word 1.
@@ -17,7 +17,7 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
-    // What lies between two escapes is written as a whole.
+    // The bytes between two escapes are written as a whole.
     while let Some(at) = first_escaped(rest) {
         let (plain, escaped) = rest.split_at(at);
         out.extend_from_slice(plain);
@@ -29,7 +29,7 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Where the first byte is that must be escaped.
+/// Returns the position of the first byte that must be escaped.
 fn first_escaped(text: &[u8]) -> Option<usize> {
     let (strides, rest) = text.as_chunks::<STRIDE>();
     for (index, stride) in strides.iter().enumerate() {
@@ -45,7 +45,7 @@ fn first_escaped(text: &[u8]) -> Option<usize> {
     rest.iter().position(|byte| must_be_escaped(*byte)).map(|at| text.len() - rest.len() + at)
 }
 
-/// Whether nothing must be escaped in the rest of a text. Words may overlap, and reach into what is known to be plain.
+/// Tells whether the rest of a text needs no escapes. Words may overlap, and reach back into bytes that were scanned.
 fn is_plain_rest(text: &[u8], rest: &[u8]) -> bool {
     if let Some(last) = text.last_chunk::<WORD>() {
         let first = rest.first_chunk::<WORD>().unwrap_or(last);
@@ -57,10 +57,10 @@ fn is_plain_rest(text: &[u8], rest: &[u8]) -> bool {
     !rest.iter().any(|byte| must_be_escaped(*byte))
 }
 
-/// Whether nothing must be escaped in a word.
+/// Tells whether a word needs no escapes.
 fn is_plain(word: u64) -> bool {
-    // A byte below a limit borrows from its highest bit. That may mark bytes behind it as well, never
-    // one of a word that has no such byte.
+    // A byte below a limit borrows from its highest bit. That may also mark bytes after it, but never one in a word
+    // without such a byte.
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHEST;
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     below(word, 0x20) | is(b'"') | is(b'\\') == 0
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// However long a text is, a byte that must be escaped is found wherever it stands.
+    /// However long a text is, a byte that must be escaped is found at every position.
     #[test]
     fn every_byte_is_looked_at() {
         for length in 1..=3 * STRIDE {

@@ -10,28 +10,28 @@ use serde_json::{Error, Value};
 
 use super::text::{must_be_escaped, write_text};
 
-/// What `serde_json` calls a struct that holds JSON as it is.
+/// The name that `serde_json` gives to a struct that holds raw JSON.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// What it calls one that holds a number as it is written, where some crate of the build wants numbers so.
+/// The name that it gives to one that holds a number as written, if a crate of the build enables that.
 const NUMBER: &str = "$serde_json::private::Number";
 
 /// The beginning of a line, as deep as most are.
 const LINE: &[u8; 17] = b"\n                ";
 
-/// The longest name, with what stands around it, that is put together before it is written.
+/// The longest name that is assembled, with its quotes and separators, before it is written.
 const NAME_BYTES_MAX: usize = 24;
 
-/// How much of a long text for people is held before it is handed on.
+/// The number of bytes of long printed output that are buffered before they are written.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
-/// Where lines break, and what becomes of what is written. The compiler makes a writer of each form, so that the compact
-/// one does not ask.
+/// The line breaks of the output, and its destination. The compiler makes a writer of each form, so that the compact
+/// one has no branches for it.
 pub(super) trait Form {
-    /// Whether every part has a line of its own.
+    /// True if every part has a line of its own.
     const HAS_LINES: bool;
 
-    /// May take what is written so far.
+    /// May flush the output so far.
     fn take(&mut self, out: &mut Vec<u8>) -> Result<(), Error>;
 }
 
@@ -47,11 +47,10 @@ impl Form for Compact {
     }
 }
 
-/// For people: every part on a line of its own, two spaces deeper than what it is a part of; handed on while it is
-/// written.
+/// Printed output: every part on a line of its own, indented by two spaces per level; streamed while it is written.
 pub(super) struct Lines<'s> {
     sink: &'s mut dyn Write,
-    /// Why no more can be handed on.
+    /// The error that stops the output.
     failure: Option<io::Error>,
 }
 
@@ -70,7 +69,7 @@ impl<'s> Lines<'s> {
 
     #[cold]
     fn hand_on(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
-        // Whoever closes a list looks at the last byte.
+        // Closing a list inspects the last byte.
         let last = out.pop();
         let taken = self.sink.write_all(out);
         out.clear();
@@ -87,7 +86,7 @@ impl<'s> Lines<'s> {
 #[derive(Debug)]
 pub(super) struct Writer<F> {
     out: Vec<u8>,
-    /// How many lists and objects are open.
+    /// The number of open lists and objects.
     depth: usize,
     form: F,
 }
@@ -101,12 +100,12 @@ impl<F: Form> Writer<F> {
         self.out
     }
 
-    /// What is short, as `serde_json` writes it.
+    /// Writes a short value through `serde_json`.
     fn short<T: Serialize>(&mut self, value: T) -> Result<(), Error> {
         serde_json::to_writer(&mut self.out, &value)
     }
 
-    /// The name of a field. It is known to the compiler, which puts it together with what stands around it.
+    /// Writes the name of a field. The compiler knows it, and assembles it with its quotes and separators.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a name known where it is written costs a quarter less in all")]
     fn name(&mut self, name: &'static str) {
@@ -131,20 +130,20 @@ impl<F: Form> Writer<F> {
     fn line(&mut self) {
         if F::HAS_LINES {
             let end = self.out.len() + 1 + 2 * self.depth;
-            // Too much at first: a copy whose length is known takes less than one of the right length.
+            // Copy a fixed-size block, then truncate: cheaper than a variable-length copy.
             self.out.extend_from_slice(LINE);
             self.out.resize(end, b' ');
         }
     }
 
-    /// Every part of a list or an object has a comma behind it, until it is closed.
+    /// Writes a part of a list or an object, followed by a comma until it is closed.
     fn part<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         value.serialize(&mut *self)?;
         self.out.push(b',');
         Ok(())
     }
 
-    /// A part of a list. Lists are what is long: fields need not be handed on one by one.
+    /// Writes an element of a list. Only lists get long, so fields are not flushed one by one.
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.line();
         self.part(value)?;
@@ -188,7 +187,7 @@ impl<F: Form> Writer<F> {
 }
 
 impl Writer<Lines<'_>> {
-    /// Writes a value, and a line break behind it.
+    /// Writes a value, followed by a line break.
     pub(super) fn print<T: Serialize + ?Sized>(mut self, value: &T) -> io::Result<()> {
         if let Err(error) = value.serialize(&mut self) {
             return Err(self.form.failure.unwrap_or_else(|| error.into()));
