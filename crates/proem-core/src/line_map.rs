@@ -62,6 +62,15 @@ impl LineMap {
         Self { runs, added: 0 }
     }
 
+    /// Begins one column later: behind a byte-order mark of the file that is not part of the text.
+    #[must_use]
+    pub fn behind_mark(mut self) -> Self {
+        if let Some((_, place)) = self.runs.first_mut() {
+            place.column += 1;
+        }
+        self
+    }
+
     /// Says that so many bytes at the end of the text are in no file.
     #[must_use]
     pub fn with_added(mut self, bytes: usize) -> Self {
