@@ -285,6 +285,35 @@ fn manual_and_completions_are_made() {
     }
 }
 
+/// The words as bash gives them to a completion: it splits at `=`, and not at commas.
+#[test]
+fn bash_completes_values_wherever_they_stand() {
+    let desk = Desk::new();
+    desk.write("script", &desk.run(&["completions", "bash"]).stdout);
+    for (words, expected) in [
+        (&["build", "--profile", "cl"][..], "claude-code"),
+        (&["build", "--profile", "=", "cl"], "claude-code"),
+        (&["build", "--profile=cl"], "--profile=claude-code"),
+        (&["check", "--as", "a"], "all"),
+        (&["check", "--as", "codex,cl"], "codex,claude-code"),
+        (&["compat", "--as", "=", "codex,cl"], "codex,claude-code"),
+        (&["compat", "--diff", "codex", "cl"], "claude-code"),
+        (&["bui"], "build"),
+    ] {
+        let program = "source ./script; COMP_WORDS=(proem \"$@\"); COMP_CWORD=$#; \
+                       _proem proem \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; echo \"${COMPREPLY[*]}\"";
+        let mut command = std::process::Command::new("bash");
+        let output =
+            command.args(["-c", program, "bash"]).args(words).current_dir(desk.work()).output().unwrap();
+        assert_eq!(
+            desk.said(&output.stdout),
+            format!("{expected}\n"),
+            "{words:?} {}",
+            desk.said(&output.stderr)
+        );
+    }
+}
+
 /// Row H21: on a terminal, text from files cannot move the cursor; into a pipe it goes raw.
 #[test]
 fn control_characters_are_shown_on_a_terminal_only() {

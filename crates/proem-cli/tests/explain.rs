@@ -206,6 +206,40 @@ t.md:6                       │ 7
     says(&desk, &["build", "-q", "--annotate", "--template", "t.md", "--absent", "x:y"], expected);
 }
 
+/// Columns count the characters of the file: a byte-order mark is one, whichever profile removes it.
+#[test]
+fn a_byte_order_mark_is_a_column() {
+    let desk = Desk::new();
+    for name in ["AGENTS.md", "CLAUDE.md", "GEMINI.md"] {
+        desk.write(name, "\u{feff}Alpha\nbeta\n".as_bytes());
+    }
+    for profile in ["default", "claude-code", "gemini-cli", "pi"] {
+        let output = desk.run(&["build", "-p", profile, "--json"]);
+        let shape: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let (spans, carriers) = (shape["spans"].as_array().unwrap(), &shape["carriers"]);
+        let text = |span: &Value| {
+            let (start, end) = (span["start"].as_u64().unwrap(), span["end"].as_u64().unwrap());
+            let text = carriers[span["carrier"].as_str().unwrap()].as_str().unwrap();
+            text.get(usize::try_from(start).unwrap()..usize::try_from(end).unwrap()).unwrap().to_owned()
+        };
+        let found = spans.iter().find(|span| text(span).starts_with("Alpha")).unwrap();
+        let place = (&found["source"]["line"], &found["source"]["column"]);
+        assert_eq!(place, (&1.into(), &2.into()), "{profile}: {found}");
+    }
+}
+
+/// A run goes on in its file as it does in the prompt: where lines are left out, another one begins.
+#[test]
+fn runs_are_contiguous_in_their_file() {
+    let desk = Desk::of("template");
+    desk.write("t.md", b"1\n2\n[if x:y]\n4\n5\n[endif]\n7\n");
+    let output = desk.run(&["explain", "--all", "--template", "t.md", "--absent", "x:y"]);
+    let text = desk.said(&output.stdout);
+    let lines = text.lines().filter(|line| line.contains("        t.md:"));
+    let runs: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(runs, [["4", "0..4", "session", "t.md:1"], ["3", "4..7", "session", "t.md:6"]], "{text}");
+}
+
 #[test]
 fn carriers_have_headings_where_there_are_several() {
     let desk = Desk::of("template");

@@ -212,3 +212,33 @@ fn the_editor_logs_in_behind_a_proxy_on_any_port() {
     let answer = login(nginx.port, &authority, &host, &page);
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 }
+
+/// The server's hint speaks of a header, which no user of the command line writes.
+#[test]
+fn a_token_that_is_not_accepted_is_explained_by_its_variable() {
+    let desk = Desk::new();
+    for (token, said) in
+        [(None, "wants a token"), (Some("wrong"), "does not accept the token in PROEM_TOKEN")]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut line, _) = listener.accept().unwrap();
+            let _ = line.read(&mut [0; 4096]).unwrap();
+            let body = r#"{"code":"no_token","message":"the request shows no token","hint":"send a header"}"#;
+            let head = format!(
+                "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            line.write_all((head + body).as_bytes()).unwrap();
+        });
+        let mut command = desk.command(&["conversation", "list", "--url", &origin]);
+        let output = command.envs(token.map(|token| ("PROEM_TOKEN", token))).output().unwrap();
+        server.join().unwrap();
+        let expected = format!(
+            "error: {origin} {said}\nhint: set PROEM_TOKEN to the token of the server: its own PROEM_TOKEN, or the content of \
+             its `--token-file`\n"
+        );
+        assert_eq!((desk.said(&output.stderr), output.status.code()), (expected, Some(3)));
+    }
+}

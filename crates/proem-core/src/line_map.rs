@@ -63,6 +63,15 @@ impl LineMap {
         Self { runs, added: 0 }
     }
 
+    /// Starts one column later, after a byte-order mark of the file that is not part of the text.
+    #[must_use]
+    pub fn behind_mark(mut self) -> Self {
+        if let Some((_, place)) = self.runs.first_mut() {
+            place.column += 1;
+        }
+        self
+    }
+
     /// Marks the last `bytes` bytes of the text as belonging to no file.
     #[must_use]
     pub fn with_added(mut self, bytes: usize) -> Self {

@@ -139,15 +139,12 @@ fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
 
 /// The token, from a file or the environment; never from the command line, which others can see.
 fn token(arguments: &Serve) -> Result<Option<Token>, Failure> {
-    let (text, place) = match &arguments.token_file {
-        Some(path) => {
-            let place = visible_line(&path.display().to_string());
-            (Some(input::read(path, "token", TOKEN_FILE_BYTES_MAX)?), place)
-        }
-        None => {
-            let text = env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty());
-            (text, "PROEM_TOKEN".to_owned())
-        }
+    let (text, place) = if let Some(path) = &arguments.token_file {
+        let place = visible_line(&path.display().to_string());
+        (Some(input::read(path, "token", TOKEN_FILE_BYTES_MAX)?), place)
+    } else {
+        let text = env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty());
+        (text, "PROEM_TOKEN".to_owned())
     };
     let Some(text) = text else { return Ok(None) };
     let token = Token::new(&text).ok_or_else(|| {

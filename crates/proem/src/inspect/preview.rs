@@ -151,6 +151,18 @@ mod tests {
         Engine::new().preview(&request, Caller::User).expect("nothing is refused")
     }
 
+    /// An editor sends the profile's own template back until it is edited.
+    #[test]
+    fn the_profiles_own_template_stays_the_same_from_release_to_release() {
+        let own = include_str!("../../proem-core/builtin/template/base.md");
+        let stability = |template: &str| {
+            let Preview { build, .. } = previewed(template);
+            build.whole.spans(Carrier::System).first().map(|span| span.stability)
+        };
+        assert_eq!(stability(own), Some(Stability::Release));
+        assert_eq!(stability(&format!("{own}more")), Some(Stability::Session));
+    }
+
     #[test]
     fn spans_lead_back_to_the_bytes_of_the_template() {
         let template = "Grüße 🦀 [system:clock]\n[if git:branch]on[else]off[endif] end";

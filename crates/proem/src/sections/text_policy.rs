@@ -1,10 +1,11 @@
 //! Treats text from files before anything else does: hidden characters and secrets.
 //!
 //! Lines are neither added nor removed, so a line of the treated text is the same line of the file. Only columns
-//! after removed characters differ.
+//! after removed characters differ. A byte-order mark counts as a column of its file, also where it is removed.
 
 use std::sync::Arc;
 
+use proem_core::line_map::LineMap;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Hygiene, Profile, Secrets};
 use proem_core::source::Source;
@@ -86,6 +87,10 @@ impl Treatment {
         let items = Arc::make_mut(items);
         for (number, index, text) in treated {
             if let Some(field) = items.get_mut(number).and_then(|item| item.fields.get_mut(index)) {
+                if field.text.starts_with('\u{feff}') && !text.starts_with('\u{feff}') {
+                    let moved = field.line_map.take().map(|map| LineMap::clone(&map).behind_mark());
+                    field.line_map = moved.map(Arc::new);
+                }
                 field.text = text.into();
             }
         }
