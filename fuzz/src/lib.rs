@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use proem::{Caller, Request};
 use proem_core::bracket::{self, Policies, Template};
 use proem_core::fact::{Absence, Fact, Facts};
+use proem_core::front_matter as yaml;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
-use proem_core::{front_matter as yaml, hygiene as characters, secret};
+use proem_core::text_safety::{hygiene as characters, secret};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -36,7 +36,7 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let without_one = snapshot(&built());
     write_skill(root, one);
     let (old, new) = (before.frozen.prefix(), after.frozen.prefix());
-    let hash = || Digest::of(old.as_bytes()) == Digest::of(new.as_bytes());
+    let hash = || Digest::new(old.as_bytes()) == Digest::new(new.as_bytes());
     let size = format!("{sources} sources");
     let options = &options.at_most(200_000 / sources);
     Race::new("P17", format!("diff two prompts of {size}"))

@@ -159,7 +159,7 @@ fn payload(root: &Path) -> Box<dyn FnMut()> {
 
 fn digest(_: &Path) -> Box<dyn FnMut()> {
     let text = prose(16 << 10);
-    boxed(move || Digest::of(black_box(text.as_bytes())))
+    boxed(move || Digest::new(black_box(text.as_bytes())))
 }
 
 fn tokens(_: &Path) -> Box<dyn FnMut()> {

@@ -9,9 +9,13 @@ use proem_core::stability::Stability;
 use crate::colour;
 use crate::label::{first_line, name, shortened, with_line};
 use crate::terminal::{Reader, visible};
+use crate::wrap::columns_of;
 
 /// The margin's width in characters, without the bar.
 const MARGIN: usize = 28;
+
+/// Fewest columns of text behind the margin.
+const TEXT_MIN: usize = 20;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -19,7 +23,10 @@ const DIM: Style = Style::new().dimmed();
 ///
 /// With a single system carrier, what follows the bars is the prompt, byte for byte. Otherwise each
 /// carrier has a heading with its size, because a last line without a break gets one.
-pub(crate) fn annotated(build: &Build, reader: Reader) -> String {
+///
+/// On a terminal of `width` columns a long line goes on behind the bar of an empty margin, and the page ends with a line
+/// break.
+pub(crate) fn annotated(build: &Build, reader: Reader, width: Option<usize>) -> String {
     let whole = &build.whole;
     let carriers: Vec<(Carrier, &str, &[Span])> =
         whole.carriers().map(|(carrier, text)| (carrier, text, whole.spans(carrier))).collect();
@@ -33,7 +40,45 @@ pub(crate) fn annotated(build: &Build, reader: Reader) -> String {
             }
         }
     }
-    page.output
+    let is_open = !page.output.is_empty() && !page.output.ends_with('\n');
+    if reader == Reader::Person && is_open {
+        page.output.push('\n');
+    }
+    match width.filter(|_| reader == Reader::Person) {
+        Some(width) => page.output.split_inclusive('\n').map(|line| wrapped(line, width)).collect(),
+        None => page.output,
+    }
+}
+
+/// A line with its margin, in as many lines of a terminal as it takes, broken behind a space where there is one. The bar
+/// stands before each of them, so that no text stands where sources do.
+fn wrapped(line: &str, width: usize) -> String {
+    const TEXT: usize = MARGIN + 3;
+    let begin = format!("\n{:MARGIN$} {DIM}│{DIM:#} ", "");
+    let room = width.max(TEXT + TEXT_MIN);
+    let (mut lines, mut colour, mut escape) = (String::new(), String::new(), None);
+    // The columns that are taken, and the last place to break at: its byte, its column and its colour.
+    let (mut taken, mut place): (usize, Option<(usize, usize, String)>) = (0, None);
+    for character in line.chars() {
+        if character == '\u{1b}' {
+            escape = Some(lines.len());
+        }
+        let columns = if escape.is_some() || character == '\n' { 0 } else { columns_of(character) };
+        if taken + columns > room {
+            let (byte, column, own) = place.take().unwrap_or_else(|| (lines.len(), taken, colour.clone()));
+            lines.insert_str(byte, &format!("{begin}{own}"));
+            taken = TEXT + taken - column;
+        }
+        taken += columns;
+        lines.push(character);
+        if escape.is_none() && character == ' ' && taken > TEXT {
+            place = Some((lines.len(), taken, colour.clone()));
+        }
+        if let Some(start) = escape.take_if(|_| character == 'm') {
+            lines.get(start..).unwrap_or_default().clone_into(&mut colour);
+        }
+    }
+    lines
 }
 
 /// The lines so far.

@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use proem::{Error, Excerpt, Kind};
-use proem_core::shown::spelt;
+use proem_core::text_safety::escape::escape_with;
 use proem_store::{StoreError, redacted};
 
 use crate::input::reason;
@@ -106,7 +106,7 @@ fn excerpt_lines(excerpt: &Excerpt) -> Vec<String> {
     let number = excerpt.place.line.to_string();
     let margin = " ".repeat(number.len());
     let first = excerpt.place.column.saturating_sub(CHARACTERS_MAX / 2).saturating_sub(1);
-    let line = spelt(&excerpt.line, |_| char::REPLACEMENT_CHARACTER.to_string());
+    let line = escape_with(&excerpt.line, |_| char::REPLACEMENT_CHARACTER.to_string());
     let shown: String = line.chars().skip(first).take(CHARACTERS_MAX).map(as_one_column).collect();
     let caret = " ".repeat(excerpt.place.column.saturating_sub(1).saturating_sub(first));
     vec![format!("{margin} |"), format!("{number} | {shown}"), format!("{margin} | {caret}^")]

@@ -50,6 +50,11 @@ pub(crate) fn print_status(message: &str) {
     write(&flow(&format!("{message}\n"), error_columns(), "  "));
 }
 
+/// Prints what a reader of the output should know.
+pub(crate) fn print_note(message: &str) {
+    write(&flow(&format!("{DIM}note{DIM:#}: {message}\n"), error_columns(), "  "));
+}
+
 /// Prints a doubt about the command line.
 pub(crate) fn print_warning(message: &str) {
     let style = AnsiColor::Yellow.on_default().bold();

@@ -1,4 +1,5 @@
-//! Paths as people are shown them: from the working directory on where that is possible.
+//! Paths as people are shown them. One rule for every command: relative to the directory that the command was started in,
+//! as arguments are, so that a path can be copied into the next command. `--cwd` does not change it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +11,12 @@ use crate::terminal::visible_line;
 
 /// The directories that paths are shown relative to.
 pub(crate) struct Paths {
-    /// The working directory as it was written, and as it really lies.
-    cwd: [PathBuf; 2],
+    /// The directory of the process as the shell calls it, and as it really lies.
+    here: [PathBuf; 2],
     /// The git repository around it, if there is one.
     repository: Option<PathBuf>,
+    /// The directory that is looked at as it was written, and as it really lies.
+    cwd: [PathBuf; 2],
     home: Option<PathBuf>,
 }
 
@@ -23,19 +26,23 @@ impl Paths {
     }
 
     pub(crate) fn at(cwd: Option<&str>) -> Result<Self, Failure> {
-        let written = Workspace::open(cwd)?.path().to_owned();
-        let real = written.canonicalize().unwrap_or_else(|_| written.clone());
-        let repository = real.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
-        Ok(Self { cwd: [written, real], repository, home: std::env::home_dir() })
+        let both = |cwd: Option<&str>| -> Result<[PathBuf; 2], Failure> {
+            let written = Workspace::open(cwd)?.path().to_owned();
+            let real = written.canonicalize().unwrap_or_else(|_| written.clone());
+            Ok([written, real])
+        };
+        let here = both(None)?;
+        let repository = here[1].ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
+        Ok(Self { here, repository, cwd: both(cwd)?, home: std::env::home_dir() })
     }
 
-    /// The real path of the working directory.
+    /// The real path of the directory that is looked at.
     pub(crate) fn real_cwd(&self) -> &Path {
         &self.cwd[1]
     }
 
-    /// A path below the working directory from there on, one of the same repository by way of `..`, one below the home
-    /// directory from `~` on, and any other whole.
+    /// A path below the directory of the process from there on, one of the same repository by way of `..`, one below the
+    /// home directory from `~` on, and any other whole.
     pub(crate) fn shown(&self, path: &str) -> String {
         visible_line(&self.relative(path).unwrap_or_else(|| path.to_owned()))
     }
@@ -54,6 +61,20 @@ impl Paths {
         }
     }
 
+    /// A sentence in which paths below the directory of the process, or of its repository, are shown in this way.
+    pub(crate) fn in_text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for folder in self.here.iter().filter(|folder| folder.parent().is_some()) {
+            text = text.replace(&format!("{}/", folder.display()), "");
+        }
+        if let Some(repository) = self.repository.as_deref().filter(|repository| *repository != self.here[1])
+        {
+            let up = self.here[1].strip_prefix(repository).map_or(0, |below| below.components().count());
+            text = text.replace(&format!("{}/", repository.display()), &"../".repeat(up));
+        }
+        visible_line(&text)
+    }
+
     fn relative(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
         if !path.is_absolute() {
@@ -61,16 +82,25 @@ impl Paths {
         }
         let inside = |folder: &Path| path.strip_prefix(folder).ok().map(|rest| rest.display().to_string());
         let here = |rest: String| if rest.is_empty() { ".".to_owned() } else { rest };
-        self.cwd.iter().find_map(|cwd| inside(cwd)).map(here).or_else(|| self.above(path)).or_else(|| {
+        let below = self.here.iter().find_map(|folder| inside(folder)).map(here);
+        below.or_else(|| self.above(path)).or_else(|| self.behind_link(path)).or_else(|| {
             let home = self.home.as_deref().filter(|home| *home != Path::new("/"))?;
             Some(format!("~/{}", inside(home)?))
         })
     }
 
+    /// The same for a path by way of a link to the directory that is looked at.
+    fn behind_link(&self, path: &Path) -> Option<String> {
+        let [written, real] = &self.cwd;
+        let whole = real.join(path.strip_prefix(written).ok().filter(|_| written != real)?);
+        let below = whole.strip_prefix(&self.here[1]).ok().map(|rest| rest.display().to_string());
+        below.or_else(|| self.above(&whole))
+    }
+
     /// The way up to a folder of the repository, and down again.
     fn above(&self, path: &Path) -> Option<String> {
         let repository = self.repository.as_deref()?;
-        let ancestors = self.cwd[1].ancestors().skip(1).take_while(|folder| folder.starts_with(repository));
+        let ancestors = self.here[1].ancestors().skip(1).take_while(|folder| folder.starts_with(repository));
         let (up, rest) =
             ancestors.enumerate().find_map(|(up, folder)| Some((up + 1, path.strip_prefix(folder).ok()?)))?;
         Some(format!("{}{}", "../".repeat(up), rest.display()))
@@ -84,7 +114,8 @@ mod tests {
     #[test]
     fn paths_are_shown_from_the_nearest_place_on() {
         let paths = Paths {
-            cwd: ["/link/app".into(), "/home/kim/repo/app".into()],
+            here: ["/link/app".into(), "/home/kim/repo/app".into()],
+            cwd: ["/other/lib".into(), "/home/kim/repo/lib".into()],
             repository: Some("/home/kim/repo".into()),
             home: Some("/home/kim".into()),
         };
@@ -94,6 +125,7 @@ mod tests {
             ("/home/kim/repo/app", "."),
             ("/home/kim/repo/AGENTS.md", "../AGENTS.md"),
             ("/home/kim/repo/lib/x.md", "../lib/x.md"),
+            ("/other/lib/x.md", "../lib/x.md"),
             ("/home/kim/.config/proem/SYSTEM.md", "~/.config/proem/SYSTEM.md"),
             ("/home/AGENTS.md", "/home/AGENTS.md"),
             ("/etc/x\u{1b}", "/etc/x<U+001B>"),
@@ -101,6 +133,10 @@ mod tests {
         ] {
             assert_eq!(paths.shown(path), expected, "{path}");
         }
+        assert_eq!(
+            paths.in_text("by /home/kim/repo/app/AGENTS.md and /home/kim/repo/CLAUDE.md, not /home/kim/x"),
+            "by AGENTS.md and ../CLAUDE.md, not /home/kim/x"
+        );
         let place = Some(proem_core::text::Place { line: 3, column: 1 });
         let source = Source::File { path: "/home/kim/repo/AGENTS.md".into(), place };
         assert_eq!(paths.source(&source), "../AGENTS.md:3:1");

@@ -4,7 +4,6 @@ use std::env;
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -12,6 +11,7 @@ use hyper::client::conn::http1::handshake;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue, LOCATION};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use proem_core::limit::{ANSWER_BYTES_MAX, ANSWER_TIME_MAX};
 use proem_store::redacted;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
@@ -23,11 +23,6 @@ use tokio_rustls::TlsConnector;
 use crate::failure::Failure;
 use crate::input::reason;
 use crate::terminal::visible_line;
-
-const TIME_MAX: Duration = Duration::from_mins(1);
-
-/// Largest answer: a list, or a conversation with all its texts.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 const HINT: &str = "write it like `http://127.0.0.1:7717` or `https://prompts.example.com`";
 
@@ -132,7 +127,7 @@ impl Remote {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| self.explain(&error.into()))?;
         let exchanged = runtime.block_on(async {
-            let exchange = tokio::time::timeout(TIME_MAX, self.exchange(method, path));
+            let exchange = tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path));
             exchange.await.unwrap_or(Err(Silence::TooLong))
         });
         // A name that is still being looked up is not waited for.
@@ -160,6 +155,15 @@ impl Remote {
                     .into(),
             });
         };
+        if status == StatusCode::UNAUTHORIZED {
+            let message = match &self.token {
+                None => format!("{} wants a token", self.origin()),
+                Some(_) => format!("{} does not accept the token in PROEM_TOKEN", self.origin()),
+            };
+            let hint = "set PROEM_TOKEN to the token of the server: its own PROEM_TOKEN, or the content of its \
+                        `--token-file`";
+            return Err(Failure::Server { message, hint: hint.into() });
+        }
         Err(Failure::Server { message, hint: said("hint").unwrap_or_default() })
     }
 
@@ -200,7 +204,7 @@ impl Remote {
         let start = "start it with `proem serve`, or leave `--url` out";
         let (why, hint) = match silence {
             Silence::System(error) => (reason(error), start),
-            Silence::TooLong => (format!("it took longer than {} seconds", TIME_MAX.as_secs()), start),
+            Silence::TooLong => (format!("it took longer than {} seconds", ANSWER_TIME_MAX.as_secs()), start),
             Silence::Http(error) => {
                 let inner = error.source().map(ToString::to_string).unwrap_or_default();
                 let why = if inner.is_empty() { error.to_string() } else { format!("{error}: {inner}") };

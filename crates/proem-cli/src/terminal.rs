@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
-use proem_core::shown::spelt;
+use proem_core::text_safety::escape::escape_with;
 
 use crate::failure::Failure;
 use crate::wrap::said_columns;
@@ -13,7 +13,7 @@ use crate::wrap::said_columns;
 ///
 /// A file must not be able to move the cursor, change the title or hide what it says.
 pub(crate) fn visible(text: &str) -> String {
-    spelt(text, |character| format!("<U+{:04X}>", u32::from(character))).into_owned()
+    escape_with(text, |character| format!("<U+{:04X}>", u32::from(character))).into_owned()
 }
 
 /// The same for what must stay on its line, such as a path: line breaks and tabs become visible too.
@@ -93,7 +93,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// The same JSON without a character that acts: they stand in strings only.
 fn harmless_json(text: &str) -> String {
-    spelt(text, escaped).into_owned()
+    escape_with(text, escaped).into_owned()
 }
 
 /// A character as JSON spells it: in two halves where it takes more than four digits.

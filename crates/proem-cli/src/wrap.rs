@@ -27,7 +27,7 @@ fn visible(text: &str) -> impl Iterator<Item = (usize, char)> {
 }
 
 /// The columns of a character: two for those of East Asia and emoji, none for accents that stand over others.
-const fn columns_of(character: char) -> usize {
+pub(crate) const fn columns_of(character: char) -> usize {
     match character {
         '\u{300}'..='\u{36f}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20ff}' => 0,
         '\u{1100}'..='\u{115f}'

@@ -260,26 +260,24 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
             "---\nname: Deploy\ndescription: Ships.\n---\nA\u{200B}B\n".as_bytes(),
         )
         .write("GEMINI.md", b"Be br\r\nief.\r\n");
-    let output = desk.command(&["check", "--all", "--cwd", "src"]).env("COLUMNS", "80").output().unwrap();
+    let mut command = desk.command(&["check", "--all"]);
+    let output = command.current_dir(desk.work().join("src")).env("COLUMNS", "80").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", desk.said(&output.stderr));
     assert_eq!(
         desk.said(&output.stdout),
         "../.claude/skills/deploy/SKILL.md:2:1: warning[malformed_skill]: the name\n    \
-             `Deploy` is not well formed\n  \
+             `Deploy` is not well formed, and not that of its folder, `deploy`\n  \
            use lower-case letters, digits and single hyphens between them\n\
-         ../.claude/skills/deploy/SKILL.md:2:1: warning[malformed_skill]: the name\n    \
-             `Deploy` is not that of its folder, `deploy`\n  \
-           rename the folder or the skill\n\
          ../.claude/skills/deploy/SKILL.md:5:2: warning[hidden_text]: 1 invisible\n    \
              character: <U+200B>\n  \
-           remove it: `proem check --fix` does\n\
+           remove it, or add `--fix` to the command\n\
          AGENTS.md:1:9: error[hidden_text]: 2 tag characters, in clear text: «hi»\n  \
-           remove it: `proem check --fix` does\n\
-         1 error, 3 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
-         4 files of agents in 5 folders\n"
+           remove it, or add `--fix` to the command\n\
+         1 error, 2 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
+         4 files of agents; looked in 5 folders\n"
     );
     let report = report(&desk, &["--all"]);
-    assert_eq!(report["counts"], json!({ "error": 1, "warning": 3, "info": 1 }));
+    assert_eq!(report["counts"], json!({ "error": 1, "warning": 2, "info": 1 }));
     assert_eq!((&report["files"], &report["directories"]), (&json!(4), &json!(5)));
     let looked = report["looked_at"].as_array().unwrap().iter();
     let looked: Vec<(String, &str)> = looked
@@ -353,7 +351,10 @@ fn a_check_without_files_says_what_there_is() {
          `proem check --all` looks at what every agent reads\n"
     );
     assert!(said(&["check", "--as", "gemini-cli"]).contains("\nprofile default, 1 file, "));
-    assert_eq!(said(&["check", "--all"]), "nothing to complain about\n2 files of agents in 3 folders\n");
+    assert_eq!(
+        said(&["check", "--all"]),
+        "nothing to complain about\n2 files of agents; looked in 3 folders\n"
+    );
 }
 
 /// How fast git is must not decide what a check finds, so it is not run at all.

@@ -296,3 +296,30 @@ fn control_characters_are_shown_on_a_terminal_only() {
     assert!(!shown.contains('\u{1b}'), "{shown}");
     assert!(shown.contains("<U+001B>]0;evil<U+0007>"), "{shown}");
 }
+
+/// Standard output has the system carrier alone, which some agents leave empty.
+#[test]
+fn a_prompt_on_another_carrier_is_said_to_be_there() {
+    let desk = Desk::of("claude-code");
+    desk.write("CLAUDE.md", b"Be brief.\n");
+    let shape: Value = serde_json::from_slice(&desk.run(&["build", "--json"]).stdout).unwrap();
+    let bytes = shape["carriers"]["first_user"].as_str().unwrap().len();
+    let output = desk.run(&["build"]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"".as_slice()));
+    let expected = format!(
+        "note: the system carrier is empty, and nothing else is printed: the prompt is on first_user ({bytes} bytes); \
+         `--annotate` shows its text, `--format json` has every carrier, and `--for PROVIDER` the request\n"
+    );
+    assert_eq!(desk.said(&output.stderr), expected);
+    for quiet in [&["build", "-q"][..], &["build", "--annotate"], &["build", "--json"]] {
+        assert_eq!(desk.said(&desk.run(quiet).stderr), "", "{quiet:?}");
+    }
+    let explained = desk.said(&desk.run(&["explain"]).stdout);
+    assert!(
+        explained.contains(&format!("\nprefix   0 bytes on system, {bytes} bytes on first_user\n")),
+        "{explained}"
+    );
+    assert!(!explained.contains("tokens   0 "), "{explained}");
+    let stats: Value = serde_json::from_slice(&desk.run(&["build", "--stats", "--json"]).stdout).unwrap();
+    assert_eq!(stats["stats"]["prefix_tokens"], stats["stats"]["carriers"][0]["tokens"]);
+}

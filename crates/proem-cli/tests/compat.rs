@@ -131,7 +131,7 @@ fn hostile_rules_are_bounded() {
 #[test]
 fn what_agents_are_told_differently_is_found() {
     let desk = Desk::of("default");
-    desk.write("AGENTS.md", b"# Tests\n\nRun `make test`.\n\nSee @docs/style.md\n")
+    desk.write("AGENTS.md", b"# Tests\n\nRun `make test`.\n\n@docs/style.md\n")
         .write("CLAUDE.md", b"# Tests\n\nRun `npm test`.\n")
         .write("docs/style.md", b"Four spaces.\n")
         .write(".github/instructions/a.instructions.md", b"---\napplyTo: \"**\"\n---\nBe brief.\n");
@@ -174,4 +174,55 @@ fn a_file_that_takes_the_place_of_another_may_be_a_fifo() {
     drop(ours);
     assert!(!is_read, "somebody read the FIFO");
     assert!(!with_fifo.is_empty());
+}
+
+/// A file below the working directory is read by an agent that is started beside it.
+#[test]
+fn a_file_of_a_folder_is_read_by_those_who_start_there() {
+    let desk = shop();
+    desk.write("services/api/AGENTS.md", b"Go.\n")
+        .write("services/api/.cursor/rules/a.mdc", b"---\nalwaysApply: true\n---\nA.\n");
+    let words = |arguments: &[&str]| -> Vec<String> {
+        let text = desk.said(&desk.run(&[&["compat"], arguments].concat()).stdout);
+        let rows = text.lines().take_while(|line| !line.is_empty());
+        rows.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    assert_eq!(
+        words(&["services/api/AGENTS.md", "--as", "codex,gemini-cli"]),
+        [
+            "Codex not here yes when started in services/api",
+            "Gemini CLI never it does not look for such a file"
+        ]
+    );
+    assert_eq!(
+        words(&["services/api/.cursor/rules/a.mdc", "--as", "cursor"]),
+        ["Cursor not here yes when started in services/api"]
+    );
+    let report = json(&desk, &["services/api/AGENTS.md", "--as", "codex"]);
+    let codex = &report["agents"][0];
+    assert_eq!((&codex["outcome"], &codex["started_in"]["outcome"]), (&Value::Null, &"used".into()));
+    desk.refuses(
+        &["compat", "nosuch.md"],
+        2,
+        "error: there is no file nosuch.md\n\
+         hint: name a file that exists; `proem compat` without one lists the files that agents read here\n",
+    );
+}
+
+#[test]
+fn an_imported_file_is_used_and_not_shadowed() {
+    let desk = Desk::of("claude-code");
+    desk.write("AGENTS.md", b"Run the tests.\n").write("CLAUDE.md", b"Rules:\n\n@AGENTS.md\n@none.md\n");
+    let files = desk.said(&desk.run(&["explain", "--files"]).stdout);
+    let about: Vec<Vec<&str>> = files
+        .lines()
+        .filter(|line| line.contains(" AGENTS.md "))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(about, [["used", "AGENTS.md", "imported", "by", "CLAUDE.md"]], "{files}");
+    let notes = desk.said(&desk.run(&["build"]).stderr);
+    assert!(
+        notes.contains("`@none.md` is not imported: no such file ({root}/work/CLAUDE.md:4:1)\n"),
+        "{notes}"
+    );
 }

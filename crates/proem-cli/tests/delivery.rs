@@ -128,7 +128,7 @@ fn every_name_of_a_provider_is_taken_by_every_flag() {
         }
     }
     let stats = desk.run(&with(&["--for", "vllm", "--stats", "--model", "gpt-5"]));
-    assert!(desk.said(&stats.stdout).ends_with("rules and prices of vllm as of 2026-11-15\n"));
+    assert!(desk.said(&stats.stdout).ends_with("rules of vllm, prices of gpt-5 (openai) as of 2026-11-15\n"));
 }
 
 #[test]
@@ -277,4 +277,31 @@ fn requests_that_are_none_are_refused() {
             "{said}"
         );
     }
+}
+
+/// A request of one provider says little about the cache of another, and prices are those of the model.
+#[test]
+fn requests_of_another_form_are_doubted_and_prices_are_the_models() {
+    let desk = Desk::new();
+    let built = |provider: &'static str| {
+        let arguments = with(&["-q", "--for", provider, "--prompt", "Hello", "--model", "claude-opus-5"]);
+        desk.run(&arguments).stdout
+    };
+    let turn = String::from_utf8(built("anthropic")).unwrap();
+    desk.write("turns.jsonl", (turn.clone() + &turn).as_bytes());
+    let simulated = |provider: &'static str| {
+        let output = desk.run(&["simulate", "--provider", provider, "turns.jsonl"]);
+        assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+        let last = text(&output).lines().last().unwrap().to_owned();
+        (last.split_once("; ").unwrap().1.to_owned(), desk.said(&output.stderr))
+    };
+    let own = "rules and prices of anthropic as of 2026-11-15";
+    assert_eq!(simulated("anthropic"), (own.to_owned(), String::new()));
+    let (prices, warning) = simulated("openai-responses");
+    assert_eq!(prices, "rules of openai, prices of claude-opus-5 (anthropic) as of 2026-11-15");
+    let expected = "warning: request 1 is not in the form of openai-responses: it looks like one of anthropic, and 1 more is \
+                    not either; make it with `proem build --for openai-responses`\n";
+    assert_eq!(warning, expected);
+    desk.write("turns.jsonl", &built("openai-chat"));
+    assert_eq!(simulated("openai").1, "", "one cache, two forms");
 }

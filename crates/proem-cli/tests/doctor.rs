@@ -282,3 +282,103 @@ fn tools_count_in_what_is_lost_also_between_saved_builds() {
     let text = desk.said(&text.stdout);
     assert!(text.contains("lost per call   at least "), "{text}");
 }
+
+/// A long line of a prompt goes on below, with a mark, where there is a width; a pipe gets it as it is.
+#[test]
+fn changed_lines_fit_the_terminal() {
+    let desk = Desk::of("template");
+    let before = "one two three four five six seven eight nine ten";
+    desk.write("a.json", format!(r#"{{"template": "{before}\n"}}"#).as_bytes());
+    desk.write("b.json", format!(r#"{{"template": "{before} eleven\n"}}"#).as_bytes());
+    let shown = |columns: Option<&str>| {
+        let mut command = desk.command(&["diff", "a.json", "b.json"]);
+        let output = command.envs(columns.map(|columns| ("COLUMNS", columns))).output().unwrap();
+        let said = desk.said(&output.stdout);
+        said.split_once("--- system\n").expect(&said).1.to_owned()
+    };
+    assert_eq!(shown(None), format!("-{before}\n+{before} eleven\n"));
+    assert_eq!(
+        shown(Some("40")),
+        "-one two three four five six seven eight\n  … nine ten\n\
+         +one two three four five six seven eight\n  … nine ten eleven\n"
+    );
+}
+/// The byte at which prompts part is behind the last one of the file: it belongs to what follows, as `why --byte` says.
+#[test]
+fn lines_added_at_the_end_of_a_file_are_behind_its_end() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", b"one\ntwo\n");
+    saved(&desk);
+    let byte = {
+        desk.write("AGENTS.md", b"one\ntwo\nthree\n");
+        let found = compared(&desk, &[]);
+        let first = &found["first_difference"];
+        assert_eq!((&first["a"]["line"], &first["a"]["end"]), (&2.into(), &true.into()), "{found}");
+        assert_eq!((&first["b"]["line"], &first["b"]["end"]), (&3.into(), &Value::Null), "{found}");
+        let text = desk.said(&desk.run(&["diff", "before.json"]).stdout);
+        let line = "\nin A            end of {root}/work/AGENTS.md (after line 2), section context\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("\nin B            {root}/work/AGENTS.md:3, section context\n"), "{text}");
+        first["byte"].as_u64().unwrap().to_string()
+    };
+    let after = desk.said(&desk.run(&["why", "--byte", &byte]).stdout);
+    assert!(after.contains("  AGENTS.md:3, project\n"), "{after}");
+    desk.write("AGENTS.md", b"one\ntwo\n");
+    let before = desk.said(&desk.run(&["why", "--byte", &byte]).stdout);
+    assert!(!before.contains("  AGENTS.md:"), "it is not the file's byte: {before}");
+}
+
+#[test]
+fn a_value_that_one_side_lacks_is_absent_there() {
+    let desk = Desk::of("template");
+    desk.write("t.md", b"Model [prompt:model]. End");
+    let build = |more: &[&str]| {
+        let output = desk.run(&[&["build", "--template", "t.md", "--format", "json"], more].concat());
+        desk.write("before.json", &output.stdout);
+    };
+    let cause = |more: &[&str]| {
+        let first = &compared(&desk, &[&["--template", "t.md"], more].concat())["first_difference"];
+        (first["cause"].as_str().unwrap().to_owned(), first["message"].as_str().unwrap().to_owned())
+    };
+    build(&["--var", "prompt:model=x"]);
+    let expected = |message: &str| ("variable".to_owned(), message.to_owned());
+    assert_eq!(cause(&[]), expected("[prompt:model] has a value in A, and is absent in B"));
+    assert_eq!(cause(&["--var", "prompt:model=y"]), expected("[prompt:model] has another value"));
+    build(&[]);
+    assert_eq!(
+        cause(&["--var", "prompt:model=x"]),
+        expected("[prompt:model] is absent in A, and has a value in B")
+    );
+}
+
+#[test]
+fn files_are_no_prompts() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", b"# Rules\n");
+    desk.refuses(
+        &["diff", "AGENTS.md", "CLAUDE.md"],
+        2,
+        "error: `AGENTS.md` is neither a request nor a saved build: `proem diff` compares prompts, not files\n\
+         hint: `proem diff git:REVISION` shows what an edit does to the prompt; `proem compat AGENTS.md` says which agents \
+         read the file\n",
+    );
+}
+
+/// One rule for every command: paths as the shell means them, whatever `--cwd` says.
+#[test]
+fn paths_are_relative_to_the_directory_of_the_process() {
+    let desk = Desk::new();
+    desk.write("app/AGENTS.md", b"one\nsecret handshake\n").write("app/CLAUDE.md", b"two\n");
+    let said = |arguments: &[&str]| desk.said(&desk.run(&[arguments, &["--cwd", "app"]].concat()).stdout);
+    for (arguments, expected) in [
+        (&["why", "secret handshake"][..], "\n  app/AGENTS.md:2, project\n"),
+        (&["why", "app/AGENTS.md"], "app/AGENTS.md is in the prompt\n"),
+        (&["explain"], "\n    app/AGENTS.md "),
+        (&["explain", "--all"], "        app/AGENTS.md:1 "),
+        (&["compat", "--as", "codex"], "\napp/AGENTS.md  yes\n"),
+        (&["check", "--strict"], "app/CLAUDE.md: "),
+    ] {
+        let text = said(arguments);
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    }
+}

@@ -267,14 +267,14 @@ prefix   2 bytes
 tokens   1 with the tools
 counted  estimated, −0 % to +100 %: no model is named
 
-bytes  range  tokens  cached  stability  source            inserted by
+bytes  range  tokens  cached  stability  source                                     inserted by
     2              1                     system
     2  0..2        1  yes     project      base from t.md
-    2  0..2                   project        a.md:1        [file:a.md] at t.md:1:1
+    2  0..2                   project        e<U+001B>[2Jvil<U+000A>used  x/a.md:1  [file:a.md] at t.md:1:1
 
-outcome  file          why
-used     a.md
-missing  b<U+0009>.md  no such file
+outcome  file                                         why
+used     e<U+001B>[2Jvil<U+000A>used  x/a.md
+missing  e<U+001B>[2Jvil<U+000A>used  x/b<U+0009>.md  no such file
 
 note: `[file:b\u{9}.md]` is absent: no such file (t.md:1:12)
 ";

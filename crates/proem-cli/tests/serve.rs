@@ -111,7 +111,10 @@ fn without_an_address_no_store_is_made() {
     desk.refuses(
         &["serve", "--listen", &address, "--store", "own.db"],
         3,
-        "error: cannot listen: address already in use\nhint: choose another address with `--listen ADDRESS:PORT`\n",
+        &format!(
+            "error: cannot listen on {address}: address already in use\n\
+             hint: choose another address with `--listen ADDRESS:PORT`\n"
+        ),
     );
     assert!(!desk.work().join("own.db").exists());
 }
@@ -166,7 +169,10 @@ fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
     const CONVERSATIONS: usize = 100_000;
     let desk = Desk::of("template");
     damaged(&desk, CONVERSATIONS);
-    let mut command = desk.command(&["store", "check"]);
+    let path = desk.root.path().join(".local/share/proem/proem.db");
+    let linked = desk.work().join("the team's.db");
+    std::os::unix::fs::symlink(&path, &linked).unwrap();
+    let mut command = desk.command(&["store", "check", "--store", "the team's.db"]);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -178,7 +184,10 @@ fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3), "{said}");
     assert!(before < CONVERSATIONS, "it stopped before the end");
-    let place = said.split("`proem store check --after ").nth(1).and_then(|rest| rest.split('`').next());
+    let place = said
+        .split(r"`proem store check --store 'the team'\''s.db' --after ")
+        .nth(1)
+        .and_then(|rest| rest.split('`').next());
     let rest = desk.run(&["store", "check", "--after", place.expect(&said), "--format", "json"]);
     assert_eq!(rest.status.code(), Some(1));
     let text = String::from_utf8(rest.stdout).unwrap();
@@ -187,4 +196,55 @@ fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
     let done = format!("{{\"damage\":{after},\"event\":\"done\"}}");
     assert_eq!(text.lines().last(), Some(done.as_str()));
     assert_eq!(desk.run(&["store", "check", "--after", "nowhere"]).status.code(), Some(2));
+}
+
+/// A server has both texts, so that its answer is shown as the comparison of a local store.
+#[test]
+fn drift_and_diff_show_the_same_by_url_and_by_store() {
+    let desk = Desk::of("template");
+    desk.write("notes.md", b"one\ntwo\nthree\n");
+    let server = Server::start(&desk, "", &["--listen", "127.0.0.1:0"]);
+    let body = r#"{"template": "[file:notes.md]", "model": "claude-opus-5"}"#;
+    assert_eq!(server.ask("POST", "/conversations/c/turn", body).0, 200);
+    desk.write("notes.md", b"one\n2\nthree\n");
+    let url = format!("http://{}", server.address);
+    let both = |words: &[&str]| {
+        let (here, there) = (desk.run(words), desk.run(&[words, &["--url", &url]].concat()));
+        assert_eq!(here.status.code(), there.status.code(), "{}", desk.said(&there.stderr));
+        // The time of a file is known where the file is.
+        let here = desk.said(&here.stdout);
+        let here: String =
+            here.split_inclusive('\n').filter(|line| !line.starts_with("written at")).collect();
+        assert_eq!(desk.said(&there.stdout), here, "{words:?}");
+        here
+    };
+    let shown = both(&["drift", "c"]);
+    assert!(shown.ends_with("\n--- system\n one\n-two\n+2\n three\n"), "{shown}");
+    assert!(shown.contains("\ncounted         estimated"), "{shown}");
+    assert!(!both(&["drift", "c", "--context", "0"]).contains("---"));
+    let compacted = desk.run(&["conversation", "compact", "c"]);
+    assert!(compacted.status.success(), "{}", desk.said(&compacted.stderr));
+    both(&["drift", "c"]);
+    let shown = both(&["diff", "c@1", "c@2"]);
+    assert!(shown.ends_with("\n--- system\n one\n-two\n+2\n three\n"), "{shown}");
+}
+
+#[test]
+fn a_short_token_is_refused_with_its_place_and_the_least() {
+    let desk = Desk::new();
+    desk.write("token", b"hunter2\n").write("words", b"two words that are long enough\n");
+    let hint = "hint: make one with `openssl rand -hex 32`\n";
+    for (file, why) in [
+        ("token", "it has 7 bytes, and fewer than 16 can be guessed"),
+        ("words", "it must be one word of ASCII characters"),
+    ] {
+        let expected = format!("error: cannot use the token of {file}: {why}\n{hint}");
+        desk.refuses(&["serve", "--token-file", file], 2, &expected);
+    }
+    let mut command = desk.command(&["serve"]);
+    let output = command.env("PROEM_TOKEN", "short").output().unwrap();
+    let expected = format!(
+        "error: cannot use the token of PROEM_TOKEN: it has 5 bytes, and fewer than 16 can be guessed\n{hint}"
+    );
+    assert_eq!((desk.said(&output.stderr), output.status.code()), (expected, Some(2)));
 }

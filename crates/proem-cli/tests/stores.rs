@@ -61,7 +61,7 @@ fn a_misspelt_url_makes_no_file() {
 fn an_export_is_for_its_owner_alone() {
     let desk = Desk::new();
     fs::set_permissions(desk.work(), fs::Permissions::from_mode(0o755)).unwrap();
-    desk.write("lines", b"");
+    desk.write("lines", b"{\"kind\":\"header\",\"version\":1}\n");
     let done = desk.run(&["store", "import", "--store", "a.db", "lines"]);
     assert!(done.status.success(), "{}", desk.said(&done.stderr));
     let export = |file: &[&str]| desk.run(&[&["store", "export", "--store", "a.db"], file].concat());
@@ -114,7 +114,7 @@ fn a_role_without_create_uses_tables_that_are_there() {
     server.execute("roles", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app");
     let done = check(&desk, &app, None);
     assert!(done.status.success(), "{}", desk.said(&done.stderr));
-    desk.write("lines", b"");
+    desk.write("lines", b"{\"kind\":\"header\",\"version\":1}\n");
     let imported = desk.run(&["store", "import", "--store", &app, "lines"]);
     assert!(imported.status.success(), "{}", desk.said(&imported.stderr));
 
@@ -169,4 +169,66 @@ fn a_password_comes_from_the_url_the_environment_or_a_file() {
     fs::write(&file, "127.0.0.1:*:passwords:app:p@ss\\:w/ord%\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     works(&check(&desk, &app, None));
+}
+
+#[test]
+fn an_import_counts_what_is_new_and_what_was_there() {
+    let desk = Desk::of("template");
+    let conversations = proem_store::Conversations::new(
+        proem_store::open(path(&desk, "a.db").as_str()).unwrap().into(),
+        proem::Engine::new(),
+    );
+    let request =
+        serde_json::json!({ "cwd": desk.work().to_str().unwrap(), "profile": "template", "template": "x" });
+    let request = proem::Request::from_json(&request.to_string()).unwrap();
+    conversations.turn("c", &request, proem::Caller::User).unwrap();
+    drop(conversations);
+    let said = |arguments: &[&str]| {
+        let output = desk.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+        desk.said(&output.stderr)
+    };
+    let exported = "exported 1 epoch and 0 versions of the template\n";
+    assert_eq!(said(&["store", "export", "--store", "a.db", "lines"]), exported);
+    let import = ["store", "import", "--store", "b.db", "lines"];
+    assert_eq!(said(&import), "imported 1 epoch and 0 versions of the template\n");
+    let again = "imported 0 epochs and 0 versions of the template; 1 epoch and 0 versions of the template were there already\n";
+    assert_eq!(said(&import), again);
+}
+
+fn path(desk: &Desk, name: &str) -> String {
+    desk.work().join(name).to_str().unwrap().to_owned()
+}
+
+/// A wrong input is exit code 2, names input and store, and makes no store.
+#[test]
+fn an_import_of_something_else_makes_no_store() {
+    let desk = Desk::new();
+    desk.write("empty", b"\n").write("words", b"\nhello\n").write("latin1", b"caf\xe9\n");
+    let hint = "hint: import what `proem store export` wrote, whole and unchanged\n";
+    for (file, why) in [
+        ("empty", "it is empty"),
+        ("words", "line 2: column 1: expected value"),
+        ("latin1", "line 1: it is not UTF-8"),
+    ] {
+        let expected = format!("error: cannot import {file} into the store sqlite:new.db: {why}\n{hint}");
+        desk.refuses(&["store", "import", "--store", "new.db", file], 2, &expected);
+        assert!(!desk.work().join("new.db").exists(), "{file}");
+    }
+    let piped = desk.run(&["store", "import", "--store", "new.db"]);
+    let expected =
+        format!("error: cannot import standard input into the store sqlite:new.db: it is empty\n{hint}");
+    assert_eq!((desk.said(&piped.stderr), piped.status.code()), (expected, Some(2)));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_not_called_damaged() {
+    let desk = Desk::new();
+    desk.write("notes.txt", "Not a database, and long enough to have a header.\n".repeat(40).as_bytes());
+    desk.refuses(
+        &["store", "check", "--store", "notes.txt"],
+        3,
+        "error: cannot use the store notes.txt: it is not a SQLite database\n\
+         hint: name the file of a store, or one that does not exist yet; if it was a store, restore a backup\n",
+    );
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::desk::Desk;
 use crate::trace::{bring, check_started, command, text, traced};
 use proem_testkit::hidden::{HIDDEN, Hidden};
-use proem_testkit::hostile::{Ask, LEADS, Lead, Nuisance, Said, Site, TEMPLATE, Trap, for_each};
+use proem_testkit::hostile::{Ask, LEADS, Lead, Nuisance, Reply, Site, TEMPLATE, Trap, for_each};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
 /// Rows T1 and G1 to G6.
@@ -74,7 +74,7 @@ fn report(site: &Site, ask: &Ask<'_>) -> String {
 fn a_hostile_repository_neither_hangs_nor_garbles() {
     let all: Vec<Nuisance> = Nuisance::all().collect();
     for_each(&all, Nuisance::name, |nuisance| {
-        let Said { said, expected } = nuisance.said(report);
+        let Reply { said, expected } = nuisance.said(report);
         assert_eq!(said, expected, "{}", nuisance.name());
     });
 }

@@ -163,3 +163,26 @@ fn a_command_line_as_text_is_refused() {
          without a shell\n  |\n3 | command = \"tool --flag\"\n  |           ^\n",
     );
 }
+
+/// The facts of a turn are observed again, and what fails again is one thing to read about.
+#[test]
+fn a_warning_of_prompt_and_turn_is_printed_once() {
+    let desk = Desk::new();
+    assert!(Command::new("git").args(["init", "-q"]).arg(desk.work()).status().unwrap().success());
+    program(&desk, "../bin/git", "asked");
+    desk.write("../bin/git", b"#!/bin/sh\nexit 3\n");
+    let path = desk.root.path().join("bin");
+    let mut command = desk.command(&["turn", "--prompt-text", "Hello"]);
+    let output = command.env("PATH", &path).output().unwrap();
+    let mut lines: Vec<String> = desk.said(&output.stderr).lines().map(str::to_owned).collect();
+    let printed = lines.len();
+    lines.sort_unstable();
+    lines.dedup();
+    assert!(printed > 0 && lines.len() == printed, "{}", desk.said(&output.stderr));
+    let output = desk.command(&TURN).env("PATH", &path).output().unwrap();
+    let turn: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let notes = turn["notes"].as_array().unwrap();
+    let failed: Vec<&Value> = notes.iter().filter(|note| note["code"] == "git_failed").collect();
+    assert!(!failed.is_empty(), "{turn}");
+    assert!(failed.iter().all(|note| notes.iter().filter(|other| other == note).count() == 1), "{turn}");
+}

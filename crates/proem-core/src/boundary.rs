@@ -1,7 +1,7 @@
 //! The line at which the cached part ends.
 //!
-//! Where the cut is is known from the sections, never searched for. Text that holds the very line would
-//! mislead readers who do search, so such a line is made another one.
+//! The position of the cut is known from the sections and never searched for. A text that contains the same line
+//! would mislead readers who do search for it, so that line is changed.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,7 +15,7 @@ use crate::source::Source;
 use crate::stability::Stability;
 use crate::text::slice;
 
-/// What a line of text that equals the boundary gets in front.
+/// Prefix for a line of text that equals the boundary.
 const MARK: &str = "\\";
 
 /// Changes every line before the boundary that equals it, and notes each section that had one.
@@ -53,8 +53,8 @@ pub(crate) fn neutralise(profile: &Profile, sections: &mut [Section]) -> Vec<Not
     notes
 }
 
-/// Marks the lines of a section that equal `line`; `before` is what stands before it, without line ends
-/// that matter no more.
+/// Marks the lines of a section that equal `line`. `before` is the text in front of the section, without trailing
+/// line breaks that do not matter any more.
 fn mark_lines(section: &mut Section, before: &mut String, line: &str, source: &Source) -> usize {
     let mut marked = 0;
     let open = before.rsplit('\n').next().unwrap_or_default();
@@ -84,7 +84,7 @@ fn note(section: &Section, count: usize, what: &str) -> Note {
         .with_hint("remove it from the text that the section is made of")
 }
 
-/// Where a byte of a section comes from.
+/// Returns the source of one byte of a section.
 fn place(section: &Section, byte: usize) -> Source {
     let holds = |span: &&Span| span.bytes.contains(&byte);
     match section.rendered.spans().iter().find(holds) {

@@ -1,10 +1,10 @@
-//! Which channel of a request a section rides on.
+//! The channels of a request that carry sections.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A channel to the model. The engine never mixes them.
+/// A channel to the model. The engine never mixes channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Carrier {
@@ -19,7 +19,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// All of them, in the order in which a provider reads them.
+    /// All carriers, in the order in which a provider reads them.
     pub const ALL: [Self; 4] = [Self::System, Self::Developer, Self::FirstUser, Self::Turn];
 
     /// The word used in profiles, JSON and messages.
@@ -33,7 +33,7 @@ impl Carrier {
         }
     }
 
-    /// Tells whether what rides here is expected to be read from the provider's cache next turn.
+    /// Tells whether the provider's cache is expected to serve this channel's text in the next turn.
     #[must_use]
     pub const fn is_cached(self) -> bool {
         !matches!(self, Self::Turn)

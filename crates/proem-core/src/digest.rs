@@ -12,7 +12,7 @@ pub struct Digest([u8; 32]);
 impl Digest {
     /// Hashes `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -60,6 +60,9 @@ mod tests {
 
     #[test]
     fn digest_of_nothing_is_the_published_one() {
-        assert_eq!(Digest::of(b"").hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            Digest::new(b"").hex(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
     }
 }

@@ -6,8 +6,8 @@ use core::fmt;
 
 use crate::boundary;
 use crate::carrier::Carrier;
-use crate::considered::Considered;
-use crate::join;
+use crate::file_outcome::FileOutcome;
+use crate::join_sections::join_sections;
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::note::Note;
 use crate::profile::{Part, Profile, SectionRecipe};
@@ -20,17 +20,17 @@ use crate::stability::Stability;
 pub struct Section {
     /// The section's name in the profile.
     pub id: String,
-    /// The channel that it rides on.
+    /// The channel that carries the section.
     pub carrier: Carrier,
-    /// The text with its origins, lead and trail included.
+    /// The text with its sources, including the section's `before` and `after`.
     pub rendered: Rendered,
-    /// Where its content comes from as a whole.
+    /// The source of the content as a whole.
     pub source: Source,
-    /// Whether it begins on a line of its own.
+    /// Starts the section on a new line.
     pub fresh_line: bool,
-    /// How often its values may change without a note.
+    /// The most frequent change of a value that needs no note.
     pub accepts: Stability,
-    /// On which side of the boundary it stands.
+    /// The side of the boundary that the section belongs to.
     pub part: Part,
 }
 
@@ -39,19 +39,19 @@ pub struct Section {
 pub struct Draft {
     pub(crate) profile: String,
     pub(crate) sections: Vec<Section>,
-    /// What a reader should know.
+    /// Findings about the prompt.
     pub notes: Vec<Note>,
-    /// The files that were looked at.
-    pub considered: Vec<Considered>,
+    /// The files that were considered.
+    pub considered: Vec<FileOutcome>,
 }
 
-/// A carrier whose text would be larger than allowed.
+/// A carrier whose text would exceed the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TooLarge {
     /// The carrier.
     pub carrier: Carrier,
-    /// How large it would have been, in bytes.
+    /// The size that it would have had, in bytes.
     pub bytes: usize,
 }
 
@@ -67,9 +67,9 @@ impl fmt::Display for TooLarge {
 
 impl core::error::Error for TooLarge {}
 
-/// Puts a section's own words around its content, which is cut as the profile says.
+/// Wraps the content of a section in its `before` and `after`, and cuts the content as the profile specifies.
 ///
-/// A section without content has no words either, unless the profile keeps them.
+/// A section without content gets neither, unless the profile keeps them.
 #[must_use]
 pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) -> Rendered {
     let cut: Vec<char> = recipe.trim_end.chars().collect();
@@ -91,9 +91,9 @@ pub fn wrap(profile: &Profile, recipe: &SectionRecipe, mut content: Rendered) ->
     content
 }
 
-/// Makes a draft of finished sections, in their order.
+/// Creates a draft from finished sections, in their order.
 pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, TooLarge> {
-    let mut notes = join::join(profile, &mut sections);
+    let mut notes = join_sections(profile, &mut sections);
     notes.extend(boundary::neutralise(profile, &mut sections));
     for carrier in Carrier::ALL {
         let bytes = sections
@@ -105,7 +105,7 @@ pub fn assemble(profile: &Profile, mut sections: Vec<Section>) -> Result<Draft, 
     Ok(Draft { profile: profile.name.clone(), sections, notes, considered: Vec::new() })
 }
 
-/// Checks that `bytes` bytes are not too many for a carrier, before anything of that size is made.
+/// Checks that a carrier may have `bytes` bytes, before a text of that size is allocated.
 pub const fn check_bytes(carrier: Carrier, bytes: usize) -> Result<(), TooLarge> {
     if bytes > OUTPUT_BYTES_MAX { Err(TooLarge { carrier, bytes }) } else { Ok(()) }
 }

@@ -1,25 +1,25 @@
-//! An estimate of the tokens of a text for a model whose vocabulary is not known, with bounds.
+//! Token estimates, with bounds, for models whose vocabulary is not public.
 //!
-//! A byte of prose and a byte of base64 take very different shares of a token, and vocabularies differ most where text is
-//! least like English. So bytes are counted by class, and each class has a lowest and a highest rate. The bounds are measured:
-//! a test counts texts of every class, and random mixtures, with each vocabulary that is compiled in. The likely number is one
-//! token for 2.7 bytes, which is within 17 % for English and code on current Claude models, whose vocabulary is not public;
-//! vocabularies that are public have fewer tokens for English.
+//! A byte of prose and a byte of base64 cost very different shares of a token, and vocabularies differ most for text
+//! that is least like English. Bytes are therefore counted by class, and each class has a lowest and a highest rate.
+//! The bounds are measured: a test counts texts of every class, and random mixtures, with each compiled-in
+//! vocabulary. The likely number is one token per 2.7 bytes, which is within 17 % for English and code on current
+//! Claude models, whose vocabulary is not public; public vocabularies need fewer tokens for English.
 
 use core::ops::Add;
 
-use crate::change::estimated_tokens;
+use crate::cache_loss::estimated_tokens;
 
-/// Tokens of a text: a likely number, and two that it lies between.
+/// The tokens of a text: a likely number with a lower and an upper bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimate {
     bytes: usize,
-    /// Those of encoded data.
+    /// Bytes that look like encoded data.
     dense: usize,
-    /// In thousandths of a token, as is `high`.
+    /// Lower bound in thousandths of a token; `high` has the same unit.
     low: u64,
     high: u64,
-    /// Whether the word at the end has its token already.
+    /// Set once the last word has its minimum of one token.
     has_word: bool,
 }
 
@@ -38,40 +38,40 @@ const fn rate(low: u64, high: u64) -> Rate {
 const LETTER: Rate = rate(0, 600);
 /// Added for a capital: words in capitals are rare in vocabularies.
 const CAPITAL: Rate = rate(0, 200);
-/// Added for a letter that is rare in words, and frequent in random letters.
+/// Added for a letter that is rare in words and frequent in random letters.
 const RARE: Rate = rate(0, 450);
 /// Added for a letter among digits.
 const AMONG_DIGITS: Rate = rate(0, 400);
-/// A word of any length has one token at least, and a very long one more.
+/// A word of any length has at least one token; a very long one has more.
 const WORD_LOW: u64 = 1000;
 const LONG_WORD_LETTER_LOW: u64 = 110;
-/// A byte of an identifier without words: base64, hexadecimal digits.
+/// A byte of an identifier that contains no words: base64, hexadecimal digits.
 const DENSE: Rate = rate(450, 1000);
 /// A digit.
 const DIGIT: Rate = rate(333, 1000);
-/// A sign of ASCII, such as a bracket: it may be the beginning of a token with the word behind it.
+/// An ASCII punctuation character, such as a bracket; it may share a token with the word after it.
 const SIGN: Rate = rate(50, 1000);
-/// The same sign once more: rules and indents are single tokens in some vocabularies.
+/// A repetition of the same character: rules and indents are single tokens in some vocabularies.
 const SIGN_AGAIN: Rate = rate(5, 650);
 /// A control character.
 const CONTROL: Rate = rate(100, 1000);
-/// A space before a letter, which belongs to the word.
+/// A space before a letter, which is part of the word's token.
 const SPACE_OF_WORD: Rate = rate(0, 200);
 /// Other white space.
 const SPACE: Rate = rate(0, 1000);
-/// The same white space once more.
+/// A repetition of the same white space.
 const SPACE_AGAIN: Rate = rate(0, 550);
-/// A letter of an alphabet that takes two bytes: Cyrillic, Greek, Arabic, Hebrew, Latin with accents. No vocabulary has more
-/// tokens than a text has bytes, so that bound holds for all of them.
+/// A letter of an alphabet with two bytes per letter: Cyrillic, Greek, Arabic, Hebrew, accented Latin. A text never
+/// has more tokens than bytes, so this upper bound holds for every vocabulary.
 const LETTER_OF_TWO: Rate = rate(180, 2000);
-/// A character that takes three bytes: Chinese, Japanese, Korean, Hindi, Thai, and symbols.
+/// A character with three bytes: Chinese, Japanese, Korean, Hindi, Thai, and symbols.
 const LETTER_OF_THREE: Rate = rate(220, 3000);
-/// A character that takes four bytes: emoji.
+/// A character with four bytes: emoji.
 const LETTER_OF_FOUR: Rate = rate(400, 4000);
-/// The same character once more, of any length.
+/// A repetition of the same character, of any length.
 const AGAIN: Rate = rate(10, 4000);
 
-/// Shorter runs are names, whose likely rate is that of words.
+/// Shorter runs are names, which have the likely rate of words.
 const ENCODED_BYTES_MIN: usize = 32;
 
 impl Estimate {
@@ -80,11 +80,11 @@ impl Estimate {
     /// ```
     /// use proem_core::estimate::Estimate;
     ///
-    /// let estimate = Estimate::of("You are a calm assistant.");
+    /// let estimate = Estimate::from_text("You are a calm assistant.");
     /// assert!(estimate.low() <= 5 && estimate.high() >= 5);
     /// ```
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let mut found = Self { bytes: text.len(), ..Self::default() };
         let mut rest = text;
         let mut previous = '\0';
@@ -108,11 +108,11 @@ impl Estimate {
     /// Returns the likely number of tokens.
     #[must_use]
     pub fn tokens(self) -> usize {
-        // Seven tokens for ten bytes, which is a third more than the rate of prose.
+        // Seven tokens per ten bytes: a third more than the rate of prose.
         (estimated_tokens(self.bytes) + self.dense / 3).clamp(self.low(), self.high())
     }
 
-    /// Returns the bounds in percent of the likely number: how much less, and how much more it can be.
+    /// Returns the bounds as percentages of the likely number: below it and above it.
     #[must_use]
     pub fn error_percent(self) -> (usize, usize) {
         let tokens = self.tokens();
@@ -120,19 +120,19 @@ impl Estimate {
         ((less * 100).div_ceil(tokens.max(1)), (more * 100).div_ceil(tokens.max(1)))
     }
 
-    /// Returns the number of tokens that the text has at least.
+    /// Returns the lower bound.
     #[must_use]
     pub const fn low(self) -> usize {
         whole(self.low / 1000)
     }
 
-    /// Returns the number of tokens that the text has at most.
+    /// Returns the upper bound.
     #[must_use]
     pub const fn high(self) -> usize {
         whole(self.high.div_ceil(1000))
     }
 
-    /// Adds letters and digits that stand together.
+    /// Adds a run of letters and digits.
     fn add_run(&mut self, run: &str, previous: char) {
         if is_dense(run) {
             self.has_word = true;
@@ -150,8 +150,8 @@ impl Estimate {
         if digits > 0 {
             self.add_times(AMONG_DIGITS, letters);
         }
-        // What stands behind an apostrophe may be one token with the word before ("don't"), and so may the rest of a word
-        // behind a letter with an accent.
+        // Text after an apostrophe may share a token with the word before it ("don't"), and so may the rest of a word
+        // after an accented letter.
         if letters > 0 && previous != '\'' && previous.is_ascii() {
             self.low += WORD_LOW.max(LONG_WORD_LETTER_LOW * letters as u64);
         }
@@ -203,19 +203,19 @@ const fn whole(tokens: u64) -> usize {
     tokens as usize
 }
 
-/// Returns the letters and digits of ASCII that a text begins with.
+/// Returns the ASCII letters and digits at the start of a text.
 fn run_of(text: &str) -> &str {
     let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
 }
 
-/// Tells whether a letter is one of the seven that make up 5 % of English, and 27 % of random letters.
+/// Tells whether a letter is one of the seven that make up 5 % of English and 27 % of random letters.
 const fn is_rare(byte: u8) -> bool {
     matches!(byte.to_ascii_lowercase(), b'j' | b'k' | b'q' | b'v' | b'w' | b'x' | b'z')
 }
 
-/// Tells whether a run looks like encoded bytes: kinds of characters change at least every third byte. A capital that begins
-/// a word is one with it.
+/// Tells whether a run looks like encoded bytes: the kind of character changes at least every third byte. A capital
+/// at the start of a word does not count as a change.
 fn is_dense(run: &str) -> bool {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => 0,

@@ -6,30 +6,31 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
+use crate::limit::Size;
 use crate::note::{Code, Severity};
 use crate::stability::Stability;
 
-/// Why a fact has no value.
+/// The reason why a fact has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absence {
-    /// The request says that there is none.
+    /// The request states that it has none.
     SaidAbsent,
-    /// Only the request could give it, and does not.
+    /// Only the request could provide it, and it does not.
     NotGiven,
-    /// The host has no such thing.
+    /// The host does not have it.
     NotOnThisHost(&'static str),
-    /// The type is not known.
+    /// The type is unknown.
     UnknownType,
-    /// The type is known, the name is not.
+    /// The type is known and the name is not.
     UnknownName,
-    /// There is no repository at or above the directory.
+    /// The directory is not inside a git repository.
     NotARepository,
     /// The branch has no commit yet.
     UnbornBranch,
-    /// Git could not answer.
+    /// Git failed.
     GitFailed(String),
-    /// It took too long.
+    /// The time limit was exceeded.
     TimedOut,
     /// The path does not exist.
     NoSuchFile,
@@ -39,21 +40,23 @@ pub enum Absence {
     NotRegular(&'static str),
     /// The path could not be opened or read, for the reason that the system gave.
     Unreadable(String),
-    /// The content is not UTF-8 text: the offset of the first bad byte.
+    /// The content is not UTF-8 text; holds the offset of the first invalid byte.
     NotUtf8(usize),
     /// The content has a NUL byte at this offset.
     HasNul(usize),
-    /// The content is larger than the limit, which is given in words.
-    OverLimit(&'static str),
+    /// The content exceeds this number of bytes.
+    OverLimit(usize),
+    /// All files of a build together exceed this number of bytes.
+    OverTotal(usize),
     /// The path is empty, holds a NUL or is too long.
     BadPath(&'static str),
-    /// The path's name says that it holds a secret.
+    /// The path's name suggests a secret.
     SecretPath,
     /// The path lies outside the roots that this template may read.
     OutsideRoots,
     /// The path leaves its root by `..`.
     PathEscape,
-    /// The path leads out of a project that the user has not trusted, to this place.
+    /// The path leads to this place, outside a project that the user has not trusted.
     OutsideProject(String),
     /// The path leads to a file of the store that this process has open.
     Reserved,
@@ -66,7 +69,7 @@ pub enum Absence {
 }
 
 impl Absence {
-    /// The code of the note that reports it.
+    /// Returns the code of the note that reports it.
     #[must_use]
     pub const fn code(&self) -> Code {
         match self {
@@ -75,7 +78,7 @@ impl Absence {
             Self::GitFailed(_) | Self::TimedOut => Code::GitFailed,
             Self::NotRegular(_) => Code::NotRegular,
             Self::NotUtf8(_) | Self::HasNul(_) | Self::EnvNotUtf8 => Code::NotUtf8,
-            Self::OverLimit(_) => Code::OverLimit,
+            Self::OverLimit(_) | Self::OverTotal(_) => Code::OverLimit,
             Self::SecretPath => Code::SecretPath,
             Self::OutsideRoots | Self::Reserved => Code::RootNotAllowed,
             Self::PathEscape => Code::PathEscape,
@@ -94,7 +97,7 @@ impl Absence {
         }
     }
 
-    /// How much it matters: an ordinary absence is what conditions are for.
+    /// Returns the severity of its note. An ordinary absence is information: conditions exist to handle it.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
@@ -109,7 +112,7 @@ impl Absence {
         }
     }
 
-    /// What to do about it, where there is something to do.
+    /// Returns advice, if there is any.
     #[must_use]
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
@@ -149,7 +152,10 @@ impl fmt::Display for Absence {
             Self::Unreadable(why) => write!(formatter, "cannot be read: {why}"),
             Self::NotUtf8(offset) => write!(formatter, "not UTF-8: bad byte at offset {offset}"),
             Self::HasNul(offset) => write!(formatter, "not text: NUL byte at offset {offset}"),
-            Self::OverLimit(limit) => write!(formatter, "over {limit}"),
+            Self::OverLimit(bytes) => write!(formatter, "over {}", Size::new(*bytes)),
+            Self::OverTotal(bytes) => {
+                write!(formatter, "over {} for all files of a build", Size::new(*bytes))
+            }
             Self::BadPath(why) => write!(formatter, "{why}"),
             Self::SecretPath => formatter.write_str("refused: its name says that it holds a secret"),
             Self::OutsideRoots => formatter.write_str("refused: outside the allowed roots"),
@@ -168,36 +174,36 @@ impl fmt::Display for Absence {
 /// One observed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// The value, or why there is none. An empty text is a value.
+    /// The value, or the reason for its absence. An empty text is a value.
     pub value: Result<String, Absence>,
-    /// How long it stays the same.
+    /// The lifetime of the value.
     pub stability: Stability,
-    /// The file that it was read from.
+    /// The file that the value was read from.
     pub path: Option<Arc<str>>,
 }
 
 impl Fact {
-    /// Makes a fact that has a value.
+    /// Creates a fact with a value.
     #[must_use]
     pub fn given(value: impl Into<String>, stability: Stability) -> Self {
         Self { value: Ok(value.into()), stability, path: None }
     }
 
-    /// Makes a fact that has none.
+    /// Creates a fact without a value.
     #[must_use]
     pub const fn absent(why: Absence, stability: Stability) -> Self {
         Self { value: Err(why), stability, path: None }
     }
 }
 
-/// Facts by key. Ordered, so that nothing that walks them can depend on chance.
+/// Facts by key, ordered so that iteration is deterministic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     by_key: BTreeMap<String, Fact>,
 }
 
 impl Facts {
-    /// Makes an empty set.
+    /// Creates an empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self { by_key: BTreeMap::new() }
@@ -214,7 +220,7 @@ impl Facts {
         self.by_key.get(key)
     }
 
-    /// All facts, by key.
+    /// Iterates over all facts, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Fact)> {
         self.by_key.iter().map(|(key, fact)| (key.as_str(), fact))
     }

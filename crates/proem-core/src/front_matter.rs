@@ -1,9 +1,9 @@
 //! Front matter: the YAML between `---` lines at the top of a Markdown file.
 //!
-//! Strangers write it, so the reader takes little: one map of plain data, typed by the core schema of
-//! YAML 1.2 and no other. Aliases, anchors, tags, merge keys and directives are errors, not features:
-//! with them a few hundred bytes become gigabytes, or text becomes something else. Nothing is expanded
-//! and nothing recurses, so a bomb is refused at its first anchor. No other module reads YAML.
+//! The authors of these files are not trusted, so the parser accepts little: one map of plain data, typed by the core
+//! schema of YAML 1.2. Aliases, anchors, tags, merge keys and directives are errors, not features: with them a few
+//! hundred bytes can become gigabytes, or text can change its type. Nothing is expanded and nothing recurses, so an
+//! alias bomb is rejected at its first anchor. No other module reads YAML.
 
 mod plain;
 
@@ -15,34 +15,34 @@ use core::fmt;
 
 use granit_parser::{ErrorKind, Event, Marker, Options, Parser, ScalarStyle, ScanError, Span};
 
-use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_DEPTH_MAX, FRONT_MATTER_NODES_MAX};
+use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_DEPTH_MAX, FRONT_MATTER_NODES_MAX, Size};
 use crate::text::{Place, Places, slice};
 
 /// A file, divided into front matter and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split<'t> {
-    /// The first line is not `---`: all of the file is body.
+    /// The first line is not `---`: the whole file is body.
     Absent,
     /// No line after the first is `---`.
     Unclosed,
-    /// No line after the first is `---` within the limit.
+    /// The closing `---` is missing within the limit.
     TooLong,
-    /// There is front matter.
+    /// The file has front matter.
     Found {
-        /// What stands between the two lines; begins on the file's second line.
+        /// The text between the two `---` lines; starts on the file's second line.
         yaml: &'t str,
-        /// What follows the second of them.
+        /// The text after the second `---`.
         body: &'t str,
-        /// The line of the file on which the body begins, from 1.
+        /// The line of the file on which the body starts, from 1.
         body_line: usize,
     },
 }
 
-/// Divides a file into front matter and body.
+/// Splits a file into front matter and body.
 ///
-/// Front matter stands between a first line that is exactly `---` and the next such line. LF and CRLF
-/// end a line, a byte order mark before the first one is passed over. Unless `body` is of interest the
-/// first [`FRONT_MATTER_BYTES_MAX`] + 16 bytes of a file are enough: they give the same answer.
+/// Front matter is the text between a first line that is exactly `---` and the next such line. LF and CRLF end a
+/// line; a byte order mark before the first line is skipped. A caller that does not need `body` can pass the first
+/// [`FRONT_MATTER_BYTES_MAX`] + 16 bytes of a file: the result is the same.
 ///
 /// ```
 /// use proem_core::front_matter::{Split, split};
@@ -65,7 +65,7 @@ pub fn split(text: &str) -> Split<'_> {
     if inner.len() > FRONT_MATTER_BYTES_MAX { Split::TooLong } else { Split::Unclosed }
 }
 
-/// Returns what follows a first line that is exactly `---`.
+/// Returns the text after a first line that is exactly `---`.
 fn after_rule(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("---")?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('\n').or_else(|| rest.strip_prefix("\r\n")) }
@@ -78,9 +78,9 @@ pub enum Value {
     Null,
     /// `true` or `false`, also as `True` or `TRUE`.
     Bool(bool),
-    /// An integer or a decimal number as it is written, because no one here calculates.
+    /// An integer or a decimal number as written, because nothing here computes with it.
     Number(String),
-    /// Everything else that is one value, and whatever is quoted or a block.
+    /// Every other scalar, and every quoted or block scalar.
     Text(String),
     /// A list.
     List(Vec<Self>),
@@ -89,7 +89,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// Returns the name of the type, for messages.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl Value {
         }
     }
 
-    /// Types a scalar that is neither quoted nor a block.
+    /// Determines the type of a scalar that is neither quoted nor a block.
     fn plain(text: &str) -> Self {
         match text {
             "" | "~" | "null" | "Null" | "NULL" => Self::Null,
@@ -114,7 +114,7 @@ impl Value {
     }
 }
 
-/// What front matter says.
+/// Parsed front matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrontMatter {
     entries: BTreeMap<String, Value>,
@@ -127,24 +127,24 @@ impl FrontMatter {
         self.entries.get(key)
     }
 
-    /// All keys with their values, by key.
+    /// Iterates over all keys with their values, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 }
 
-/// Front matter that cannot be used.
+/// Front matter that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrontMatterError {
-    /// Where, counted from the line after the first `---`.
+    /// The place, counted from the line after the first `---`.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
 impl FrontMatterError {
-    /// Where, counted from the top of the file.
+    /// Returns the place counted from the top of the file.
     #[must_use]
     pub const fn place_in_file(&self) -> Place {
         Place { line: self.place.line + 1, column: self.place.column }
@@ -160,7 +160,7 @@ impl fmt::Display for FrontMatterError {
 
 impl core::error::Error for FrontMatterError {}
 
-/// Reads the YAML of front matter, as [`split`] found it.
+/// Parses the YAML of front matter, as [`split`] returns it.
 ///
 /// ```
 /// use proem_core::front_matter::{Value, parse};
@@ -178,11 +178,12 @@ pub fn parse(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
     }
 }
 
-/// Reads whatever is allowed, and alone decides what is not.
+/// Parses everything that is allowed; this function alone decides which input is rejected.
 fn parse_any(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
     let mut tree = Tree { yaml, open: Vec::new(), nodes: 0, root: None };
     if yaml.len() > FRONT_MATTER_BYTES_MAX {
-        return Err(tree.error(FRONT_MATTER_BYTES_MAX, "front matter is over 8 KiB"));
+        let message = format!("front matter is over {}", Size::new(FRONT_MATTER_BYTES_MAX));
+        return Err(tree.error(FRONT_MATTER_BYTES_MAX, message));
     }
     if let Some(offset) = tab_before_key(yaml) {
         return Err(tree.error(offset, "a tab stands before a key; indent with spaces"));
@@ -194,7 +195,7 @@ fn parse_any(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
     Ok(FrontMatter { entries: tree.root.unwrap_or_default() })
 }
 
-/// Says everything that bears on the result, because another crate in the build could change a default.
+/// Sets every option that affects the result, because another crate in the build could change a default.
 fn options() -> Options {
     granit_parser::options! {
         strict_indentation: false,
@@ -208,7 +209,7 @@ fn options() -> Options {
     }
 }
 
-/// The place of a first key that is indented with a tab, which YAML forbids and the parser lets pass there.
+/// Returns the place of a first key that is indented with a tab, which YAML forbids and the parser accepts.
 fn tab_before_key(yaml: &str) -> Option<usize> {
     let mut offset = 0;
     let first = yaml.split_inclusive('\n').find(|line| {
@@ -221,7 +222,7 @@ fn tab_before_key(yaml: &str) -> Option<usize> {
 
 const NOT_A_MAP: &str = "front matter must be a map of keys and values";
 
-/// The values read so far.
+/// The values parsed so far.
 struct Tree<'y> {
     yaml: &'y str,
     open: Vec<Open>,
@@ -264,7 +265,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Checks what every node must fulfil.
+    /// Checks the rules that every node must satisfy.
     fn check(&mut self, anchor: usize, has_tag: bool, span: &Span) -> Result<(), FrontMatterError> {
         self.nodes += 1;
         if self.nodes > FRONT_MATTER_NODES_MAX {
@@ -287,7 +288,7 @@ impl Tree<'_> {
             Some(Open::Map { key: None, .. }) if is_plain && text == "<<" => {
                 return Err(self.at(&span.start, "merge keys are not allowed"));
             }
-            // The parser writes a key that is not there as `~`.
+            // The parser represents a missing key as `~`.
             Some(Open::Map { key: None, .. }) if is_plain && Value::plain(text) == Value::Null => {
                 return Err(self.at(&span.start, "a key is missing"));
             }
@@ -324,7 +325,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its parent.
     fn put(&mut self, value: Value) {
         match (self.open.last_mut(), value) {
             (Some(Open::List(values)), value) => values.push(value),
@@ -339,7 +340,7 @@ impl Tree<'_> {
     fn broken(&self, error: &ScanError) -> FrontMatterError {
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => self.at(error.marker(), too_deep()),
-            // Frequent mistakes, for which the parser's words do not say what to do.
+            // Frequent mistakes for which the parser's message does not name a fix.
             ErrorKind::InvalidQuotedScalarIndent => {
                 self.at(error.marker(), "a quote is not closed, or its next line is not indented")
             }
@@ -363,7 +364,7 @@ fn too_deep() -> String {
     format!("lists and maps are more than {FRONT_MATTER_DEPTH_MAX} deep")
 }
 
-/// Tells whether the core schema takes a plain scalar for an integer or a floating point number.
+/// Tells whether the core schema reads a plain scalar as an integer or a floating point number.
 fn is_number(text: &str) -> bool {
     let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
     // Most values are words.

@@ -1,4 +1,4 @@
-//! A prompt that cannot change any more.
+//! A prompt that can no longer change.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -8,26 +8,26 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::carrier::Carrier;
-use crate::considered::Considered;
 use crate::digest::Digest;
 use crate::draft::{Draft, Section};
+use crate::file_outcome::FileOutcome;
 use crate::note::{Code, Note, Severity};
 use crate::profile::Part;
 use crate::rendered::{Rendered, Span};
 use crate::source::Source;
 use crate::stability::Stability;
 
-/// A prompt whose bytes stay as they are.
+/// A prompt with fixed bytes.
 ///
-/// The fields are private and nothing takes it by `&mut`: what was frozen is what is stored, sent
-/// and compared.
+/// The fields are private and no method takes `&mut self`: the frozen bytes are the bytes that are stored, sent and
+/// compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frozen {
     profile: String,
     body: Body,
     digest: Digest,
     notes: Vec<Note>,
-    considered: Vec<Considered>,
+    considered: Vec<FileOutcome>,
 }
 
 /// The part of a prompt that belongs to one turn and follows everything cached.
@@ -41,32 +41,32 @@ pub struct Suffix {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
     carriers: BTreeMap<Carrier, Arc<Rendered>>,
-    sections: Vec<Placed>,
+    sections: Vec<PlacedSection>,
 }
 
 /// A section at its place in a carrier's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedSection {
     /// The section's name in the profile.
     pub id: String,
     /// The carrier.
     pub carrier: Carrier,
     /// Its bytes in the carrier's text.
     pub bytes: Range<usize>,
-    /// How long its least stable byte stays the same.
+    /// The stability of its least stable byte.
     pub stability: Stability,
-    /// Where its content comes from as a whole.
+    /// The source of its content as a whole.
     pub source: Source,
-    /// How often its values may change without a note.
+    /// The most frequent change of a value that needs no note.
     pub accepts: Stability,
 }
 
 impl Body {
-    /// The values that change more often than a frozen prompt should: the first of each source.
+    /// Iterates over the values that change more often than a frozen prompt should: the first of each source.
     pub fn volatile(&self) -> impl Iterator<Item = (Carrier, &Span)> {
         self.carriers.iter().flat_map(|(carrier, rendered)| {
             let mut seen: Vec<&Source> = Vec::new();
-            // Which section a span lies in is asked for the few alone that may matter.
+            // The section of a span is looked up only for these few spans.
             let spans = rendered.spans().iter().filter(|span| span.stability > Stability::Session);
             let first =
                 spans.filter(|span| span.stability > self.accepted(*carrier, span)).filter(move |span| {
@@ -87,7 +87,7 @@ impl Body {
         if is_empty {
             return;
         }
-        self.sections.push(Placed {
+        self.sections.push(PlacedSection {
             id: section.id,
             carrier: section.carrier,
             bytes: start..text.len(),
@@ -97,9 +97,9 @@ impl Body {
         });
     }
 
-    /// What the section of a span accepts.
+    /// Returns the stability that the section of a span accepts.
     fn accepted(&self, carrier: Carrier, span: &Span) -> Stability {
-        let holds = |section: &&Placed| {
+        let holds = |section: &&PlacedSection| {
             section.carrier == carrier
                 && section.bytes.start <= span.bytes.start
                 && span.bytes.end <= section.bytes.end
@@ -107,53 +107,53 @@ impl Body {
         self.sections.iter().find(holds).map_or(Stability::Release, |section| section.accepts)
     }
 
-    /// The carriers that have text, in the order in which a provider reads them.
+    /// Iterates over the carriers that have text, in the order in which a provider reads them.
     pub fn carriers(&self) -> impl Iterator<Item = (Carrier, &str)> {
         self.filled().map(|(carrier, rendered)| (carrier, rendered.text()))
     }
 
-    /// A carrier may hold nothing but values that are empty today.
+    /// Skips carriers without text: all of their values may be empty.
     fn filled(&self) -> impl Iterator<Item = (Carrier, &Rendered)> {
         let all = self.carriers.iter().map(|(carrier, rendered)| (*carrier, rendered.as_ref()));
         all.filter(|(_, rendered)| !rendered.is_empty())
     }
 
-    /// The sections that have text, in order.
+    /// Returns the sections that have text, in order.
     #[must_use]
-    pub fn sections(&self) -> &[Placed] {
+    pub fn sections(&self) -> &[PlacedSection] {
         &self.sections
     }
 
-    /// The spans of a carrier's text.
+    /// Returns the spans of a carrier's text.
     #[must_use]
     pub fn spans(&self, carrier: Carrier) -> &[Span] {
         self.carriers.get(&carrier).map_or(&[], |rendered| rendered.spans())
     }
 
-    /// The text of a carrier; `None` when nothing rides on it.
+    /// Returns the text of a carrier; `None` if it has none.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {
         self.carriers.get(&carrier).map(|rendered| rendered.text()).filter(|text| !text.is_empty())
     }
 }
 
-/// A frozen prompt in pieces, as a store keeps it.
+/// The parts of a frozen prompt, as a store keeps them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pieces {
-    /// The profile that it was built by.
+    /// The profile that built it.
     pub profile: String,
     /// The text of each carrier.
     pub carriers: BTreeMap<Carrier, Arc<Rendered>>,
     /// The sections that have text, in order.
-    pub sections: Vec<Placed>,
-    /// What a reader should know.
+    pub sections: Vec<PlacedSection>,
+    /// Findings about the prompt.
     pub notes: Vec<Note>,
-    /// The files that were looked at.
-    pub considered: Vec<Considered>,
+    /// The files that were considered.
+    pub considered: Vec<FileOutcome>,
 }
 
 impl Frozen {
-    /// Takes a frozen prompt apart.
+    /// Returns the parts of a frozen prompt.
     #[must_use]
     pub fn pieces(&self) -> Pieces {
         Pieces {
@@ -165,83 +165,83 @@ impl Frozen {
         }
     }
 
-    /// Puts a frozen prompt together again; `None` when a section lies outside of its carrier.
+    /// Restores a frozen prompt from its parts; `None` if a section lies outside its carrier.
     ///
-    /// Whoever has hashed the text of the system carrier hands its digest on; otherwise it is hashed here.
+    /// A caller that knows the digest of the system carrier's text passes it; otherwise it is computed here.
     #[must_use]
     pub fn restore(pieces: Pieces, digest: Option<Digest>) -> Option<Self> {
         let Pieces { profile, carriers, sections, notes, considered } = pieces;
-        let is_inside = |placed: &Placed| {
+        let is_inside = |placed: &PlacedSection| {
             carriers.get(&placed.carrier).is_some_and(|text| text.text().get(placed.bytes.clone()).is_some())
         };
         if !sections.iter().all(is_inside) {
             return None;
         }
         let body = Body { carriers, sections };
-        let hash = || Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+        let hash = || Digest::new(body.text(Carrier::System).unwrap_or_default().as_bytes());
         let digest = digest.unwrap_or_else(hash);
         debug_assert_eq!(digest, hash(), "it is that of the text");
         Some(Self { profile, body, digest, notes, considered })
     }
 
-    /// The profile that it was built by.
+    /// Returns the name of the profile that built it.
     #[must_use]
     pub fn profile(&self) -> &str {
         &self.profile
     }
 
-    /// Everything that stays for the life of the epoch.
+    /// Returns everything that stays fixed for the epoch.
     #[must_use]
     pub const fn body(&self) -> &Body {
         &self.body
     }
 
-    /// The bytes that must not change: the system carrier's text.
+    /// Returns the bytes that must not change: the system carrier's text.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.body.text(Carrier::System).unwrap_or_default()
     }
 
-    /// The digest of the prefix.
+    /// Returns the digest of the prefix.
     #[must_use]
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// What a reader should know.
+    /// Returns findings about the prompt.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// The files that were looked at.
+    /// Returns the files that were considered.
     #[must_use]
-    pub fn considered(&self) -> &[Considered] {
+    pub fn considered(&self) -> &[FileOutcome] {
         &self.considered
     }
 }
 
 impl Suffix {
-    /// The text that separates it from what is cached; empty where the profile has no boundary.
+    /// Returns the text between the cached part and this one; empty if the profile has no boundary.
     #[must_use]
     pub fn boundary(&self) -> &str {
         self.boundary.as_ref().map_or("", |section| section.rendered.text())
     }
 
-    /// Tells whether nothing belongs to the turn alone.
+    /// Tells whether the turn has no text of its own.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }
 
-    /// What follows the boundary on a carrier.
+    /// Returns the text after the boundary on a carrier.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> String {
         let own = self.sections.iter().filter(|section| section.carrier == carrier);
         own.map(|section| section.rendered.text()).collect()
     }
 
-    /// The same with one character more at the beginning of each section: what the next turn may bring.
+    /// Returns a copy with one more character at the start of each section, as a stand-in for the next turn's text.
     #[must_use]
     pub fn changed(&self) -> Self {
         let mut changed = self.clone();
@@ -252,7 +252,7 @@ impl Suffix {
         changed
     }
 
-    /// The whole prompt of this turn: what is frozen, the boundary, and this.
+    /// Returns the whole prompt of this turn: the frozen text, the boundary, and this suffix.
     #[must_use]
     pub fn behind(&self, frozen: &Frozen) -> Body {
         let mut whole = frozen.body.clone();
@@ -263,7 +263,7 @@ impl Suffix {
     }
 }
 
-/// Freezes a draft: what is cached on one side, what belongs to the turn on the other.
+/// Freezes a draft: splits it into the cached part and the part of one turn.
 #[must_use]
 pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
     let Draft { profile, sections, mut notes, considered } = draft;
@@ -279,7 +279,7 @@ pub fn freeze(draft: Draft) -> (Frozen, Suffix) {
         body.volatile()
             .map(|(carrier, span)| volatile_note(carrier, span, body.text(carrier).map_or(0, str::len))),
     );
-    let digest = Digest::of(body.text(Carrier::System).unwrap_or_default().as_bytes());
+    let digest = Digest::new(body.text(Carrier::System).unwrap_or_default().as_bytes());
     (Frozen { profile, body, digest, notes, considered }, suffix)
 }
 

@@ -1,9 +1,9 @@
-//! The pure core of proem: what turns observed facts into prompt bytes.
+//! The pure core of proem: turns observed facts into prompt bytes.
 //!
-//! Nothing in this crate can look at the world. It is `no_std`, so the compiler itself refuses a
-//! file, a clock, an environment variable, a process or an unordered map; what the core needs it
-//! names ([`Template::wanted`](bracket::Template::wanted)) and is given as values ([`fact::Facts`]).
-//! Equal inputs therefore give equal bytes on every machine and in every build.
+//! Nothing in this crate observes the world. It is `no_std`, so the compiler rejects files, clocks, environment
+//! variables, processes and unordered maps. The core names the values that it needs
+//! ([`Template::wanted`](bracket::Template::wanted)) and the caller provides them ([`fact::Facts`]). Equal inputs
+//! therefore give equal bytes on every machine and in every build.
 //!
 //! ```
 //! use proem_core::bracket::{self, Policies, Template};
@@ -24,30 +24,27 @@ extern crate alloc;
 extern crate std;
 
 mod boundary;
+pub mod brace_slots;
 pub mod bracket;
 pub mod builtin;
+pub mod cache_loss;
 pub mod carrier;
-pub mod change;
-pub mod considered;
+pub mod did_you_mean;
 pub mod digest;
 pub mod draft;
 pub mod estimate;
 pub mod fact;
+pub mod file_outcome;
 pub mod front_matter;
 pub mod frozen;
-pub mod hygiene;
-mod join;
+mod join_sections;
 pub mod limit;
 pub mod line_map;
-pub mod lookalike;
-pub mod nearest;
 pub mod note;
 pub mod profile;
 pub mod rendered;
-pub mod secret;
-pub mod shown;
-pub mod slots;
 pub mod source;
 pub mod stability;
 pub mod text;
+pub mod text_safety;
 pub mod variable;

@@ -1,141 +1,213 @@
-//! Every maximum in one table: whatever comes from outside has one.
+//! All limits in one table: every input from outside has a maximum.
 //!
-//! A limit that is hit leaves a note or an error; none of them cuts in silence.
+//! A limit belongs here if it bounds the size, number, depth or duration of something that proem does not control: files,
+//! requests, the output of programs, connections. Constants that tune proem's own work stay beside their code: caches,
+//! buffers, retries, and the lengths of lists and lines in messages. Exceeding a limit always leaves a note or an error.
 
+use core::fmt;
 use core::time::Duration;
 
-/// One row of the table: a name for documentation and messages, and the value.
+/// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The name, unit last.
+    /// The name, unit last, as messages and documentation use it.
     pub name: &'static str,
     /// The largest value allowed.
     pub value: u64,
-    /// What is limited, in words.
+    /// The thing that is limited, in words.
     pub what: &'static str,
 }
 
-/// Largest template, in bytes.
-pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
-/// Longest name of a template's author, in bytes.
-pub const AUTHOR_BYTES_MAX: usize = 200;
-/// Most problems of one template that are listed one by one.
-pub const DIAGNOSTICS_MAX: usize = 100;
-/// Most steps that a Jinja template may take.
-pub const JINJA_FUEL_MAX: usize = 100_000;
-/// Most words and signs in one tag of a Jinja template: what reads them recurses.
-pub const JINJA_TAG_TOKENS_MAX: usize = 1000;
-/// Most `elif` branches in one Jinja template.
-pub const JINJA_BRANCHES_MAX: usize = 200;
-/// Most names that one Jinja template may set.
-pub const JINJA_NAMES_MAX: usize = 4096;
-/// Most operators, comparisons and other costly expressions in one Jinja template.
-pub const JINJA_EXPRESSIONS_MAX: usize = 16_384;
-/// Most blocks in one Jinja template.
-pub const JINJA_BLOCKS_MAX: usize = 256;
-/// Largest value that a Jinja template may make, in bytes.
-pub const JINJA_VALUE_BYTES_MAX: usize = 1 << 20;
-/// Most bytes that the values of one Jinja template may take together.
-pub const JINJA_BYTES_MAX: usize = 64 << 20;
-/// Most lists, maps, texts and numbers in one value of a Jinja template, each counted as often as it occurs.
-pub const JINJA_VALUE_NODES_MAX: usize = 1 << 17;
-/// Deepest nesting of lists and maps in one value of a Jinja template.
-pub const JINJA_VALUE_DEPTH_MAX: usize = 32;
-/// Most work that the Jinja templates of one build may ask for, in units of one value or 16 bytes that are walked, compared
-/// or copied.
-pub const JINJA_WORK_MAX: usize = 1 << 25;
-/// How deep Jinja templates may nest: an include counts ten, a macro four.
-pub const JINJA_DEPTH_MAX: usize = 170;
-/// Most CPU time that one build may take, in seconds.
-pub const BUILD_CPU_SECONDS_MAX: usize = 4;
-/// Most CPU time that one build may take.
-pub const BUILD_CPU_MAX: Duration = Duration::from_secs(BUILD_CPU_SECONDS_MAX as u64);
-/// Most assets that one template may load.
-pub const ASSETS_MAX: usize = 256;
-/// Most bytes that a template and the assets that it includes may have together.
-pub const ASSETS_BYTES_MAX: usize = 4 << 20;
-/// Largest rendered carrier, in bytes.
-pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
-/// Largest file that `file:` inserts, in bytes.
-pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// Most bytes that the files named by `file:` may have together in one build.
-pub const FILES_BYTES_MAX: usize = 16 << 20;
-/// Largest request, in bytes of JSON.
-pub const REQUEST_BYTES_MAX: usize = 16 << 20;
-/// Largest file of messages, in bytes.
-pub const MESSAGES_BYTES_MAX: usize = 64 << 20;
-/// Largest file of requests to simulate, in bytes.
-pub const TURNS_BYTES_MAX: usize = 512 << 20;
-/// Largest profile or configuration file, in bytes.
-pub const SETTINGS_BYTES_MAX: usize = 256 << 10;
-/// Longest chain of `extends`.
-pub const EXTENDS_DEPTH_MAX: usize = 16;
-/// Largest front matter, in bytes of YAML.
-pub const FRONT_MATTER_BYTES_MAX: usize = 8 << 10;
-/// Deepest nesting of lists and maps in front matter, the outermost map included.
-pub const FRONT_MATTER_DEPTH_MAX: usize = 8;
-/// Most keys, values, lists and maps in one front matter.
-pub const FRONT_MATTER_NODES_MAX: usize = 256;
-/// Most files of one folder of knowledge or workflows that are read.
-pub const RESIDENTS_MAX: usize = 10_000;
-/// Largest knowledge or workflow file, in bytes.
-pub const RESIDENT_BYTES_MAX: usize = 1 << 20;
-/// Most instruction files in one prompt.
-pub const DOCUMENTS_MAX: usize = 256;
-/// Most bytes that the instruction files of one prompt may have together.
-pub const DOCUMENTS_BYTES_MAX: usize = 1 << 20;
-/// Most skills in one prompt.
-pub const SKILLS_MAX: usize = 20_000;
-/// Most folders that are looked into below one directory of skills.
-pub const SKILL_FOLDERS_MAX: usize = 20_000;
-/// Deepest folder below a directory of skills that is looked into.
-pub const SKILL_DEPTH_MAX: usize = 64;
-/// Most notes about skills that are written one by one.
-pub const SKILL_NOTES_MAX: usize = 200;
-/// Largest ignore file, in bytes.
-pub const IGNORE_FILE_BYTES_MAX: usize = 64 << 10;
-/// Most bytes that the ignore files of one build may have together.
-pub const IGNORE_BYTES_MAX: usize = 256 << 10;
-/// Most patterns that the ignore files of one build may have together: compiling one takes up to 50 µs.
-pub const IGNORE_PATTERNS_MAX: usize = 20_000;
-/// Most patterns that the paths of one build are compared with, counted for each path.
-pub const IGNORE_COMPARISONS_MAX: usize = 50_000_000;
-/// Most entries of one directory that are looked at.
-pub const DIRECTORY_ENTRIES_MAX: usize = 200_000;
-/// Most entries of a project that `check --all` looks at.
-pub const CHECK_ENTRIES_MAX: usize = 2_000_000;
-/// Most files of agents in a project that `check --all` reads.
-pub const CHECK_FILES_MAX: usize = 20_000;
-/// Most bytes that those files may have together.
-pub const CHECK_BYTES_MAX: usize = 256 << 20;
-/// Most tools in one request.
-pub const TOOLS_MAX: usize = 2_000;
-/// Most output taken from one hook, in bytes, unless the configuration says otherwise.
-pub const HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// Longest one hook may run, unless the configuration says otherwise.
-pub const HOOK_TIME_MAX: Duration = Duration::from_secs(5);
-/// Longest path that is looked at, in bytes.
-pub const PATH_BYTES_MAX: usize = 4096;
-/// Deepest directory from which the walk upwards starts.
-pub const ANCESTORS_MAX: usize = 256;
-/// Largest `HEAD` or `.git` file, in bytes.
-pub const GIT_HEAD_BYTES_MAX: usize = 4 << 10;
-/// Largest `packed-refs`, in bytes.
-pub const GIT_PACKED_REFS_BYTES_MAX: usize = 16 << 20;
-/// Most output taken from one git command, in bytes.
-pub const GIT_OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Longest all git commands of a build may run together.
-pub const GIT_TIME_MAX: Duration = Duration::from_secs(2);
-/// Most memory that one git command may allocate, in bytes.
-pub const GIT_MEMORY_BYTES_MAX: u64 = 512 << 20;
-/// Largest file that is read from git's objects, in bytes; a larger one counts as too large wherever it is read.
-pub const GIT_BLOB_BYTES_MAX: usize = 64 << 20;
-/// Largest file that git may write when it lays out a revision, in bytes; otherwise it may write none.
-pub const GIT_CHECKOUT_FILE_BYTES_MAX: u64 = 1 << 30;
-/// Most connections that a server holds at once, unless it is told otherwise.
-pub const CONNECTIONS_MAX: usize = 4096;
-/// Most connections of one address that have not shown the token, unless the server is told otherwise.
-pub const ADDRESS_CONNECTIONS_MAX: usize = 1024;
+impl Limit {
+    /// Returns the value for people: a size such as `1 MiB`, or the number.
+    #[must_use]
+    pub fn words(&self) -> alloc::string::String {
+        use alloc::string::ToString;
+        if self.name.ends_with("_bytes_max") { Size(self.value).to_string() } else { self.value.to_string() }
+    }
+}
+
+/// A number of bytes that is written in words: `1 MiB`, `256 KiB`, `200 bytes`.
+///
+/// ```
+/// use proem_core::limit::{FILE_BYTES_MAX, Size};
+///
+/// assert_eq!(Size::new(FILE_BYTES_MAX).to_string(), "1 MiB");
+/// assert_eq!(Size(1500).to_string(), "1500 bytes");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+impl Size {
+    /// Creates a size from a length.
+    #[must_use]
+    pub const fn new(bytes: usize) -> Self {
+        Self(bytes as u64)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u32, &str); 3] = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+        let Self(bytes) = self;
+        match UNITS.iter().find(|(bits, _)| *bytes > 0 && bytes.trailing_zeros() >= *bits) {
+            Some((bits, unit)) => write!(formatter, "{} {unit}", bytes >> bits),
+            None if *bytes == 1 => formatter.write_str("1 byte"),
+            None => write!(formatter, "{bytes} bytes"),
+        }
+    }
+}
+
+/// Declares a constant and a row of the table for each limit: name, value and description.
+macro_rules! limits {
+    ($($(#[doc = $why:literal])* $name:ident: $type:ty = $value:expr, $what:literal;)*) => {
+        $(
+            #[doc = concat!("The limit for ", $what, ".")]
+            $(#[doc = ""] #[doc = $why])*
+            pub const $name: $type = $value;
+        )*
+
+        const TABLE: &[Limit] = &[$(
+            Limit {
+                name: {
+                    const NAME: [u8; stringify!($name).len()] = lower_case(stringify!($name));
+                    as_text(&NAME)
+                },
+                value: $name as u64,
+                what: $what,
+            },
+        )*];
+    };
+}
+
+limits! {
+    TEMPLATE_BYTES_MAX: usize = 1 << 20, "a template";
+    AUTHOR_BYTES_MAX: usize = 200, "the name of a template's author";
+    DIAGNOSTICS_MAX: usize = 100, "problems of one template that are listed";
+    JINJA_FUEL_MAX: usize = 100_000, "steps of a Jinja template";
+    /// The parser recurses over them.
+    JINJA_TAG_TOKENS_MAX: usize = 1000, "tokens in one tag of a Jinja template";
+    JINJA_BRANCHES_MAX: usize = 200, "`elif` branches of a Jinja template";
+    JINJA_NAMES_MAX: usize = 4096, "names that a Jinja template sets";
+    JINJA_EXPRESSIONS_MAX: usize = 16_384, "operators and other costly expressions of a Jinja template";
+    JINJA_BLOCKS_MAX: usize = 256, "blocks of a Jinja template";
+    JINJA_VALUE_BYTES_MAX: usize = 1 << 20, "one value of a Jinja template";
+    JINJA_BYTES_MAX: usize = 64 << 20, "all values of a Jinja template together";
+    /// A part that occurs several times counts each time.
+    JINJA_VALUE_NODES_MAX: usize = 1 << 17, "parts of one value of a Jinja template";
+    JINJA_VALUE_DEPTH_MAX: usize = 32, "levels of lists and maps in a value";
+    JINJA_WORK_MAX: usize = 1 << 25, "units of work of the templates of a build; a value or 16 bytes of text is one unit";
+    JINJA_DEPTH_MAX: usize = 170, "nesting of Jinja templates: ten for an include, four for a macro";
+    BUILD_CPU_SECONDS_MAX: usize = 4, "seconds of CPU time of a build";
+    ASSETS_MAX: usize = 256, "assets that one template includes";
+    ASSETS_BYTES_MAX: usize = 4 << 20, "a template and all assets that it includes together";
+    OUTPUT_BYTES_MAX: usize = 8 << 20, "the text of one carrier";
+    FILE_BYTES_MAX: usize = 1 << 20, "a file that `file:` inserts";
+    FILES_BYTES_MAX: usize = 16 << 20, "all files that `file:` inserts in a build together";
+    REQUEST_BYTES_MAX: usize = 16 << 20, "a request";
+    MESSAGES_BYTES_MAX: usize = 64 << 20, "a file of messages";
+    /// A list of millions of empty items would take gigabytes.
+    LIST_ITEMS_MAX: usize = 100_000, "items of one list in a conversation";
+    TURNS_BYTES_MAX: usize = 512 << 20, "a file of requests to simulate";
+    SETTINGS_BYTES_MAX: usize = 256 << 10, "a profile or configuration file";
+    EXTENDS_DEPTH_MAX: usize = 16, "profiles in a chain of `extends`";
+    FRONT_MATTER_BYTES_MAX: usize = 8 << 10, "front matter";
+    /// The outermost map counts.
+    FRONT_MATTER_DEPTH_MAX: usize = 8, "levels of lists and maps in front matter";
+    FRONT_MATTER_NODES_MAX: usize = 256, "keys and values in front matter";
+    RESIDENTS_MAX: usize = 10_000, "files in a folder of knowledge or workflows";
+    RESIDENT_BYTES_MAX: usize = 1 << 20, "a knowledge or workflow file";
+    RESIDENT_NAME_BYTES_MAX: usize = 64, "the name of a knowledge or workflow file";
+    WORKFLOW_DESCRIPTION_CHARACTERS_MAX: usize = 1024, "characters in the description of a workflow";
+    DOCUMENTS_MAX: usize = 256, "instruction files in a prompt";
+    DOCUMENTS_BYTES_MAX: usize = 1 << 20, "all instruction files of a prompt together";
+    VARIANT_ENTRIES_MAX: usize = 10_000, "entries of a directory that is searched for misspelt file names";
+    RULE_FILES_MAX: usize = 2_000, "instruction files that one profile reads";
+    RULE_DEPTH_MAX: usize = 16, "levels of folders below a folder of rules";
+    RULE_ENTRIES_MAX: usize = 20_000, "entries below one folder of rules";
+    IMPORTS_BYTES_MAX: usize = 1 << 20, "all text that one instruction file imports";
+    IMPORT_REFERENCES_MAX: usize = 1_000, "references to imports in one file";
+    IMPORT_MATCHES_MAX: usize = 100_000, "matches of the import pattern in one file";
+    IMPORT_PATTERN_BYTES_MAX: usize = 1 << 20, "the memory of a compiled import pattern";
+    SKILLS_MAX: usize = 20_000, "skills in a prompt";
+    SKILL_FOLDERS_MAX: usize = 20_000, "folders below one directory of skills";
+    SKILL_DEPTH_MAX: usize = 64, "levels of folders below a directory of skills";
+    SKILL_NOTES_MAX: usize = 200, "notes about skills that are listed one by one";
+    SKILL_NAME_CHARACTERS_MAX: usize = 64, "characters in the name of a skill";
+    SKILL_DESCRIPTION_CHARACTERS_MAX: usize = 1024, "characters in the description of a skill";
+    SKILL_COMPATIBILITY_CHARACTERS_MAX: usize = 500, "characters in the compatibility of a skill";
+    IGNORE_FILE_BYTES_MAX: usize = 64 << 10, "an ignore file";
+    IGNORE_BYTES_MAX: usize = 256 << 10, "all ignore files of a build together";
+    /// Compiling a pattern takes up to 50 µs.
+    IGNORE_PATTERNS_MAX: usize = 20_000, "patterns of all ignore files of a build together";
+    /// Counted for each path.
+    IGNORE_COMPARISONS_MAX: usize = 50_000_000, "comparisons of paths with ignore patterns in a build";
+    DIRECTORY_ENTRIES_MAX: usize = 200_000, "entries of one directory";
+    CHECK_ENTRIES_MAX: usize = 2_000_000, "entries of a project that `check --all` visits";
+    CHECK_FILES_MAX: usize = 20_000, "files that `check --all` reads";
+    CHECK_BYTES_MAX: usize = 256 << 20, "all files that `check --all` reads together";
+    TOOLS_MAX: usize = 2_000, "tools in a request";
+    HOOK_SECONDS_MAX: usize = 5, "seconds that one hook runs, by default";
+    HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10, "the output of one hook, by default";
+    PROGRAM_ERROR_BYTES_MAX: usize = 4 << 10, "the error output of a program that is kept";
+    TRUSTED_SCRIPT_BYTES_MAX: usize = 4 << 20, "a script of a trusted hook";
+    PATH_BYTES_MAX: usize = 4096, "a path";
+    /// A kernel follows as many.
+    LINKS_MAX: usize = 40, "symbolic links on the way to a file";
+    ANCESTORS_MAX: usize = 256, "directories on the walk upwards";
+    GIT_HEAD_BYTES_MAX: usize = 4 << 10, "git's `HEAD`, or a `.git` file";
+    GIT_PACKED_REFS_BYTES_MAX: usize = 16 << 20, "git's `packed-refs`";
+    GIT_OUTPUT_BYTES_MAX: usize = 1 << 20, "the output of one git command";
+    GIT_SECONDS_MAX: usize = 2, "seconds of all git commands of a build together, by default";
+    /// Git follows as many.
+    GIT_SYMBOLIC_REFS_MAX: usize = 5, "symbolic refs in a row";
+    GIT_OBJECT_ENTRIES_MAX: usize = 1_000_000, "entries among a repository's objects";
+    GIT_SHARED_INDEXES_MAX: usize = 64, "shared indexes of a repository";
+    GIT_REVISION_SECONDS_MAX: usize = 60, "seconds of git for one revision";
+    GIT_REVISION_LINKS_MAX: usize = 2_000, "entries of a folder above the repository that a revision links";
+    GIT_SKILL_ENTRIES_MAX: usize = 200_000, "entries of a revision below one directory of skills";
+    GIT_MEMORY_BYTES_MAX: u64 = 512 << 20, "the memory that one git command allocates";
+    /// A larger file counts as too large wherever it is read.
+    GIT_BLOB_BYTES_MAX: usize = 64 << 20, "a file of a git revision";
+    /// Other git commands may not write files.
+    GIT_CHECKOUT_FILE_BYTES_MAX: u64 = 1 << 30, "a file that git writes when it lays out a revision";
+    CONNECTIONS_MAX: usize = 4096, "connections of a server, by default";
+    ADDRESS_CONNECTIONS_MAX: usize = 1024, "connections from one address without the token, by default";
+    /// The system may allow fewer. The usual 128 are not enough for a thousand clients at once: the others would try again
+    /// a second later.
+    CONNECTIONS_WAITING_MAX: u32 = 4096, "connections that wait to be accepted";
+    HEADER_SECONDS_MAX: usize = 30, "seconds in which a client sends the headers of a request";
+    STALL_SECONDS_MAX: usize = 30, "seconds in which a client reads nothing of its response";
+    /// Further requests get status 503.
+    REQUESTS_WAITING_MAX: usize = 256, "requests that wait for a worker";
+    BODIES_BYTES_MAX: usize = 128 << 20, "the bodies of all requests together";
+    CONVERSATION_ID_BYTES_MAX: usize = 128, "the id of a conversation";
+    /// The oldest calls are dropped.
+    CONVERSATION_CALLS_MAX: u64 = 10_000, "calls that are kept of one conversation";
+    PASSWORD_FILE_BYTES_MAX: u64 = 1 << 20, "a password file of PostgreSQL";
+    CERTIFICATES_BYTES_MAX: u64 = 4 << 20, "a file of certificates";
+    TOKEN_FILE_BYTES_MAX: usize = 4096, "a file with a token";
+    /// A conversation with all of its texts may be large.
+    ANSWER_BYTES_MAX: usize = 64 << 20, "a response of a server to the command line";
+    ANSWER_SECONDS_MAX: usize = 60, "seconds in which a server responds to the command line";
+    SAVED_BUILD_BYTES_MAX: usize = 64 << 20, "a saved build";
+}
+
+/// The most CPU time that one build may take.
+pub const BUILD_CPU_MAX: Duration = seconds(BUILD_CPU_SECONDS_MAX);
+/// The longest time that one hook may run, unless the configuration sets another.
+pub const HOOK_TIME_MAX: Duration = seconds(HOOK_SECONDS_MAX);
+/// The longest time of all git commands of a build together, unless the configuration sets another.
+pub const GIT_TIME_MAX: Duration = seconds(GIT_SECONDS_MAX);
+/// The longest time of git for one revision.
+pub const GIT_REVISION_TIME_MAX: Duration = seconds(GIT_REVISION_SECONDS_MAX);
+
+/// The longest time in which a client sends the headers of a request.
+pub const HEADER_TIME_MAX: Duration = seconds(HEADER_SECONDS_MAX);
+/// The longest time in which a client reads nothing of its response.
+pub const STALL_TIME_MAX: Duration = seconds(STALL_SECONDS_MAX);
+/// The longest time in which a server responds to the command line.
+pub const ANSWER_TIME_MAX: Duration = seconds(ANSWER_SECONDS_MAX);
 
 /// Returns the table as `proem config` and the documentation print it.
 #[must_use]
@@ -143,81 +215,56 @@ pub const fn table() -> &'static [Limit] {
     TABLE
 }
 
-const TABLE: &[Limit] = &[
-    row("template_bytes_max", TEMPLATE_BYTES_MAX, "a template"),
-    row("author_bytes_max", AUTHOR_BYTES_MAX, "the name of a template's author"),
-    row("diagnostics_max", DIAGNOSTICS_MAX, "problems of a template that are listed"),
-    row("jinja_fuel_max", JINJA_FUEL_MAX, "steps of a Jinja template"),
-    row("jinja_tag_tokens_max", JINJA_TAG_TOKENS_MAX, "words and signs in one tag of a Jinja template"),
-    row("jinja_branches_max", JINJA_BRANCHES_MAX, "`elif` branches of a Jinja template"),
-    row("jinja_names_max", JINJA_NAMES_MAX, "names that a Jinja template sets"),
-    row(
-        "jinja_expressions_max",
-        JINJA_EXPRESSIONS_MAX,
-        "operators and other costly expressions of a Jinja template",
-    ),
-    row("jinja_blocks_max", JINJA_BLOCKS_MAX, "blocks of a Jinja template"),
-    row("jinja_value_bytes_max", JINJA_VALUE_BYTES_MAX, "one value that a Jinja template makes"),
-    row("jinja_bytes_max", JINJA_BYTES_MAX, "all values of a Jinja template together"),
-    row("jinja_value_nodes_max", JINJA_VALUE_NODES_MAX, "parts of one value of a Jinja template"),
-    row("jinja_value_depth_max", JINJA_VALUE_DEPTH_MAX, "levels of lists and maps in a value"),
-    row("jinja_work_max", JINJA_WORK_MAX, "values and 16 bytes that the templates of a build walk"),
-    row(
-        "jinja_depth_max",
-        JINJA_DEPTH_MAX,
-        "nesting of Jinja templates: ten for an include, four for a macro",
-    ),
-    row("build_cpu_seconds_max", BUILD_CPU_SECONDS_MAX, "seconds of CPU time of a build"),
-    row("assets_max", ASSETS_MAX, "assets that one template includes"),
-    row("assets_bytes_max", ASSETS_BYTES_MAX, "a template and all assets that it includes together"),
-    row("output_bytes_max", OUTPUT_BYTES_MAX, "the text of one carrier"),
-    row("file_bytes_max", FILE_BYTES_MAX, "a file that `file:` inserts"),
-    row("files_bytes_max", FILES_BYTES_MAX, "all files that `file:` inserts in a build together"),
-    row("request_bytes_max", REQUEST_BYTES_MAX, "a request"),
-    row("messages_bytes_max", MESSAGES_BYTES_MAX, "a file of messages"),
-    row("turns_bytes_max", TURNS_BYTES_MAX, "a file of requests to simulate"),
-    row("settings_bytes_max", SETTINGS_BYTES_MAX, "a profile or configuration file"),
-    row("extends_depth_max", EXTENDS_DEPTH_MAX, "profiles in a chain of `extends`"),
-    row("front_matter_bytes_max", FRONT_MATTER_BYTES_MAX, "front matter"),
-    row("front_matter_depth_max", FRONT_MATTER_DEPTH_MAX, "levels of lists and maps in front matter"),
-    row("front_matter_nodes_max", FRONT_MATTER_NODES_MAX, "keys and values in front matter"),
-    row("residents_max", RESIDENTS_MAX, "files in a folder of knowledge or workflows"),
-    row("resident_bytes_max", RESIDENT_BYTES_MAX, "a knowledge or workflow file"),
-    row("documents_max", DOCUMENTS_MAX, "instruction files in a prompt"),
-    row("documents_bytes_max", DOCUMENTS_BYTES_MAX, "all instruction files of a prompt together"),
-    row("skills_max", SKILLS_MAX, "skills in a prompt"),
-    row("skill_folders_max", SKILL_FOLDERS_MAX, "folders below one directory of skills"),
-    row("skill_depth_max", SKILL_DEPTH_MAX, "levels of folders below a directory of skills"),
-    row("skill_notes_max", SKILL_NOTES_MAX, "notes about skills that are written one by one"),
-    row("ignore_file_bytes_max", IGNORE_FILE_BYTES_MAX, "an ignore file"),
-    row("ignore_bytes_max", IGNORE_BYTES_MAX, "all ignore files of a build together"),
-    row("ignore_patterns_max", IGNORE_PATTERNS_MAX, "patterns of all ignore files of a build together"),
-    row("ignore_comparisons_max", IGNORE_COMPARISONS_MAX, "patterns that paths are compared with in a build"),
-    row("directory_entries_max", DIRECTORY_ENTRIES_MAX, "entries of one directory"),
-    row("check_entries_max", CHECK_ENTRIES_MAX, "entries of a project that `check --all` looks at"),
-    row("check_files_max", CHECK_FILES_MAX, "files that `check --all` reads"),
-    row("check_bytes_max", CHECK_BYTES_MAX, "all files that `check --all` reads together"),
-    row("tools_max", TOOLS_MAX, "tools in a request"),
-    row("hook_output_bytes_max", HOOK_OUTPUT_BYTES_MAX, "the output of one hook, by default"),
-    row("path_bytes_max", PATH_BYTES_MAX, "a path"),
-    row("ancestors_max", ANCESTORS_MAX, "directories walked upwards"),
-    row("git_head_bytes_max", GIT_HEAD_BYTES_MAX, "git's `HEAD`"),
-    row("git_packed_refs_bytes_max", GIT_PACKED_REFS_BYTES_MAX, "git's `packed-refs`"),
-    row("git_output_bytes_max", GIT_OUTPUT_BYTES_MAX, "the output of one git command"),
-    row("git_blob_bytes_max", GIT_BLOB_BYTES_MAX, "a file of a git revision"),
-    Limit {
-        name: "git_memory_bytes_max",
-        value: GIT_MEMORY_BYTES_MAX,
-        what: "the memory that one git command allocates",
-    },
-    row("connections_max", CONNECTIONS_MAX, "connections of a server, by default"),
-    row(
-        "address_connections_max",
-        ADDRESS_CONNECTIONS_MAX,
-        "connections of one address that have not shown the token, by default",
-    ),
-];
+const fn seconds(count: usize) -> Duration {
+    Duration::from_secs(count as u64)
+}
 
-const fn row(name: &'static str, value: usize, what: &'static str) -> Limit {
-    Limit { name, value: value as u64, what }
+/// Returns the name of a constant in lower case.
+const fn lower_case<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let mut lower = [0; LENGTH];
+    let mut index = 0;
+    while index < LENGTH {
+        lower[index] = name.as_bytes()[index].to_ascii_lowercase();
+        index += 1;
+    }
+    lower
+}
+
+const fn as_text(name: &'static [u8]) -> &'static str {
+    match core::str::from_utf8(name) {
+        Ok(text) => text,
+        Err(_) => panic!("the name of a constant is ASCII"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn sizes_are_written_in_the_largest_unit_that_divides_them() {
+        for (bytes, words) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (200, "200 bytes"),
+            (1 << 10, "1 KiB"),
+            (256 << 10, "256 KiB"),
+            ((1 << 20) + 1, "1048577 bytes"),
+            (1536 << 10, "1536 KiB"),
+            (16 << 20, "16 MiB"),
+            (1 << 30, "1 GiB"),
+        ] {
+            assert_eq!(Size(bytes).to_string(), words);
+        }
+    }
+
+    #[test]
+    fn rows_are_named_after_their_constants() {
+        let first = &table()[0];
+        assert_eq!(
+            (first.name, first.value, first.words().as_str()),
+            ("template_bytes_max", 1 << 20, "1 MiB")
+        );
+    }
 }

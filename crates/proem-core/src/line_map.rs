@@ -1,8 +1,8 @@
-//! Lines of a text, and where each of them stands in the file that the text was taken from.
+//! Maps the lines of a text to the lines of the file that it was taken from.
 //!
-//! On its way into a prompt, text loses parts: front matter, comments, blank lines at its ends. What remains is a list of
-//! runs of whole lines, each of which stands in the file as it is. Runs are counted in lines, not in bytes, because hidden
-//! characters and secrets may change a line later, and never add or remove one.
+//! On its way into a prompt, text loses parts: front matter, comments, blank lines at its ends. The rest is a list of
+//! runs of whole, unchanged lines of the file. Runs are counted in lines, not in bytes, because removing hidden
+//! characters and secrets may change a line later but never adds or removes one.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,29 +24,30 @@ use crate::text::{Place, Places, slice};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineMap {
-    /// The line of the text that begins a run, from 1, and the place of its first character in the file. The first run
-    /// begins with the text.
+    /// The line of the text that starts a run, from 1, and the place of its first character in the file. The first
+    /// run starts with the text.
     runs: Vec<(usize, Place)>,
-    /// How many bytes at the end of the text are in no file.
+    /// The number of bytes at the end of the text that are in no file.
     added: usize,
 }
 
 const START: Place = Place { line: 1, column: 1 };
 
 impl LineMap {
-    /// The map that begins at `place` of the file and leaves nothing out.
+    /// Creates a map that starts at `place` of the file and omits nothing.
     #[must_use]
     pub fn from_place(place: Place) -> Self {
         Self { runs: vec![(1, place)], added: 0 }
     }
 
-    /// The whole file.
+    /// Creates a map of the whole file.
     #[must_use]
     pub fn whole() -> Self {
         Self::from_place(START)
     }
 
-    /// Takes the bytes of `file` that make up the text, in order. Every range but the first begins a line of the text.
+    /// Creates a map from the byte ranges of `file` that make up the text, in order. Every range except the first
+    /// starts a line of the text.
     #[must_use]
     pub fn from_kept(file: &str, kept: &[Range<usize>]) -> Self {
         let mut places = Places::new(file);
@@ -62,20 +63,20 @@ impl LineMap {
         Self { runs, added: 0 }
     }
 
-    /// Says that so many bytes at the end of the text are in no file.
+    /// Marks the last `bytes` bytes of the text as belonging to no file.
     #[must_use]
     pub fn with_added(mut self, bytes: usize) -> Self {
         self.added = bytes;
         self
     }
 
-    /// Returns how many bytes at the end of the text are in no file.
+    /// Returns the number of bytes at the end of the text that are in no file.
     #[must_use]
     pub const fn added(&self) -> usize {
         self.added
     }
 
-    /// Maps a place of the text that is in the file; `None` for a place before the text.
+    /// Maps a place of the text to the file; `None` for a place before the text.
     #[must_use]
     pub fn place(&self, at: Place) -> Option<Place> {
         let index = self.runs.partition_point(|(line, _)| *line <= at.line).checked_sub(1)?;
@@ -84,19 +85,19 @@ impl LineMap {
         Some(Place { line: start.line + (at.line - line), column })
     }
 
-    /// Returns `file` at the place where the text begins.
+    /// Returns `file` with the place at which the text starts.
     #[must_use]
     pub fn source(&self, file: &Source) -> Source {
         self.source_at(file, START)
     }
 
-    /// Returns `file` at the place where a place of the text stands.
+    /// Returns `file` with the place that a place of the text maps to.
     #[must_use]
     pub fn source_at(&self, file: &Source, at: Place) -> Source {
         self.place(at).map_or_else(|| file.without_place(), |place| file.at(place))
     }
 
-    /// The map of a part of the text, from one place of it to another.
+    /// Returns the map of a part of the text, from one place to another.
     #[must_use]
     pub fn part(&self, from: Place, to: Place) -> Self {
         let mut runs = vec![(1, self.place(from).unwrap_or(START))];
@@ -105,7 +106,7 @@ impl LineMap {
         Self { runs, added: 0 }
     }
 
-    /// The lines of the text, behind the first, at which the file does not go on as the text does.
+    /// Iterates over the lines of the text, except the first, that do not follow their predecessor in the file.
     pub fn breaks(&self) -> impl Iterator<Item = Place> {
         self.runs.iter().skip(1).map(|(line, _)| Place { line: *line, column: 1 })
     }

@@ -1,4 +1,4 @@
-//! Text that knows where each of its bytes comes from.
+//! Text with the source of each of its bytes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,33 +15,32 @@ use crate::text::{is_javascript_space, slice};
 pub struct Span {
     /// The bytes, counted in the text that the span belongs to.
     pub bytes: Range<usize>,
-    /// Where they come from.
+    /// The source of the bytes.
     pub source: Source,
-    /// The place in the template that put them here, when that is not the source itself.
+    /// The place in the template that inserted them, if that differs from the source.
     pub template: Option<Source>,
-    /// The places that include that template, the nearest first.
+    /// The places that include that template, innermost first.
     pub included_from: Vec<Source>,
-    /// How long they stay the same.
+    /// The stability of the bytes.
     pub stability: Stability,
 }
 
-/// Where a piece of text comes from, in every respect.
+/// The complete origin of a piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Where the bytes come from.
+    /// The source of the bytes.
     pub source: Source,
-    /// The place in the template that put them here, when that is not the source itself.
+    /// The place in the template that inserted them, if that differs from the source.
     pub template: Option<Source>,
-    /// The places that include that template, the nearest first.
+    /// The places that include that template, innermost first.
     pub included_from: Vec<Source>,
-    /// How long the bytes stay the same.
+    /// The stability of the bytes.
     pub stability: Stability,
 }
 
 /// A text and the spans that cover it, in order, without gap or overlap.
 ///
-/// The fields are private so that this holds by construction: text enters only together with its
-/// origin.
+/// The fields are private so that this holds by construction: text is added only together with its origin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendered {
     text: String,
@@ -49,13 +48,13 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// Makes an empty text.
+    /// Creates an empty text.
     #[must_use]
     pub const fn new() -> Self {
         Self { text: String::new(), spans: Vec::new() }
     }
 
-    /// Puts a text and its spans together again; `None` when the spans do not cover the text.
+    /// Restores a text from its spans; `None` if the spans do not cover the text.
     #[must_use]
     pub fn restore(text: String, spans: Vec<Span>) -> Option<Self> {
         let mut next = 0;
@@ -67,17 +66,17 @@ impl Rendered {
         (next == text.len()).then_some(Self { text, spans })
     }
 
-    /// Makes room for `bytes` more bytes.
+    /// Reserves space for `bytes` more bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.text.reserve(bytes);
     }
 
-    /// Adds `text`. Empty text leaves a span only if it is a variable's value: it may have one next time.
+    /// Appends `text`. Empty text gets a span only if it is the value of a variable, which may have text next time.
     pub fn push(&mut self, text: &str, source: Source, template: Option<Source>, stability: Stability) {
         self.push_from(text, Origin { source, template, included_from: Vec::new(), stability });
     }
 
-    /// Adds `text` with everything that is known about it; empty text as in [`push`](Self::push).
+    /// Appends `text` with its complete origin; handles empty text like [`push`](Self::push).
     pub fn push_from(&mut self, text: &str, origin: Origin) {
         let Origin { source, template, included_from, stability } = origin;
         if text.is_empty() && !matches!(source, Source::Variable { .. }) {
@@ -89,7 +88,7 @@ impl Rendered {
         self.spans.push(Span { bytes, source, template, included_from, stability });
     }
 
-    /// Puts `text` in front, unless it is empty.
+    /// Prepends `text`, unless it is empty.
     pub(crate) fn prepend(&mut self, text: &str, source: Source, stability: Stability) {
         if text.is_empty() {
             return;
@@ -101,13 +100,13 @@ impl Rendered {
         self.spans.insert(0, first);
     }
 
-    /// Adds another text behind this one, keeping its spans.
+    /// Appends another text with its spans.
     pub fn append(&mut self, mut other: Self) {
         let shift = self.text.len();
         if shift > 0 {
             other.shift(shift);
         }
-        // The larger of the two keeps its room in memory: a long list need not be copied behind a short beginning.
+        // Reuse the larger allocation, so that a long list is not copied behind a short start.
         if self.room() < other.room() {
             other.text.insert_str(0, &self.text);
             other.spans.splice(0..0, self.spans.drain(..));
@@ -118,19 +117,19 @@ impl Rendered {
         }
     }
 
-    /// About how much memory it takes.
+    /// Estimates the memory that it uses.
     const fn room(&self) -> usize {
         self.text.len() + self.spans.len() * size_of::<Span>()
     }
 
-    /// Counts the bytes of all spans on by `bytes`.
+    /// Moves all spans back by `bytes`.
     fn shift(&mut self, bytes: usize) {
         for span in &mut self.spans {
             span.bytes = span.bytes.start + bytes..span.bytes.end + bytes;
         }
     }
 
-    /// Puts `text` in at a byte, which must be the start of a character. A span around it is cut in two.
+    /// Inserts `text` at a byte, which must be a character boundary. A span around it is split.
     pub fn insert(&mut self, at: usize, text: &str, source: &Source, stability: Stability) {
         let mut whole = Self::new();
         let mut is_in = false;
@@ -157,7 +156,7 @@ impl Rendered {
         *self = whole;
     }
 
-    /// Removes every one of `characters` from the end.
+    /// Removes all of `characters` from the end.
     pub fn trim_end(&mut self, characters: &[char]) {
         self.truncate(self.text.trim_end_matches(characters).len());
     }
@@ -205,13 +204,13 @@ impl Rendered {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The spans, in the order of the text.
+    /// Returns the spans, in the order of the text.
     #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
@@ -223,13 +222,13 @@ impl Rendered {
         self.text.is_empty()
     }
 
-    /// The length of the text in bytes.
+    /// Returns the length of the text in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// The stability of the least stable byte; nothing at all is as stable as a release.
+    /// Returns the stability of the least stable byte; an empty text is as stable as a release.
     #[must_use]
     pub fn stability(&self) -> Stability {
         self.spans.iter().map(|span| span.stability).max().unwrap_or(Stability::Release)
@@ -242,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// A text of so many spans, the first of which is empty.
+    /// Creates a text with `spans` spans, the first of which is empty.
     fn rendered(name: &str, spans: usize) -> Rendered {
         let mut rendered = Rendered::new();
         for index in 0..spans {
@@ -252,7 +251,7 @@ mod tests {
         rendered
     }
 
-    /// Whichever of the two is the larger.
+    /// Covers both cases: either text may be the larger one.
     #[test]
     fn what_is_appended_stands_behind_with_its_spans() {
         for (first, second) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 9), (9, 2), (1, 5), (5, 5), (0, 4)] {

@@ -1,25 +1,25 @@
-//! Provenance: where bytes come from.
+//! The sources of bytes.
 
 use alloc::sync::Arc;
 use core::fmt;
 
 use crate::text::{Place, Places};
 
-/// Where a piece of text comes from.
+/// The source of a piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// Text compiled into proem, by its name in `builtin/`.
     BuiltIn {
         /// The asset's name, for example `template/base`.
         name: Arc<str>,
-        /// Where in it, if that is known.
+        /// The place in it, if known.
         place: Option<Place>,
     },
     /// A file on disk.
     File {
-        /// The path as it was found.
+        /// The path that was opened.
         path: Arc<str>,
-        /// Where in it, if that is known.
+        /// The place in it, if known.
         place: Option<Place>,
     },
     /// The value of a variable.
@@ -33,7 +33,7 @@ pub enum Source {
     Request {
         /// The field's name, for example `append`.
         field: Arc<str>,
-        /// Where in it, if that is known.
+        /// The place in it, if known.
         place: Option<Place>,
     },
     /// Wording of a pack.
@@ -42,7 +42,7 @@ pub enum Source {
         path: Arc<str>,
         /// The key of the catalog.
         key: Arc<str>,
-        /// Where in the wording, if that is known.
+        /// The place in the wording, if known.
         place: Option<Place>,
     },
     /// Text that the profile puts around a section.
@@ -60,7 +60,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Returns the same source with another place in it; sources without places stay as they are.
+    /// Returns the same source with another place; sources without places are returned unchanged.
     #[must_use]
     pub fn at(&self, place: Place) -> Self {
         let mut source = self.clone();
@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// Returns the source of what follows `passed`, which begins here.
+    /// Returns the source of the text after `passed`, which starts here.
     #[must_use]
     pub(crate) fn behind(&self, passed: &str) -> Self {
         let Some(begin) = self.place() else { return self.clone() };
@@ -89,7 +89,7 @@ impl Source {
         self.at(Place { line: begin.line + inside.line - 1, column })
     }
 
-    /// Takes a beginning off the path of a file.
+    /// Removes a prefix from the path of a file.
     pub fn move_file(&mut self, beginning: &str) {
         let (Self::File { path, .. } | Self::Pack { path, .. } | Self::Variable { path: Some(path), .. }) =
             self
@@ -101,7 +101,7 @@ impl Source {
         }
     }
 
-    /// Returns the same source as a whole.
+    /// Returns the same source without a place.
     #[must_use]
     pub fn without_place(&self) -> Self {
         let mut source = self.clone();
@@ -111,7 +111,7 @@ impl Source {
         source
     }
 
-    /// Tells whether two sources are the same as a whole, wherever in them.
+    /// Tells whether two sources are equal apart from their places.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -125,7 +125,7 @@ impl Source {
         }
     }
 
-    /// The place inside the source, where there is one.
+    /// Returns the place in the source, if it has one.
     #[must_use]
     pub const fn place(&self) -> Option<Place> {
         match self {

@@ -1,12 +1,12 @@
-//! How long a value stays the same: what decides whether it may stand in a cached prefix.
+//! The lifetime of a value, which decides whether the value may be in a cached prefix.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How often a value changes, from never within a release to every turn.
+/// The frequency with which a value changes, from never within a release to every turn.
 ///
-/// The order is the meaning: a value may stand where at least its own stability is enough.
+/// The variants are ordered: a value may be used wherever a less stable one is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stability {
@@ -27,7 +27,7 @@ pub enum Stability {
 }
 
 impl Stability {
-    /// All of them, most stable first.
+    /// All variants, most stable first.
     pub const ALL: [Self; 7] =
         [Self::Release, Self::Machine, Self::User, Self::Project, Self::Session, Self::Day, Self::Turn];
 
@@ -45,7 +45,7 @@ impl Stability {
         }
     }
 
-    /// How often it changes, as a phrase that completes "it changes …".
+    /// Returns the frequency as a phrase that completes "it changes …".
     #[must_use]
     pub const fn rhythm(self) -> &'static str {
         match self {

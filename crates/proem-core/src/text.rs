@@ -1,7 +1,9 @@
 //! The only module that decides how text is cut, trimmed or measured.
 //!
-//! Everything here works on character boundaries and is the same in every locale. Nothing outside
-//! this module may trim «to be safe»: a byte that goes missing is a byte nobody can explain.
+//! Everything here works on character boundaries and gives the same result in every locale. No other module may trim
+//! text as a precaution: every byte of a prompt, present or missing, must have an explanation.
+
+use alloc::string::String;
 
 /// Tells whether JavaScript's `trim` and `\s` count `character` as white space.
 ///
@@ -46,9 +48,9 @@ pub fn clip(text: &str, bytes_max: usize) -> &str {
     slice(text, 0, end)
 }
 
-/// Returns `text[start..end]`, where both ends are known to be character boundaries.
+/// Returns `text[start..end]`; both ends must be character boundaries.
 ///
-/// The one place that slices a `str`: callers pass positions that a scanner found at ASCII bytes.
+/// The only place that slices a `str`. Callers pass positions that a scanner found at ASCII bytes.
 #[must_use]
 pub(crate) fn slice(text: &str, start: usize, end: usize) -> &str {
     text.get(start..end).expect("positions come from a scan of this very text, which stops on characters")
@@ -63,10 +65,19 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Turns rising byte offsets of one text into places, in one pass over the text.
+/// A line of a text with the place of a mistake in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The place of the mistake in the text.
+    pub place: Place,
+    /// The text of that line.
+    pub line: String,
+}
+
+/// Converts ascending byte offsets of one text into places, in one pass over the text.
 ///
-/// Asking for an offset before the last one starts again from the top, so it is always right and
-/// linear for the order in which templates are rendered.
+/// An offset before the last one restarts from the top, so any order is correct, and the ascending order in which
+/// templates are rendered is linear.
 #[derive(Debug, Clone)]
 pub struct Places<'t> {
     text: &'t str,
@@ -102,7 +113,7 @@ impl<'t> Places<'t> {
     }
 }
 
-/// Finds the bytes of places in a text, fastest in the order of the text.
+/// Converts places of a text into byte offsets; ascending order is fastest.
 #[derive(Debug, Clone)]
 pub struct Offsets<'t> {
     text: &'t str,
@@ -118,7 +129,7 @@ impl<'t> Offsets<'t> {
     }
 
     /// Returns the byte at a place; `None` when the text has no such place.
-    pub fn of(&mut self, place: Place) -> Option<usize> {
+    pub fn at(&mut self, place: Place) -> Option<usize> {
         if (place.line, place.column) < (self.place.line, self.place.column) {
             *self = Self::new(self.text);
         }
@@ -128,7 +139,8 @@ impl<'t> Offsets<'t> {
             offset += memchr::memchr(b'\n', slice(self.text, offset, self.text.len()).as_bytes())? + 1;
             column = 1;
         }
-        // The place behind the last character is one too. The end of the line is not looked for: it may be far away.
+        // The place after the last character is valid too. The search does not look for the end of the line, which
+        // may be far away.
         let mut rest = slice(self.text, offset, self.text.len()).chars();
         for _ in 0..place.column.checked_sub(column)? {
             offset += rest.next().filter(|character| *character != '\n')?.len_utf8();
@@ -138,26 +150,26 @@ impl<'t> Offsets<'t> {
     }
 }
 
-/// Finds a needle from rising byte offsets of one text, in one pass over the text.
+/// Finds a needle from ascending byte offsets of one text, in one pass over the text.
 ///
-/// Searching from every line to the end of a text that has no such needle takes time that is quadratic in the text. This
-/// remembers the last answer, which holds until it is passed.
+/// Searching from every line to the end of a text without the needle takes quadratic time. This type caches the last
+/// result, which stays valid until an offset passes it.
 #[derive(Debug, Clone)]
-pub struct Ahead<'t> {
+pub struct ForwardSearch<'t> {
     text: &'t str,
     needle: &'t str,
     /// The offset of the last search, and its result.
     known: Option<(usize, Option<usize>)>,
 }
 
-impl<'t> Ahead<'t> {
+impl<'t> ForwardSearch<'t> {
     /// Searches for `needle` in `text`.
     #[must_use]
     pub const fn new(text: &'t str, needle: &'t str) -> Self {
         Self { text, needle, known: None }
     }
 
-    /// Returns where the first needle at or behind `offset` begins. An offset before the last one is searched from again.
+    /// Returns the start of the first needle at or after `offset`. An offset before the last one starts a new search.
     pub fn find_from(&mut self, offset: usize) -> Option<usize> {
         if let Some((asked, next)) = self.known
             && asked <= offset
@@ -179,7 +191,7 @@ mod tests {
     fn a_needle_is_found_from_any_offset() {
         for text in ["", "-->", "a-->b-->", "--->-->", "--", "é-->é"] {
             let starts = || (0..=text.len()).filter(|at| text.is_char_boundary(*at));
-            let mut ahead = Ahead::new(text, "-->");
+            let mut ahead = ForwardSearch::new(text, "-->");
             for at in starts().chain(starts().rev()).chain(starts().step_by(2)) {
                 let expected = text.get(at..).and_then(|rest| rest.find("-->")).map(|found| at + found);
                 assert_eq!(ahead.find_from(at), expected, "{text:?} from {at}");
@@ -195,10 +207,10 @@ mod tests {
         let mut offsets = Offsets::new(text);
         for at in starts.iter().chain(starts.iter().rev()) {
             let place = Places::new(text).at(*at);
-            assert_eq!(offsets.of(place), Some(*at), "{place:?}");
+            assert_eq!(offsets.at(place), Some(*at), "{place:?}");
         }
         for (line, column) in [(1, 4), (3, 2), (5, 1), (4, 3)] {
-            assert_eq!(offsets.of(Place { line, column }), None, "{line}:{column}");
+            assert_eq!(offsets.at(Place { line, column }), None, "{line}:{column}");
         }
     }
 
@@ -207,7 +219,7 @@ mod tests {
         let text = "a".repeat(1 << 20);
         let mut offsets = Offsets::new(&text);
         for column in 1..=text.len() + 1 {
-            assert_eq!(offsets.of(Place { line: 1, column }), Some(column - 1));
+            assert_eq!(offsets.at(Place { line: 1, column }), Some(column - 1));
         }
     }
 

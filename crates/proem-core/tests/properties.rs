@@ -1,4 +1,4 @@
-//! Bracket templates against a slow, obvious renderer, on generated input.
+//! Compares bracket templates with a slow, simple renderer, on generated input.
 #![expect(clippy::string_slice, clippy::format_collect, reason = "a test that cannot be set up must stop")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proptest::prelude::*;
 
-/// Pieces that make tags likely, whole, broken and nested.
+/// Generates pieces that make complete, broken and nested tags likely.
 const PIECES: [&str; 34] = [
     "[",
     "]",
@@ -55,7 +55,7 @@ fn template() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.concat())
 }
 
-/// Values that look like templates: they must come out as they are.
+/// Generates values that look like templates; they must be inserted unchanged.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), Just("V".to_owned()), template()]
 }

@@ -1,4 +1,4 @@
-//! The walls around the core, as tests: what the compiler and lints cannot say by themselves.
+//! Rules of the core that the compiler and lints cannot check.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::fs;
@@ -11,7 +11,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `no_std` is what keeps files, clocks, processes and hash maps out; only tests may link `std`.
+/// Checks `no_std`, which excludes files, clocks, processes and hash maps; only tests may link `std`.
 #[test]
 fn core_links_std_in_tests_only() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

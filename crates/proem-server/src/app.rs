@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use proem::hooks::HookFailure;
 use proem::{Caller, Cancel, Engine, Request, Workspaces, with_cancel};
+use proem_core::limit::REQUESTS_WAITING_MAX;
 use proem_store::{Conversations, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -20,9 +21,6 @@ use crate::places::Connections;
 use crate::room::Room;
 use crate::telemetry::Telemetry;
 use crate::writes::Writes;
-
-/// Most work that waits for its turn; what comes then is sent away.
-const WAITING_MAX: usize = 256;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -91,7 +89,7 @@ impl App {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, engine: Engine, options: Options) -> Arc<Self> {
         let work = Arc::new(Semaphore::new(options.work_max));
-        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
+        let waiting = Arc::new(Semaphore::new(REQUESTS_WAITING_MAX));
         let engine = engine.on_hook_failure(log_hook);
         let conversations = Conversations::new(store, engine.clone());
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proem::{Kind, Stopped};
-use proem_core::shown::shown;
+use proem_core::text_safety::escape::escape;
 use proem_store::{ConversationError, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,7 +93,7 @@ impl IntoResponse for ApiError {
     fn into_response(mut self) -> Response {
         // What it quotes came from outside: from the request, or from files and folders of a workspace.
         for text in [Some(&mut self.message), self.hint.as_mut()].into_iter().flatten() {
-            *text = shown(text).into_owned();
+            *text = escape(text).into_owned();
         }
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(&self)).into_response();

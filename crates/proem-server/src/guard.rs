@@ -21,11 +21,14 @@ use crate::session;
 pub struct Token(String);
 
 impl Token {
+    /// Fewest bytes of a token.
+    pub const BYTES_MIN: usize = 16;
+
     /// Takes a token; one that is too short to be random is refused.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        let is_good = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_good = text.len() >= Self::BYTES_MIN && text.bytes().all(|byte| byte.is_ascii_graphic());
         is_good.then(|| Self(text.to_owned()))
     }
 
@@ -156,7 +159,8 @@ fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result
 /// Returns the token of an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+    // One or more spaces stand between them (RFC 9110, section 11.4).
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }
 
 /// What a form of another site can send is no JSON.
@@ -216,7 +220,7 @@ mod tests {
     /// Row H3.
     #[test]
     fn the_scheme_of_a_token_is_written_in_any_case() {
-        for value in ["Bearer t", "bearer t", "BEARER t"] {
+        for value in ["Bearer t", "bearer t", "BEARER t", "Bearer  t"] {
             assert_eq!(bearer(value), Some("t"), "{value}");
         }
         for value in ["t", "Basic t", "Bearert", "Bearer"] {

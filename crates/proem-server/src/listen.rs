@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use proem_core::limit::{CONNECTIONS_WAITING_MAX, HEADER_TIME_MAX, STALL_TIME_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,18 +21,8 @@ use crate::front::Front;
 use crate::log;
 use crate::places::{Place, Places};
 
-/// Most connections that wait to be accepted; the system may allow fewer. The usual 128 are not enough for a thousand clients
-/// that come at once: the others would try again a second later.
-const UNACCEPTED_MAX: u32 = 4096;
-
 /// Descriptors that connections leave to the store, to files and to programs.
 const DESCRIPTORS_KEPT: u64 = 256;
-
-/// How long a client may take for the headers of a request.
-const HEADER_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// How long a client may take no byte of its answer.
-const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long accepted requests may still take when the server ends.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -61,7 +52,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     // A server that is started again need not wait for connections of the one before.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(UNACCEPTED_MAX)
+    socket.listen(CONNECTIONS_WAITING_MAX)
 }
 
 /// How many connections there may be: as many as are wanted, if the system gives so many descriptors. The usual limit is a
@@ -109,7 +100,7 @@ pub async fn serve(listening: Listening, app: Arc<App>, end: impl Future<Output 
             async move { Ok::<_, Infallible>(front.answer(request, &place).await) }
         });
         let mut stream = Box::pin(TimeoutStream::new(stream));
-        stream.as_mut().set_write_timeout_pinned(Some(WRITE_TIME_MAX));
+        stream.as_mut().set_write_timeout_pinned(Some(STALL_TIME_MAX));
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {

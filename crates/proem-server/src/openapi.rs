@@ -256,7 +256,7 @@ fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             body: Some(request.clone()),
             answer: Some(change.clone()),
             errors: &[403, 404, 409, 413, 422, 503],
-            ..of("post", "/conversations/{id}/reload", "Build the prompt anew from what is there now")
+            ..of("post", "/conversations/{id}/reload", "Rebuild the prompt from what is there now")
         },
         Operation {
             query: PLAN,

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use proem_core::limit::BODIES_BYTES_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What every body may have without asking: far more than most.
 const FREE_BYTES: usize = 16 << 10;
 /// What is asked for at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// What all bodies may have together, beside what is free.
-const ALL_BYTES_MAX: usize = 128 << 20;
 
 /// The memory for bodies.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ pub(crate) struct Room(Arc<Semaphore>);
 impl Room {
     /// Room that is enough for at least one body of `body_bytes_max`.
     pub(crate) fn new(body_bytes_max: usize) -> Self {
-        let pieces = ALL_BYTES_MAX.max(body_bytes_max).div_ceil(PIECE_BYTES);
+        let pieces = BODIES_BYTES_MAX.max(body_bytes_max).div_ceil(PIECE_BYTES);
         Self(Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS))))
     }
 
@@ -51,11 +50,11 @@ mod tests {
 
     #[test]
     fn room_is_taken_by_what_is_there_and_given_back() {
-        let room = Room::new(ALL_BYTES_MAX);
+        let room = Room::new(BODIES_BYTES_MAX);
         let (mut large, mut small) = (Held::default(), Held::default());
-        assert!(room.hold(&mut large, ALL_BYTES_MAX));
-        assert!(room.hold(&mut large, ALL_BYTES_MAX + FREE_BYTES));
-        assert!(!room.hold(&mut large, ALL_BYTES_MAX + FREE_BYTES + 1));
+        assert!(room.hold(&mut large, BODIES_BYTES_MAX));
+        assert!(room.hold(&mut large, BODIES_BYTES_MAX + FREE_BYTES));
+        assert!(!room.hold(&mut large, BODIES_BYTES_MAX + FREE_BYTES + 1));
         assert!(room.hold(&mut small, FREE_BYTES), "a usual body needs no room");
         assert!(!room.hold(&mut small, FREE_BYTES + 1));
         drop(large);
@@ -64,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_largest_body_always_fits() {
-        let most = ALL_BYTES_MAX * 3;
+        let most = BODIES_BYTES_MAX * 3;
         assert!(Room::new(most).hold(&mut Held::default(), most));
     }
 }

@@ -381,7 +381,7 @@ pub(crate) fn difference(before: &Body, after: &Body) -> Vec<CarrierDiff> {
             (before.text(carrier).unwrap_or_default(), after.text(carrier).unwrap_or_default());
         (before != after).then(|| CarrierDiff {
             carrier: carrier.word(),
-            first_byte: proem_core::change::between(before, after).first_byte,
+            first_byte: proem_core::cache_loss::between(before, after).first_byte,
             before: before.to_owned(),
             after: after.to_owned(),
         })

@@ -5,27 +5,21 @@ use std::collections::BTreeMap;
 use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
-use proem_core::limit::AUTHOR_BYTES_MAX;
+use proem_core::limit::{AUTHOR_BYTES_MAX, CONVERSATION_ID_BYTES_MAX};
 use proem_core::text::clip;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::StoreError;
 
-/// Longest name of a conversation.
-const ID_BYTES_MAX: usize = 128;
-
 /// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`. A dot alone, or two, cannot:
 /// no client could send it in a path.
 #[must_use]
 pub fn is_conversation_id(id: &str) -> bool {
     !matches!(id, "." | "..")
-        && (1..=ID_BYTES_MAX).contains(&id.len())
+        && (1..=CONVERSATION_ID_BYTES_MAX).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
 }
-
-/// Most calls of one conversation that are kept; older ones go.
-pub(crate) const CALLS_MAX: u64 = 10_000;
 
 /// The life of one frozen prompt in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +83,7 @@ impl<'e> Blobs<'e> {
     /// The digests of the texts, as they are written beside an epoch.
     pub(crate) fn texts_json(&self) -> String {
         let digests: BTreeMap<&str, String> =
-            self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::of(bytes).hex())).collect();
+            self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::new(bytes).hex())).collect();
         serde_json::to_string(&digests).unwrap_or_default()
     }
 }
@@ -125,7 +119,7 @@ impl Digests<'_> {
             request,
         );
         // Texts, numbers and truths are always written.
-        Digest::of(&serde_json::to_vec(&whole).unwrap_or_default()).hex()
+        Digest::new(&serde_json::to_vec(&whole).unwrap_or_default()).hex()
     }
 
     /// Makes sure that a row is the one that was sealed. Rows of the first version have no seal.
@@ -142,7 +136,7 @@ impl TemplateVersion {
     /// The digest of a version.
     pub(crate) fn seal(&self) -> String {
         let Self { version, text, author, written_at } = self;
-        Digest::of(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
+        Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
     }
 
     /// Makes sure that a version is the one that was sealed.

@@ -56,10 +56,14 @@ pub enum Record {
 /// What an export or import did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transferred {
-    /// Epochs.
+    /// Epochs that were written.
     pub epochs: u64,
-    /// Versions of the template.
+    /// Versions of the template that were written.
     pub templates: u64,
+    /// Epochs that the store of an import had already.
+    pub known_epochs: u64,
+    /// Versions of the template that the store of an import had already.
+    pub known_templates: u64,
 }
 
 /// Writes everything that a store keeps, oldest epochs of a conversation first.
@@ -122,7 +126,7 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: String) -> Result<String, TransferError> {
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::new(text.as_bytes());
         if self.seen.insert(digest) {
             self.line(&Record::Text { digest: digest.hex(), text })?;
         }
@@ -147,12 +151,12 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
     let (mut texts, mut done) = (HashMap::<String, String>::new(), Transferred::default());
     let mut calls = HashMap::new();
     for (index, line) in lines.lines().enumerate() {
-        let line = line.map_err(|error| TransferError::Line(index + 1, error.to_string()))?;
+        let line = line.map_err(|error| unreadable(index + 1, &error))?;
         if line.trim().is_empty() {
             continue;
         }
         let bad = |why: String| TransferError::Line(index + 1, why);
-        match serde_json::from_str(&line).map_err(|error| bad(error.to_string()))? {
+        match Record::parse(&line).map_err(bad)? {
             Record::Header { version: 1 } => {}
             Record::Header { version } => {
                 return Err(bad(format!("it is of form {version}, which this proem does not know")));
@@ -160,11 +164,13 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
             Record::Template(template) => {
                 TemplateVersion::check(&template.text, template.author.as_deref())
                     .map_err(|why| bad(fixable(&why)))?;
-                take_template(store, &template).map_err(|error| error.at(index + 1))?;
-                done.templates += 1;
+                match take_template(store, &template).map_err(|error| error.at(index + 1))? {
+                    Taken::New => done.templates += 1,
+                    Taken::Known => done.known_templates += 1,
+                }
             }
             Record::Text { digest, text } => {
-                if Digest::of(text.as_bytes()).hex() != digest {
+                if Digest::new(text.as_bytes()).hex() != digest {
                     return Err(bad(format!("the text is not that of the digest {digest}")));
                 }
                 texts.insert(digest, text);
@@ -186,11 +192,13 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 epoch.head.check().map_err(|why| bad(fixable(&why)))?;
                 // What could not be read afterwards must not be acknowledged.
                 Kept::of(epoch.clone()).map_err(|error| bad(error.to_string()))?;
+                let EpochHead { conversation, number, .. } = &epoch.head;
+                let is_known = store.epoch(conversation, *number)?.is_some();
                 if store.open(&epoch)? != epoch {
-                    let EpochHead { conversation, number, .. } = &epoch.head;
-                    return Err(bad(format!("the store has another epoch {number} of `{conversation}`")));
+                    let why = format!("the store has another epoch {number} of `{conversation}`");
+                    return Err(TransferError::Taken(index + 1, why));
                 }
-                done.epochs += 1;
+                *(if is_known { &mut done.known_epochs } else { &mut done.epochs }) += 1;
             }
             Record::Call { conversation, record } => {
                 check_text("conversation", &conversation).map_err(|why| bad(fixable(&why)))?;
@@ -200,6 +208,25 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
         }
     }
     Ok(done)
+}
+
+fn unreadable(line: usize, error: &std::io::Error) -> TransferError {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => TransferError::Line(line, "it is not UTF-8".into()),
+        _ => TransferError::Read(error.to_string()),
+    }
+}
+
+impl Record {
+    /// Parses one line of an export.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        serde_json::from_str(line).map_err(|error| {
+            // The line that the parser counts is always the first.
+            let (said, column) = (error.to_string(), error.column());
+            let why = said.split(" at line ").next().unwrap_or(&said);
+            if column == 0 { why.to_owned() } else { format!("column {column}: {why}") }
+        })
+    }
 }
 
 /// Says what to do about a field that no store takes any more; texts and digests stay as they are.
@@ -225,13 +252,20 @@ fn take_call(
     Ok(())
 }
 
-fn take_template(store: &dyn Store, template: &TemplateVersion) -> Result<(), TransferError> {
+/// What an import did with a record.
+enum Taken {
+    New,
+    Known,
+}
+
+fn take_template(store: &dyn Store, template: &TemplateVersion) -> Result<Taken, TransferError> {
     if let Some(known) = store.template_version(template.version)? {
         let is_same = known.text == template.text;
         let why = format!("the store has another version {} of the template", template.version);
-        return if is_same { Ok(()) } else { Err(TransferError::Line(0, why)) };
+        return if is_same { Ok(Taken::Known) } else { Err(TransferError::Taken(0, why)) };
     }
-    Ok(store.restore_template(template)?)
+    store.restore_template(template)?;
+    Ok(Taken::New)
 }
 
 /// Why an export or import stopped.
@@ -241,6 +275,10 @@ pub enum TransferError {
     Store(StoreError),
     /// A line is not what it should be.
     Line(usize, String),
+    /// A line brings something that the store has otherwise.
+    Taken(usize, String),
+    /// The input cannot be read.
+    Read(String),
     /// The output cannot be written.
     Write(String),
 }
@@ -249,6 +287,7 @@ impl TransferError {
     fn at(self, line: usize) -> Self {
         match self {
             Self::Line(_, why) => Self::Line(line, why),
+            Self::Taken(_, why) => Self::Taken(line, why),
             other => other,
         }
     }
@@ -264,7 +303,8 @@ impl std::fmt::Display for TransferError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Store(error) => error.fmt(formatter),
-            Self::Line(line, why) => write!(formatter, "line {line}: {why}"),
+            Self::Line(line, why) | Self::Taken(line, why) => write!(formatter, "line {line}: {why}"),
+            Self::Read(why) => write!(formatter, "cannot read the export: {why}"),
             Self::Write(why) => write!(formatter, "cannot write the export: {why}"),
         }
     }

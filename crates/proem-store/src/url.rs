@@ -1,6 +1,6 @@
 //! The URL of a PostgreSQL database, as libpq reads it. No message of this module repeats a value of the URL.
 
-use proem_core::nearest::nearest;
+use proem_core::did_you_mean::nearest;
 
 /// The parts of a URL, decoded.
 #[derive(Default)]

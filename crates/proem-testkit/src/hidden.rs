@@ -1,15 +1,15 @@
-//! Texts with something in them that a reader does not see, and what the profile `default` makes of each.
+//! Texts with invisible characters, and the result of the profile `default` for each.
 
-/// A text with something that a reader does not see.
+/// A text with invisible characters.
 #[derive(Debug)]
 pub struct Hidden {
-    /// The row, and what it is about.
+    /// The row of the security ledger and the subject.
     pub row: &'static str,
     /// The text.
     pub text: &'static str,
-    /// What `neutralise` makes of it.
+    /// The result of `neutralise`.
     pub treated: &'static str,
-    /// The code of the note that tells it.
+    /// The code of the note that reports it.
     pub code: &'static str,
 }
 

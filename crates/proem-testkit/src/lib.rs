@@ -1,19 +1,19 @@
-//! Corpus cases: a real tree, a request, and the bytes that must come out.
+//! Corpus cases: a real tree, a request, and the expected bytes.
 //!
 //! A case is a folder below `corpus/`:
 //!
 //! | file | meaning |
 //! |---|---|
-//! | `request.json` | the request; `corpus/defaults.json` pins what it does not say about the host |
-//! | `tree/`, `home/`, `config/` | copied to a fresh folder; `cwd` is `tree` unless the request says |
-//! | `steps.toml` | what files alone cannot be: git history, links, FIFOs, sparse files |
+//! | `request.json` | the request; `corpus/defaults.json` pins the host values that it leaves out |
+//! | `tree/`, `home/`, `config/` | copied to a new folder; `cwd` is `tree` unless the request sets it |
+//! | `steps.toml` | things that plain files cannot express: git history, links, FIFOs, sparse files |
 //! | `expected.txt` | the bytes of the system carrier, compared raw |
-//! | `expected.carriers.json` | the other carriers, where there are any |
+//! | `expected.carriers.json` | the other carriers, if any |
 //! | `expected.notes.json` | the notes |
-//! | `expected.error.txt` | in place of all that: the message, the hint and the exit code |
+//! | `expected.error.txt` | instead of all that: the message, the hint and the exit code |
 //!
-//! `{{root}}` in any of them is the fresh folder. `PROEM_BLESS=1` writes what came out instead of
-//! comparing; `scripts/bless` does that and shows the difference.
+//! `{{root}}` in any of them is the new folder. `PROEM_BLESS=1` writes the results instead of comparing them;
+//! `scripts/bless` does that and shows the difference.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,7 +29,7 @@ mod mishaps;
 mod postgres;
 mod steps;
 
-pub use lints::{LaidLint, Lint, lints};
+pub use lints::{Lint, LintFolder, lints};
 pub use mishaps::{Mishap, Side, mishaps};
 pub use postgres::{Authority, PostgresServer};
 pub use steps::git;
@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// What a case gave, whichever way it was run.
+/// The result of a case, from any way of running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A prompt: all carriers by name, and the notes as JSON.
@@ -50,7 +50,7 @@ pub enum Outcome {
         /// The notes, as `{code, severity, message}`.
         notes: Value,
     },
-    /// An error, as people see it.
+    /// An error as the user sees it.
     Failed {
         /// The message.
         message: String,
@@ -67,21 +67,21 @@ pub struct Case {
     folder: PathBuf,
 }
 
-/// A case laid out in a folder of its own.
+/// A case set up in its own temporary folder.
 #[derive(Debug)]
-pub struct Laid {
+pub struct CaseFolder {
     root: TempDir,
-    /// The request with everything pinned, as JSON text.
+    /// The request with all host values pinned, as JSON text.
     pub request: String,
 }
 
-/// The project's own root.
+/// Returns the root of the project.
 #[must_use]
 pub fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// All cases, by path. Any folder with a `request.json` is one.
+/// Returns all cases, by path. Every folder with a `request.json` is a case.
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let mut found = Vec::new();
@@ -103,16 +103,16 @@ fn collect(folder: &Path, found: &mut Vec<Case>) {
 }
 
 impl Case {
-    /// The case's path below `corpus/`.
+    /// Returns the path of the case below `corpus/`.
     #[must_use]
     pub fn name(&self) -> String {
         self.folder.strip_prefix(project_root().join("corpus")).unwrap().display().to_string()
     }
 
-    /// Lays the case out in a fresh folder.
+    /// Sets the case up in a new folder.
     #[must_use]
-    pub fn lay_out(&self) -> Laid {
-        // Notes count bytes, and paths are among them: every root has the same length.
+    pub fn lay_out(&self) -> CaseFolder {
+        // Notes count bytes, including those of paths, so all roots have the same length.
         let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         for part in ["tree", "home", "config"] {
             let target = root.path().join(part);
@@ -122,17 +122,17 @@ impl Case {
         steps::run(&self.folder.join("steps.toml"), root.path());
         let request = pinned(&self.folder.join("request.json"));
         let request = in_place(&request, root.path());
-        Laid { root, request }
+        CaseFolder { root, request }
     }
 
-    /// A file of the case, if it has one of this name.
+    /// Returns the content of a file of the case, if it exists.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.folder.join(name)).ok()
     }
 
-    /// Compares one file with what came out, or writes it when blessing; `None` means that there must be none.
-    pub fn check_file(&self, laid: &Laid, name: &str, content: Option<&str>) {
+    /// Compares one file with a result, or writes it when blessing; `None` means that the file must not exist.
+    pub fn check_file(&self, laid: &CaseFolder, name: &str, content: Option<&str>) {
         let root = laid.root.path().to_str().unwrap();
         let content = content.map(|text| text.replace(root, "{{root}}").into_bytes());
         if std::env::var_os("PROEM_BLESS").is_some() {
@@ -148,8 +148,8 @@ impl Case {
         );
     }
 
-    /// Compares what came out with what must, or writes it when blessing.
-    pub fn check(&self, laid: &Laid, outcome: &Outcome) {
+    /// Compares a result with the expected files, or writes them when blessing.
+    pub fn check(&self, laid: &CaseFolder, outcome: &Outcome) {
         let files = expected_files(outcome, laid.root.path());
         if std::env::var_os("PROEM_BLESS").is_some() {
             for (name, content) in files {
@@ -170,7 +170,7 @@ impl Case {
     }
 }
 
-/// The model that a payload of a case is for, unless the case names one.
+/// Returns the model for a provider's payload, unless the case names one.
 #[must_use]
 pub fn payload_model(provider: &str) -> &'static str {
     match provider {
@@ -200,7 +200,7 @@ pub fn for_each_case_of(folder: &str, check: impl Fn(&Case)) {
     eprintln!("{} cases passed", cases.len());
 }
 
-/// The files that an outcome should be equal to; `None` means that there must be no such file.
+/// Returns the expected files of a result; `None` means that the file must not exist.
 fn expected_files(outcome: &Outcome, root: &Path) -> [(&'static str, Option<Vec<u8>>); 4] {
     let root = root.to_str().unwrap();
     let placed = |text: &str| text.replace(root, "{{root}}").into_bytes();
@@ -238,11 +238,11 @@ fn show(bytes: Option<&[u8]>) -> String {
     bytes.map_or_else(|| "no such file".into(), |bytes| format!("{:?}", String::from_utf8_lossy(bytes)))
 }
 
-/// The request with the defaults under it.
+/// Returns the request merged over the defaults.
 fn pinned(path: &Path) -> String {
     let mut request = read_json(&project_root().join("corpus/defaults.json"));
     merge(&mut request, read_json(path));
-    // Messages name lines: the order must not depend on how maps are kept.
+    // Messages contain line numbers, so the order of keys must not depend on the map type.
     serde_json::to_string_pretty(&sorted(request)).unwrap()
 }
 
@@ -251,7 +251,7 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A request over what is pinned about the host; its profile stays its own.
+/// Returns a request merged over the pinned host values, with its own profile.
 fn pinned_text(request: &str) -> String {
     let mut pinned = read_json(&project_root().join("corpus/defaults.json"));
     pinned.as_object_mut().unwrap().remove("profile");
@@ -270,7 +270,7 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// Lays `over` on `under`; objects are merged, everything else is replaced.
+/// Merges `over` into `under`: objects are merged, other values replaced.
 fn merge(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -286,7 +286,7 @@ pub(crate) fn in_place(text: &str, root: &Path) -> String {
     text.replace("{{root}}", root.to_str().unwrap())
 }
 
-/// Copies files and folders; text files may name the root.
+/// Copies files and folders.
 fn copy_tree(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).into_iter().flatten() {
         let entry = entry.unwrap();
@@ -300,8 +300,8 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-impl Laid {
-    /// The folder that the case lies in.
+impl CaseFolder {
+    /// Returns the folder of the case.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.root.path()

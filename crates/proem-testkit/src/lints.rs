@@ -1,13 +1,13 @@
-//! Prompts with something wrong with them, or with nothing, and what `proem check` must say.
+//! Prompts with and without problems, and the expected findings of `proem check`.
 //!
 //! | file | meaning |
 //! |---|---|
 //! | `tree/`, `home/`, `config/`, `steps.toml` | as for other cases |
-//! | `prompt.json` | the request, if it says anything; `corpus/defaults.json` pins what it does not say |
-//! | `expected.json` | the findings that count, arguments, and the exit code where it is not plain |
+//! | `prompt.json` | the request, if any; `corpus/defaults.json` pins the host values that it leaves out |
+//! | `expected.json` | the expected findings, arguments, and the exit code if it is not the usual one, and `once` where no finding may repeat |
 //!
-//! Keys and tokens have `{{+}}` in the middle, which goes when a case is laid out: they are made up, but whoever scans
-//! the project for secrets cannot know that. What had it must appear in no output.
+//! Keys and tokens contain `{{+}}`, which is removed during setup: they are invented, but a secret scanner run on
+//! this project cannot know that. The assembled values must not appear in any output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,33 +19,33 @@ use crate::{copy_tree, in_place, pinned_text, project_root, steps};
 
 const SEAM: &str = "{{+}}";
 
-/// A prompt and what must be said about it.
+/// A prompt and its expected findings.
 #[derive(Debug)]
 pub struct Lint {
     folder: PathBuf,
 }
 
-/// A case laid out in a folder of its own.
+/// A case set up in its own temporary folder.
 #[derive(Debug)]
-pub struct LaidLint {
+pub struct LintFolder {
     root: TempDir,
     /// The request, as JSON text.
     pub request: String,
-    /// What must be said.
+    /// The expected findings.
     pub expected: Value,
-    /// What must not be said.
+    /// The secrets that must not be printed.
     pub secrets: Vec<String>,
 }
 
-impl LaidLint {
-    /// The folder.
+impl LintFolder {
+    /// Returns the folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.root.path()
     }
 }
 
-/// All cases, by name.
+/// Returns all cases, by name.
 #[must_use]
 pub fn lints() -> Vec<Lint> {
     let folders = fs::read_dir(project_root().join("corpus/lints")).unwrap();
@@ -55,15 +55,15 @@ pub fn lints() -> Vec<Lint> {
 }
 
 impl Lint {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// Lays the case out.
+    /// Sets the case up.
     #[must_use]
-    pub fn lay_out(&self) -> LaidLint {
+    pub fn lay_out(&self) -> LintFolder {
         let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         let mut secrets = Vec::new();
         for part in ["tree", "home", "config"] {
@@ -81,11 +81,11 @@ impl Lint {
         let request = closed(&read("prompt.json").unwrap_or_else(|| "{}".into()), &mut secrets);
         let request = in_place(&pinned_text(&request), root.path());
         let expected = serde_json::from_str(&read("expected.json").unwrap()).unwrap();
-        LaidLint { root, request, expected, secrets }
+        LintFolder { root, request, expected, secrets }
     }
 }
 
-/// Puts together what is apart in every file of a folder.
+/// Removes the seams in all files of a folder.
 fn close_seams(folder: &Path, secrets: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();

@@ -1,12 +1,12 @@
-//! Mishaps: two prompts that differ as they did in somebody's life, and what must be said about it.
+//! Mishaps: pairs of prompts that differ as in a real incident, and the expected explanation.
 //!
 //! | file | meaning |
 //! |---|---|
-//! | `about.txt` | what happened |
+//! | `about.txt` | the incident |
 //! | `before/`, `after/` | each with `tree/`, `home/`, `config/` and `steps.toml`, all optional |
 //! | `before.request.json`, `after.request.json` | the requests |
-//! | `before.build.json`, `after.build.json` | in place of a request: a saved build |
-//! | `expected.json` | what `proem diff` must say, without what can be derived from it |
+//! | `before.build.json`, `after.build.json` | instead of a request: a saved build |
+//! | `expected.json` | the expected output of `proem diff`, without values derived from it |
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use serde_json::Value;
 
 use crate::{copy_tree, in_place, project_root, steps};
 
-/// Two prompts, and what must be said about them.
+/// A pair of prompts and the expected explanation.
 #[derive(Debug)]
 pub struct Mishap {
     folder: PathBuf,
 }
 
-/// One of the two, laid out.
+/// One side of the pair.
 #[derive(Debug)]
 pub enum Side {
     /// A request, as JSON.
@@ -30,7 +30,7 @@ pub enum Side {
     Saved(String),
 }
 
-/// All mishaps, by name.
+/// Returns all mishaps, by name.
 #[must_use]
 pub fn mishaps() -> Vec<Mishap> {
     let folders = fs::read_dir(project_root().join("corpus/mishaps")).unwrap();
@@ -40,15 +40,16 @@ pub fn mishaps() -> Vec<Mishap> {
 }
 
 impl Mishap {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// Looks at both sides, one after the other in the same place, and returns them with what must be said.
+    /// Runs a function on both sides, one after the other in the same folder, and returns the results with the
+    /// expected explanation.
     pub fn look<T>(&self, look: impl Fn(&Side) -> T) -> (T, T, Value) {
-        // Paths are part of prompts: every root has the same length.
+        // Paths are part of prompts, so all roots have the same length.
         let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         let before = look(&self.lay_out("before", root.path()));
         let after = look(&self.lay_out("after", root.path()));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A server that stops when it is dropped.
+/// A server that stops when dropped.
 #[derive(Debug)]
 pub struct PostgresServer {
     folder: TempDir,
@@ -16,11 +16,12 @@ pub struct PostgresServer {
     port: u16,
 }
 
-/// Who runs the server when the tests run as root, which it refuses.
+/// The user that runs the server if the tests run as root, which PostgreSQL rejects.
 const USER: &str = "postgres";
 
 impl PostgresServer {
-    /// Starts a server. `None` when PostgreSQL is not installed; then `PROEM_REQUIRE_POSTGRES` makes the test fail.
+    /// Starts a server. Returns `None` if PostgreSQL is not installed; `PROEM_REQUIRE_POSTGRES` turns that into a
+    /// failure.
     #[must_use]
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
@@ -47,7 +48,7 @@ impl PostgresServer {
         Some(server)
     }
 
-    /// Makes it speak TLS, and nothing else, under the name `localhost`, with a certificate of an authority of its own. Returns
+    /// Configures the server to accept only TLS, for `localhost`, with a certificate from a new authority. Returns
     /// the certificate of that authority.
     #[must_use]
     pub fn use_tls(&self) -> PathBuf {
@@ -76,7 +77,7 @@ impl PostgresServer {
         self.folder.path().join("data").to_str().unwrap().to_owned()
     }
 
-    /// Starts it after a stop, on the same port.
+    /// Restarts it after a stop, on the same port.
     pub fn start_again(&self) {
         let options = format!(
             "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200",
@@ -86,12 +87,12 @@ impl PostgresServer {
         self.run("pg_ctl", &["-D", &self.data(), "-o", &options, "-l", &log, "-w", "-t", "60", "start"]);
     }
 
-    /// Stops it at once, as a crash would.
+    /// Stops it immediately, like a crash.
     pub fn stop(&self) {
         self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
     }
 
-    /// Makes an empty database and tells its URL.
+    /// Creates an empty database and returns its URL.
     #[must_use]
     pub fn database(&self, name: &str) -> String {
         let port = self.port.to_string();
@@ -126,7 +127,7 @@ impl PostgresServer {
     }
 }
 
-/// An authority that issues certificates, made by `openssl`.
+/// A certificate authority, created with `openssl`.
 #[derive(Debug)]
 pub struct Authority {
     /// Its own certificate, in PEM.
@@ -135,7 +136,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Makes an authority; its files are `NAME.pem` and `NAME.key` of a folder.
+    /// Creates an authority; its files are `NAME.pem` and `NAME.key` in a folder.
     #[must_use]
     pub fn new(folder: &Path, name: &str) -> Self {
         let (certificate, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
@@ -153,7 +154,7 @@ impl Authority {
         Self { certificate, key }
     }
 
-    /// Issues a certificate for names such as `DNS:localhost`. Returns it, and its key.
+    /// Issues a certificate for names such as `DNS:localhost`. Returns the certificate and its key.
     #[must_use]
     pub fn issue(&self, folder: &Path, name: &str, names: &str) -> (PathBuf, PathBuf) {
         let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
@@ -197,7 +198,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// The folder of the newest server's programs.
+/// Returns the folder with the programs of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let mut folders: Vec<(u32, PathBuf)> = versions

@@ -1,4 +1,4 @@
-//! What a tree of plain files cannot be: git history, links, FIFOs, sparse files.
+//! Setup steps for things that plain files cannot express: git history, links, FIFOs, sparse files.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ enum Step {
         path: String,
         target: String,
     },
-    /// A second name of a file; both are relative to the case's root.
+    /// Adds a hard link; both paths are relative to the case's root.
     HardLink {
         path: String,
         target: String,
@@ -84,7 +84,7 @@ fn apply(step: Step, root: &Path) {
     }
 }
 
-/// Runs plain git with an identity, dates and configuration of its own.
+/// Runs git with a fixed identity, fixed dates and its own configuration.
 pub fn git(folder: &Path, arguments: &[String]) {
     let output = Command::new("git")
         .args(arguments)

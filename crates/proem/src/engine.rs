@@ -1,83 +1,47 @@
-//! The whole pipeline on one screen: parse → discover → resolve → render → assemble → freeze.
+//! The pipeline: read the world once, load sources, collect and render each section, assemble, freeze.
 
 use std::sync::Arc;
 
-use proem_core::bracket::outline::Outline;
 use proem_core::frozen::freeze;
-use proem_core::note::Note;
 
 use crate::build::Build;
-use crate::build::fingerprint::Fingerprint;
-use crate::build::signature::Signature;
-use crate::discover::catalog::{Catalog, RequestPack};
-use crate::discover::libraries::Libraries;
-use crate::discover::{Discovered, Places};
-use crate::error::Error;
-use crate::error::Stopped;
-use crate::hooks::{self, DiscoverReason, Hook, HookFailure, Resources, ResourcesDiscover};
+use crate::error::{Error, Stopped};
+use crate::hooks::Hook;
 use crate::observe::deadline;
 use crate::observe::file::with_fixed_roots;
-use crate::observe::host::Host;
-use crate::observe::workspace::Workspace;
 use crate::request::Request;
-use crate::request::caller::Author;
 use crate::request::caller::Caller;
-use crate::sections::Parts;
-use crate::sections::base_text::{self, Sources};
-use crate::sections::resolver::Resolver;
-use crate::sections::text_policy::Treatment;
-use crate::sections::tools::Tools;
-use crate::sections::unused_fields;
-use crate::sections::{self, Builder};
-use crate::settings::config::Config;
-use crate::settings::profiles::Found;
-use crate::settings::world::Setup;
-
-/// What was found on the way to a prompt. A rebuild that is no reload starts from it, so that no file is
-/// read again.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Memory {
-    pub(crate) discovered: Discovered,
-    /// What hooks bring; they are asked when there is nothing here.
-    pub(crate) resources: Option<Resources>,
-    /// Hooks that failed then.
-    pub(crate) hook_failures: Vec<HookFailure>,
-    /// Whether notes leave out what a failed hook wrote, whoever the caller is.
-    pub(crate) withholds_hook_output: bool,
-    /// Why they are asked.
-    pub(crate) reason: DiscoverReason,
-    /// The structure of the request's template, where somebody wants to know it.
-    pub(crate) outline: Option<Outline>,
-    /// What could be better in bracket templates, where somebody wants to know it.
-    pub(crate) lints: Option<Vec<Note>>,
-}
+use crate::sections::build_state::BuildState;
+use crate::sections::sources::Sources;
+use crate::sections::{Builder, Parts};
+use crate::settings::world::World;
 
 /// Builds the prompt that `request` asks for.
 ///
 /// A failed build is an error, never a substitute prompt.
 pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
-    build_with(request, caller, &[], &mut Memory::default())
+    build_with(request, caller, &[], &mut BuildState::default())
 }
 
-/// Builds a prompt from what `memory` holds; what it lacks is looked for and kept there.
+/// Builds a prompt from what `state` holds; what it lacks is discovered and kept there.
 pub(crate) fn build_with(
     request: &Request,
     caller: Caller,
     hooks: &[Arc<dyn Hook>],
-    memory: &mut Memory,
+    state: &mut BuildState,
 ) -> Result<Build, Error> {
-    build_parts(request, caller, hooks, memory, Parts::All)
+    build_parts(request, caller, hooks, state, Parts::All)
 }
 
-/// Builds all of a prompt, or what a later turn needs of it.
+/// Builds all of a prompt, or what a later turn needs of it, within the limits of one build.
 pub(crate) fn build_parts(
     request: &Request,
     caller: Caller,
     hooks: &[Arc<dyn Hook>],
-    memory: &mut Memory,
+    state: &mut BuildState,
     parts: Parts,
 ) -> Result<Build, Error> {
-    let built = deadline::build(|| with_fixed_roots(|| build_here(request, caller, hooks, memory, parts)));
+    let built = deadline::build(|| with_fixed_roots(|| pipeline(request, caller, hooks, state, parts)));
     built.unwrap_or_else(|(why, built)| match (why, built) {
         // That names the template and the line.
         (Stopped::Work | Stopped::Cpu, Err(error @ Error::Template(_))) => Err(error),
@@ -85,80 +49,27 @@ pub(crate) fn build_parts(
     })
 }
 
-fn build_here(
+/// The whole way from a request to a frozen prompt.
+///
+/// Sections are collected and rendered one by one, because a template names the facts that it wants only while it
+/// renders.
+fn pipeline(
     request: &Request,
     caller: Caller,
     hooks: &[Arc<dyn Hook>],
-    memory: &mut Memory,
+    state: &mut BuildState,
     parts: Parts,
 ) -> Result<Build, Error> {
-    let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
-    let Found { profile, is_of_workspace, notes } = found;
-    let workspace = workspace.seen_by(&profile);
-
-    base_text::refuse_two(request)?;
-    let tools = Tools::of(request, &profile)?;
-    let (resources, failures) = resources(memory, hooks, &config, &host, &workspace);
-    let failures = failures.iter().filter(|_| parts == Parts::All);
-    let reader = if memory.withholds_hook_output { Caller::REMOTE } else { caller };
-    let hook_notes: Vec<Note> = failures.map(|failure| failure.note(reader)).collect();
-    let libraries = Libraries::new(&host, &workspace).with_folders(&resources.assets);
-    let catalog = if profile.sections.iter().any(unused_fields::is_catalogued) {
-        let author = if caller.is_remote() { Author::Other } else { Author::User };
-        let policy = Resolver::new(request, &host, &workspace, &config).read_policy(author);
-        let own = request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone()));
-        let packs: Vec<RequestPack> =
-            own.chain(resources.packs.iter().cloned().map(RequestPack::OfHook)).collect();
-        Catalog::load(&host, &workspace, &packs, request.project != Some(false))?
-    } else {
-        Catalog::default()
-    };
-    let builder = Builder {
-        sources: Sources { request, config: &config, libraries: &libraries, profile: &profile },
-        caller,
-        catalog: &catalog,
-        workspace: &workspace,
-        host: &host,
-        is_of_workspace,
-        resolver: Resolver::new(request, &host, &workspace, &config).with_profile(&profile),
-        options: sections::jinja_options(&profile),
-        treatment: Treatment::of(&profile, &config),
-        places: Places::new(&host, &workspace),
-        skill_paths: &resources.skills,
-        discovered: &mut memory.discovered,
-        outline: memory.outline.as_mut(),
-        lints: memory.lints.as_mut(),
-        notes: notes.into_iter().chain(hook_notes).chain(tools.notes.iter().cloned()).collect(),
-        considered: Vec::new(),
-        tools,
-        parts,
-    };
-    let mut draft = builder.draft()?;
-    draft.notes.splice(0..0, config.notes.iter().cloned());
-    draft.notes.extend(unused_fields::fields(request, &profile));
-    draft.notes.extend(unused_fields::template(&config, &profile));
-    let (frozen, suffix) = freeze(draft);
-    let whole = suffix.behind(&frozen);
-    let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
-    let signature = Signature::of(request, &frozen, workspace.cwd());
-    Ok(Build { frozen, suffix, whole, fingerprint, signature })
-}
-
-/// What hooks bring: remembered, or asked of them now.
-pub(crate) fn resources(
-    memory: &mut Memory,
-    hooks: &[Arc<dyn Hook>],
-    config: &Config,
-    host: &Host,
-    workspace: &Workspace,
-) -> (Resources, Vec<HookFailure>) {
-    if let Some(resources) = &memory.resources {
-        return (resources.clone(), memory.hook_failures.clone());
+    let world = World::read(request, caller)?;
+    let sources = Sources::load(&world, request, caller, (hooks, state), parts)?;
+    let mut builder = Builder::new(&world, &sources, request, caller, state);
+    builder.check_catalog()?;
+    let mut sections = Vec::new();
+    for recipe in world.resolved.profile.sections.iter().filter(|recipe| parts.include(recipe)) {
+        let collected = builder.collect(recipe)?;
+        sections.push(builder.render_section(recipe, collected)?);
     }
-    let handlers = hooks::handlers(hooks, &config.hooks.value);
-    let event = ResourcesDiscover { cwd: workspace.cwd().to_owned(), reason: memory.reason };
-    let (resources, failures) = hooks::discover(&handlers, &event, host.home().as_deref());
-    memory.resources = Some(resources.clone());
-    memory.hook_failures.clone_from(&failures);
-    (resources, failures)
+    let draft = builder.assemble(sections)?;
+    let (frozen, suffix) = freeze(draft);
+    Ok(Build::new(frozen, suffix, request, sources.workspace.cwd()))
 }

@@ -48,7 +48,6 @@ pub use inspect::variable_report::{VariableReport, variables};
 pub use inspect::{check, compare, compat, directory_listing, evidence, preview};
 pub use observe::deadline::{Cancel, with_cancel};
 pub use observe::file::{Reservation, open_named};
-pub use observe::file_stamp;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub use observe::git::fuzzed;

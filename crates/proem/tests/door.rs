@@ -59,19 +59,19 @@ const LOOKING: [&str; 6] =
 
 /// Where that is right, and why: not a file of a workspace, or announced to `file/lazy.rs` before.
 const WINDOWS: [(&str, &str); 13] = [
-    ("file/", "the looks themselves"),
-    ("git/", "git's own folders"),
-    ("check/fix.rs", "mends files of the working tree, never of a revision"),
-    ("check/references.rs", "looks at the working tree, never at a revision"),
+    ("observe/file/", "the looks themselves"),
+    ("observe/git/", "git's own folders"),
+    ("inspect/check/fix.rs", "mends files of the working tree, never of a revision"),
+    ("inspect/check/references.rs", "looks at the working tree, never at a revision"),
     ("discover/repository.rs", "walks the working tree, never a revision"),
-    ("discover/places.rs", "looks for `.git`, which a revision has from the beginning"),
+    ("discover/search_roots.rs", "looks for `.git`, which a revision has from the beginning"),
     ("discover/skill_directory.rs", "asks a listed entry for its kind"),
     ("discover/skills/scan.rs", "announces the look before"),
-    ("doctor/compare.rs", "asks when files of the working tree were written"),
+    ("inspect/compare/comparison.rs", "asks when files of the working tree were written"),
     ("hooks/command.rs", "looks for programs in `PATH`"),
-    ("listing.rs", "lists the working tree for the editor"),
-    ("trust.rs", "hooks of a workspace, which a revision is not trusted to have"),
-    ("workspace.rs", "asks metadata that it has"),
+    ("inspect/directory_listing.rs", "lists the working tree for the editor"),
+    ("settings/trust.rs", "hooks of a workspace, which a revision is not trusted to have"),
+    ("observe/workspace.rs", "asks metadata that it has"),
 ];
 
 /// A revision is laid out when something looks at it, so each look must be announced.
@@ -93,7 +93,7 @@ fn files_are_looked_at_through_one_window() {
         let looks = code.filter(|line| LOOKING.iter().any(|word| line.contains(word)));
         strays.extend(looks.map(|line| format!("{name}: {line}")));
     }
-    assert!(strays.is_empty(), "look through `crate::file` instead:\n{}", strays.join("\n"));
+    assert!(strays.is_empty(), "look through `crate::observe::file` instead:\n{}", strays.join("\n"));
 }
 
 /// The source files of the product, from `crates/` on.

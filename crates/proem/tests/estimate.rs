@@ -170,7 +170,7 @@ fn counts(text: &str) -> (usize, usize) {
 }
 
 fn check(name: &str, text: &str) -> Option<String> {
-    let (estimate, (least, most)) = (Estimate::of(text), counts(text));
+    let (estimate, (least, most)) = (Estimate::from_text(text), counts(text));
     let (low, likely, high) = (estimate.low(), estimate.tokens(), estimate.high());
     let holds = low <= least && most <= high && (low..=high).contains(&likely);
     (!holds).then(|| format!("{name}: counted {least} to {most}, estimated {low} to {high}: {text:.100?}"))

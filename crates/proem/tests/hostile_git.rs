@@ -16,7 +16,7 @@ use proem::{Caller, Request};
 use proem_core::note::Code;
 use proem_testkit::hostile::{
     ATTRIBUTES, Ask, BRANCHES, CONFIGURATION, DIFF, ELSEWHERE, HEADS, HOOKS, LEADS, Lead, NAMES, NESTED,
-    Nuisance, PATIENT, REMOTES, SETTINGS, SPECIAL, Said, Site, TEMPLATE, Trap, WHOLE, add_side,
+    Nuisance, PATIENT, REMOTES, Reply, SETTINGS, SPECIAL, Site, TEMPLATE, Trap, WHOLE, add_side,
     add_submodule, enrich, for_each, link_away,
 };
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -44,7 +44,7 @@ fn build(site: &Site, cwd: &str, template: &str, time_max: Duration) -> String {
 fn check_nuisances(all: impl Iterator<Item = Nuisance>) {
     let check = |nuisance: &Nuisance| {
         let ask = |site: &Site, ask: &Ask<'_>| build(site, ask.cwd, ask.template, ask.time_max);
-        let Said { said, expected } = nuisance.said(ask);
+        let Reply { said, expected } = nuisance.said(ask);
         assert_eq!(said, expected, "{}", nuisance.name());
     };
     for_each(&all.collect::<Vec<_>>(), Nuisance::name, check);

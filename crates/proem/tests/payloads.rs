@@ -5,7 +5,7 @@ use proem::build_shape::NoteShape;
 use proem::deliver::{Delivered, Lifetime, Options, Provider, deliver};
 use proem::models::Models;
 use proem::{Build, Caller, Error, RawMessage, Request};
-use proem_testkit::{Case, Laid, for_each_case_of, payload_model};
+use proem_testkit::{Case, CaseFolder, for_each_case_of, payload_model};
 use serde_json::{Value, json};
 
 /// The options of a case, and whether its model stays unnamed.
@@ -18,7 +18,7 @@ fn options(case: &Case) -> (Options, bool) {
     (Options { lifetime, cached_content }, is_unnamed)
 }
 
-fn request(case: &Case, laid: &Laid, provider: Provider) -> Result<Request, Error> {
+fn request(case: &Case, laid: &CaseFolder, provider: Provider) -> Result<Request, Error> {
     let mut request = Request::from_json(&laid.request)?;
     if request.model.is_none() && !options(case).1 {
         request.model = Some(payload_model(provider.word()).to_owned());
@@ -29,7 +29,7 @@ fn request(case: &Case, laid: &Laid, provider: Provider) -> Result<Request, Erro
     Ok(request)
 }
 
-fn run(case: &Case, laid: &Laid, provider: Provider) -> Result<(Request, Build, Delivered), Error> {
+fn run(case: &Case, laid: &CaseFolder, provider: Provider) -> Result<(Request, Build, Delivered), Error> {
     let request = request(case, laid, provider)?;
     let build = proem::build(&request, Caller::User)?;
     let models = Models::load(&request, Caller::User)?;

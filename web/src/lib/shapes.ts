@@ -83,6 +83,7 @@ export interface Stats {
   sections: SectionStats[];
   carriers: { carrier: string; bytes: number; tokens: number }[];
   tools: { count: number; bytes: number; tokens: number };
+  prices_of?: string;
   prefix_tokens: number;
   min_tokens?: number | null;
   cold?: Figures | null;

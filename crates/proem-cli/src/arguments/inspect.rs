@@ -24,7 +24,7 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) determinism: bool,
     /// Also look as these agents would, separated by commas; `all` for every one
-    #[arg(long = "as", value_name = "NAMES", value_parser = Suggested::agents(), hide_possible_values = true)]
+    #[arg(long = "as", value_name = "NAMES", value_parser = Suggested::agents_or_all(), hide_possible_values = true)]
     pub(crate) agents: Option<String>,
     /// Look at every instruction file and skill of the repository instead of one prompt: in all folders, for all agents
     #[arg(
@@ -87,7 +87,7 @@ pub(crate) struct Drift {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) layout: LayoutFlags,
-    /// How much text to show around differences; `0` leaves the text out, as `--url` does
+    /// How much text to show around differences; `0` leaves the text out
     #[arg(long, value_name = "LINES", default_value_t = 3)]
     pub(crate) context: usize,
     #[command(flatten)]

@@ -151,7 +151,7 @@ pub(crate) enum ConversationCommand {
         #[command(flatten)]
         flags: ConversationFlags,
     },
-    /// Build the prompt anew from what is there now
+    /// Rebuild the prompt from what is there now
     Reload {
         /// The conversation
         id: String,

@@ -107,6 +107,7 @@ pub(crate) enum Command {
     /// Write a commented `.proem/proem.toml` and a template; never overwrites
     Init(Init),
     /// Print a completion script for a shell
+    #[command(after_help = INSTALLATION)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -118,6 +119,13 @@ pub(crate) enum Command {
         dir: Option<PathBuf>,
     },
 }
+
+/// The places that the shells read completions from.
+const INSTALLATION: &str = "\
+To install it:
+  bash  proem completions bash > ~/.local/share/bash-completion/completions/proem
+  zsh   proem completions zsh > ~/.zfunc/_proem   (a folder of `fpath`)
+  fish  proem completions fish > ~/.config/fish/completions/proem.fish";
 
 // A command that has commands of its own: what it takes is described when it is asked for, as that of the others is.
 #[derive(Debug, Args)]

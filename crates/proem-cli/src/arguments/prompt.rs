@@ -7,7 +7,7 @@ use proem::deliver::ProviderName;
 use proem_core::note::Note;
 
 use super::values::{Format, Output, PageFormat, Providers, Suggested};
-use crate::notes::{Wanted, print_wanted};
+use crate::notes::{Wanted, print_note, print_wanted};
 
 /// A side of the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -145,6 +145,13 @@ impl NoteFlags {
     pub(crate) fn print(&self, notes: &[Note]) {
         if !self.quiet {
             print_wanted(notes, if self.verbose { Wanted::All } else { Wanted::Warnings });
+        }
+    }
+
+    /// Prints a note about the output itself, which only `--quiet` silences.
+    pub(crate) fn print_always(&self, note: Option<&str>) {
+        if let Some(note) = note.filter(|_| !self.quiet) {
+            print_note(note);
         }
     }
 }

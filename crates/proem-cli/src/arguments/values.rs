@@ -100,6 +100,8 @@ pub(crate) struct Suggested(Names);
 enum Names {
     Profiles,
     Agents,
+    /// Agents, and the word for all of them.
+    AgentsOrAll,
     Models,
     Caches,
 }
@@ -111,6 +113,10 @@ impl Suggested {
 
     pub(crate) const fn agents() -> Self {
         Self(Names::Agents)
+    }
+
+    pub(crate) const fn agents_or_all() -> Self {
+        Self(Names::AgentsOrAll)
     }
 
     pub(crate) const fn models() -> Self {
@@ -133,6 +139,11 @@ impl Suggested {
             ),
             Names::Agents => agents(&request, Caller::User)
                 .map_or_else(|_| Vec::new(), |agents| values(agents.into_keys().collect())),
+            Names::AgentsOrAll => {
+                let mut names = vec![PossibleValue::new("all")];
+                names.extend(Self(Names::Agents).names());
+                names
+            }
             Names::Models => Models::load(&request, Caller::User).map_or_else(
                 |_| Vec::new(),
                 |models| values(models.names().into_iter().map(str::to_owned).collect()),

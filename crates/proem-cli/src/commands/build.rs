@@ -19,7 +19,8 @@ use crate::arguments::{Build as Arguments, DeliveryFlags, Format, Part, Ttl};
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
-use crate::terminal::{Reader, print, print_json, print_raw};
+use crate::table::grouped;
+use crate::terminal::{Reader, output_columns, print, print_json, print_raw};
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.annotate && arguments.output.format() == Format::Json {
@@ -62,6 +63,9 @@ fn warn_of_idle_flags(arguments: &Arguments) {
 }
 
 fn print_prompt(arguments: &Arguments, build: &Build) -> Result<(), Failure> {
+    if !arguments.annotate && arguments.part.is_none() {
+        arguments.notes.print_always(empty_system(build).as_deref());
+    }
     if let Some(part) = arguments.part {
         return match part {
             Part::Prefix => print_raw(build.frozen.prefix()),
@@ -70,9 +74,25 @@ fn print_prompt(arguments: &Arguments, build: &Build) -> Result<(), Failure> {
     }
     match (arguments.annotate, Reader::of_standard_output()) {
         (false, _) => print_raw(build.system().unwrap_or_default()),
-        (true, Reader::Person) => print(&annotated(build, Reader::Person)),
-        (true, Reader::Program) => print_raw(&annotated(build, Reader::Program)),
+        (true, Reader::Person) => print(&annotated(build, Reader::Person, output_columns())),
+        (true, Reader::Program) => print_raw(&annotated(build, Reader::Program, None)),
     }
+}
+
+/// Says where the prompt is when the system carrier, which is all that is printed, has no text.
+fn empty_system(build: &Build) -> Option<String> {
+    let has_system = build.system().is_some_and(|text| !text.is_empty());
+    let sized = |(carrier, text): (Carrier, &str)| format!("{carrier} ({} bytes)", grouped(text.len()));
+    let others: Vec<String> =
+        build.whole.carriers().filter(|(_, text)| !text.is_empty()).map(sized).collect();
+    if has_system || others.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "the system carrier is empty, and nothing else is printed: the prompt is on {}; `--annotate` shows its text, \
+         `--format json` has every carrier, and `--for PROVIDER` the request",
+        others.join(" and ")
+    ))
 }
 
 /// What is asked for besides the prompt.

@@ -186,7 +186,7 @@ impl Shown<'_> {
                 format!("{DIM}profile {profile}, {files}, {bytes} bytes frozen{DIM:#}\n")
             }
             Subject::Project { directories, .. } => {
-                format!("{DIM}{files} of agents in {}{DIM:#}\n", counted(*directories, "folder"))
+                format!("{DIM}{files} of agents; looked in {}{DIM:#}\n", counted(*directories, "folder"))
             }
         };
         let allowed = match report.allowed.len() {
@@ -245,7 +245,7 @@ fn finding(note: &Note) -> Value {
     value
 }
 
-/// The directory that paths are shown from.
+/// The directory that paths are shown from: the one that the command was started in, whatever `--cwd` says.
 struct Around {
     cwd: PathBuf,
     project: PathBuf,
@@ -253,7 +253,7 @@ struct Around {
 
 impl Around {
     fn of(request: &Request) -> Result<Self, Failure> {
-        let cwd = Workspace::open(request.cwd.as_deref())?.path().to_owned();
+        let cwd = Workspace::open(None)?.path().to_owned();
         Ok(Self { cwd, project: check::project(request, Caller::User)?.path })
     }
 
@@ -282,7 +282,7 @@ impl Around {
         }
     }
 
-    /// A text in which paths of the project are relative to the working directory.
+    /// A text in which paths of the project are relative to the directory of the process.
     fn near(&self, text: &str) -> String {
         let text = text.replace(&format!("{}/", self.cwd.display()), "");
         let Ok(below) = self.cwd.strip_prefix(&self.project) else { return text };

@@ -1,60 +1,142 @@
-//! A comparison that a server made, for people.
+//! Two prompts against each other, for people: one page for a local comparison and for one that a server made.
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
+use proem::compare::{ChangedLine, Side, changed_lines};
 use serde_json::Value;
 
 use crate::arguments::Format;
 use crate::failure::Failure;
-use crate::terminal::{print, print_json, visible_line};
+use crate::terminal::{output_columns, print, print_json, visible, visible_line};
+use crate::wrap::flow;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Prints a comparison as a server sends it. Tells whether there is a difference.
-pub(super) fn show(comparison: &Value, format: Format) -> Result<bool, Failure> {
+/// The beginning of a line that goes on with a line of a prompt: a space there would be a line that both have.
+const CONTINUED: &str = "  … ";
+
+/// What is printed about two prompts.
+pub(super) struct Page<'p> {
+    /// The comparison as `proem diff --format json` has it.
+    pub(super) comparison: &'p Value,
+    /// The carriers that differ.
+    pub(super) texts: Vec<Texts<'p>>,
+    /// Lines of text around differences; 0 leaves the text out.
+    pub(super) context: usize,
+    /// Words behind the lost tokens where no model is named.
+    pub(super) without_model: &'static str,
+}
+
+/// Both texts of a carrier.
+pub(super) struct Texts<'p> {
+    pub(super) carrier: &'p str,
+    pub(super) before: &'p str,
+    pub(super) after: &'p str,
+}
+
+/// Prints what a server answers: the comparison, and the `carriers` that differ. Returns `true` if there is a difference.
+pub(super) fn show_answer(
+    comparison: &Value,
+    carriers: &Value,
+    context: usize,
+    format: Format,
+) -> Result<bool, Failure> {
+    let texts = carriers.as_array().into_iter().flatten().map(|one| Texts {
+        carrier: one["carrier"].as_str().unwrap_or_default(),
+        before: one["before"].as_str().unwrap_or_default(),
+        after: one["after"].as_str().unwrap_or_default(),
+    });
     match format {
         Format::Json => print_json(comparison)?,
-        Format::Text => print(&text(comparison))?,
+        Format::Text => {
+            let page = Page { comparison, texts: texts.collect(), context, without_model: "" };
+            print(&page.text())?;
+        }
     }
     Ok(!comparison["first_difference"].is_null())
 }
 
-fn text(comparison: &Value) -> String {
-    let word = |value: &Value| visible_line(value.as_str().unwrap_or_default());
-    let (a, b) = (word(&comparison["a"]), word(&comparison["b"]));
-    let (common, first) = (&comparison["common_prefix"], &comparison["first_difference"]);
-    if first.is_null() {
-        return format!("{a} and {b} are the same: {} bytes that a cache can hold\n", common["bytes"]);
-    }
-    let message = word(&first["message"]);
-    let mut text = format!("{BOLD}{message}{BOLD:#}\n\n");
-    let mut row = |title: &str, value: &str| text.push_str(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"));
-    row("common prefix", &format!("{} bytes, {} tokens", common["bytes"], common["tokens"]));
-    row("parts at", &format!("byte {} of the {}", first["byte"], place(first)));
-    row("in A", &owner(&first["a"], &a));
-    row("in B", &owner(&first["b"], &b));
-    if let Some(time) = first["edited_at"].as_str() {
-        row("written at", &visible_line(time));
-    }
-    row("reason", &word(&first["reason"]));
-    let lost = &comparison["lost"];
-    let money = match (lost["usd"].as_f64(), lost["model"].as_str()) {
-        (Some(usd), Some(model)) => {
-            format!(", ${usd:.6} with {} (prices of {})", visible_line(model), word(&lost["prices_as_of"]))
+impl Page<'_> {
+    pub(super) fn text(&self) -> String {
+        let (a, b) = (word(&self.comparison["a"]), word(&self.comparison["b"]));
+        let (common, first) = (&self.comparison["common_prefix"], &self.comparison["first_difference"]);
+        if first.is_null() {
+            return format!("{a} and {b} are the same: {} bytes that a cache can hold\n", common["bytes"]);
         }
-        (None, Some(model)) => format!(", no price is known for {}", visible_line(model)),
-        (_, None) => String::new(),
-    };
-    row("lost per call", &format!("{} tokens{money}", lost["tokens"]));
-    let further: Vec<&Value> = comparison["further"].as_array().into_iter().flatten().collect();
-    if !further.is_empty() {
-        text.push_str(&format!("\n{DIM}further{DIM:#}\n"));
+        let width = output_columns();
+        let cause = capitalised(&word(&first["message"]));
+        let mut text = flow(&format!("{BOLD}{cause}{BOLD:#}\n\n"), width, "");
+        let mut row = |title: &str, value: &str| {
+            text.push_str(&flow(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"), width, "                "));
+        };
+        row("common prefix", &format!("{} bytes, {} tokens", common["bytes"], common["tokens"]));
+        row("parts at", &format!("byte {} of the {}", first["byte"], place(first)));
+        row("in A", &owner(&first["a"], &a));
+        row("in B", &owner(&first["b"], &b));
+        if let Some(time) = first["edited_at"].as_str() {
+            row("written at", &visible_line(time));
+        }
+        row("reason", &word(&first["reason"]));
+        let lost = &self.comparison["lost"];
+        let lacks_tools = lost["lacks_tools"] == Value::Bool(true);
+        row("lost per call", &self.lost(lost, lacks_tools));
+        // A server of an older version does not say it.
+        if let Some(counted) = self.comparison["counted"].as_str() {
+            row("counted", &visible_line(counted));
+        }
+        if lacks_tools {
+            row("", "without the tools, of which a saved build of an older proem has only the digest");
+        }
+        text + &self.further() + &self.changes()
     }
-    for one in further {
-        let (kind, byte) = (word(&one["kind"]), &one["byte"]);
-        text.push_str(&format!("  {kind:<8}  {} at byte {byte}: {}\n", place(one), word(&one["message"])));
+
+    fn lost(&self, lost: &Value, lacks_tools: bool) -> String {
+        let money = match (lost["usd"].as_f64(), lost["model"].as_str()) {
+            (Some(usd), Some(model)) => {
+                format!(
+                    ", ${usd:.6} with {} (prices of {})",
+                    visible_line(model),
+                    word(&lost["prices_as_of"])
+                )
+            }
+            (None, Some(model)) => format!(", no price is known for {}", visible_line(model)),
+            (_, None) => self.without_model.to_owned(),
+        };
+        let cache = lost["provider"]
+            .as_str()
+            .map_or_else(String::new, |name| format!(" of {}'s cache", visible_line(name)));
+        let least = if lacks_tools { "at least " } else { "" };
+        format!("{least}{} tokens{cache}{money}", lost["tokens"])
     }
-    text
+
+    /// The other differences, a line each.
+    fn further(&self) -> String {
+        let further: Vec<&Value> = self.comparison["further"].as_array().into_iter().flatten().collect();
+        if further.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("\n{DIM}further{DIM:#}\n");
+        for one in further {
+            let (kind, byte) = (word(&one["kind"]), &one["byte"]);
+            let line = format!("  {kind:<8}  {} at byte {byte}: {}\n", place(one), word(&one["message"]));
+            text.push_str(&flow(&line, output_columns(), "            "));
+        }
+        text
+    }
+
+    /// The texts that differ, line by line.
+    fn changes(&self) -> String {
+        let mut shown = String::new();
+        for Texts { carrier, before, after } in self.texts.iter().filter(|_| self.context > 0) {
+            shown.push_str(&format!("\n{DIM}--- {}{DIM:#}\n", visible_line(carrier)));
+            shown.push_str(&hunks(before, after, self.context));
+        }
+        shown
+    }
+}
+
+fn word(value: &Value) -> String {
+    visible_line(value.as_str().unwrap_or_default())
 }
 
 fn place(difference: &Value) -> String {
@@ -64,20 +146,59 @@ fn place(difference: &Value) -> String {
     }
 }
 
-/// Describes the source of a byte: a file with its line, a variable, a field of the request, or a name.
+/// Describes the source of a byte in the words of a note, with its line.
 fn owner(owner: &Value, side: &str) -> String {
     if owner.is_null() {
         return format!("nothing of it ({side})");
     }
     let source = &owner["source"];
-    let text = |key: &str| source[key].as_str();
-    let line = owner["line"].as_u64().map_or_else(String::new, |line| format!(":{line}"));
-    let described = match (text("key"), text("path"), text("name").or(text("field")).or(text("kind"))) {
-        (Some(key), Some(path), _) => format!("[{key}] from {path}{line}"),
-        (Some(key), None, _) => format!("[{key}]"),
-        (None, Some(path), _) => format!("{path}{line}"),
-        (None, None, name) => format!("{}{line}", name.unwrap_or_default()),
+    let text = |key: &str| source[key].as_str().unwrap_or_default();
+    let is_end = owner["end"] == Value::Bool(true);
+    let line = owner["line"].as_u64().filter(|_| !is_end).map_or_else(String::new, |line| format!(":{line}"));
+    let described = match text("kind") {
+        "built_in" => format!("built-in {}", text("name")),
+        "variable" if !text("path").is_empty() && !line.is_empty() => {
+            format!("[{}] from {}", text("key"), text("path"))
+        }
+        "variable" => format!("[{}]", text("key")),
+        "request" => format!("request field `{}`", text("field")),
+        "pack" => format!("{}, `{}`", text("path"), text("key")),
+        "profile" => format!("profile {}, {}", text("profile"), text("key")),
+        "hook" => format!("hook {}", text("name")),
+        _ => text("path").to_owned(),
+    };
+    let described = match owner["line"].as_u64() {
+        Some(line) if is_end => format!("end of {described} (after line {line})"),
+        None if is_end => format!("end of {described}"),
+        _ => described,
     };
     let section = owner["section"].as_str().map_or_else(String::new, |id| format!(", section {id}"));
-    visible_line(&format!("{described}{section}"))
+    visible_line(&format!("{described}{line}{section}"))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().filter(char::is_ascii_lowercase);
+    first
+        .map_or_else(|| text.to_owned(), |first| first.to_ascii_uppercase().to_string() + characters.as_str())
+}
+
+fn hunks(before: &str, after: &str, context: usize) -> String {
+    let mut shown = String::new();
+    for (index, group) in changed_lines(before, after, context).iter().enumerate() {
+        if index > 0 {
+            shown.push_str(&format!("{DIM}…{DIM:#}\n"));
+        }
+        for ChangedLine { side, text } in group {
+            let (sign, style) = match side {
+                Side::Before => ("-", AnsiColor::Red.on_default()),
+                Side::After => ("+", AnsiColor::Green.on_default()),
+                Side::Both => (" ", Style::new()),
+            };
+            let end = if text.ends_with('\n') { "" } else { " (no line break)" };
+            let line = format!("{style}{sign}{}{end}{style:#}\n", visible(text.trim_end_matches('\n')));
+            shown.push_str(&flow(&line, output_columns(), CONTINUED));
+        }
+    }
+    shown
 }

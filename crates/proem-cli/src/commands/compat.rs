@@ -1,12 +1,13 @@
 //! `proem compat`: what each agent would see here.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use proem::Caller;
 use proem::compare::{ChangedLine, Side, changed_lines};
 use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
-use proem_core::considered::Outcome;
+use proem::{Caller, Request};
+use proem_core::file_outcome::Outcome;
 use serde_json::json;
 
 use super::request::request;
@@ -19,6 +20,9 @@ use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
+
+/// Most folders on the way to a file in which agents are asked whether they look for it.
+const FOLDERS_MAX: usize = 16;
 
 pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
     let request = request(&arguments.request)?;
@@ -37,7 +41,8 @@ pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
     }
     let places = Paths::of(&request)?;
     if let Some(path) = &arguments.file {
-        return file(&seen, path, &places, arguments.output.format());
+        let asked = Asked { seen: &seen, request: &request, places: &places };
+        return asked.file(path, arguments.output.format());
     }
     if arguments.output.format() == Format::Json {
         return print_json(&CompatShape::of(&seen));
@@ -91,7 +96,7 @@ fn agent(seen: &Seen, places: &Paths) -> String {
     let width = output_columns();
     let mut text = flow(&format!("{BOLD}{}{BOLD:#}: {files}, {what}\n", seen.agent.title), width, "  ");
     for (path, file) in seen.files.iter().filter(|(_, file)| file.outcome != Outcome::Used) {
-        let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
+        let why = file.why.as_deref().map_or_else(String::new, |why| format!(": {}", places.in_text(why)));
         let line = format!("  {DIM}{} {}{why}{DIM:#}\n", places.shown(path), file.word());
         text.push_str(&flow(&line, width, "    "));
     }
@@ -115,37 +120,87 @@ fn ages(seen: &[Seen]) -> String {
     flow(&format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; ")), output_columns(), "  ")
 }
 
-/// Which agents read a file.
-fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<(), Failure> {
-    // As whoever types it means it; else from the directory that is looked at.
-    let typed = std::env::current_dir().unwrap_or_default().join(path);
-    let whole = if typed.exists() { typed } else { places.real_cwd().join(path) };
-    if !whole.exists() {
-        let (what, path) = ("file", path.display().to_string());
-        return Err(Failure::Input { what, path, why: "no such file".into() });
-    }
-    let found: Vec<(&Seen, Option<&FileSeen>)> = seen.iter().map(|one| (one, file_in(one, &whole))).collect();
-    if format == Format::Json {
-        let shapes = found.iter().map(|(one, file)| {
-            json!({
-                "profile": one.profile,
-                "outcome": file.map(|file| file.outcome.word()),
-                "why": file.and_then(|file| file.why.clone()),
-                "bytes": file.map_or(0, |file| file.bytes),
-            })
-        });
-        return print_json(&json!({ "file": whole, "agents": shapes.collect::<Vec<_>>() }));
-    }
-    let row = |(one, file): &(&Seen, Option<&FileSeen>)| {
-        let (word, why) = match file {
-            Some(file) => (cell(file), file.why.clone().unwrap_or_default()),
-            None => (Cell::new("never", DIM), "it does not look for such a file".to_owned()),
+/// A question about one file.
+struct Asked<'a> {
+    seen: &'a [Seen],
+    request: &'a Request,
+    places: &'a Paths,
+}
+
+impl Asked<'_> {
+    /// Prints which agents read a file.
+    fn file(&self, path: &Path, format: Format) -> Result<(), Failure> {
+        // As it was typed in the shell; else from the directory that is looked at.
+        let typed = std::env::current_dir().unwrap_or_default().join(path);
+        let whole = if typed.exists() { typed } else { self.places.real_cwd().join(path) };
+        if !whole.exists() {
+            return Err(Failure::Usage {
+                message: format!("there is no file {}", visible_line(&path.display().to_string())),
+                hint: "name a file that exists; `proem compat` without one lists the files that agents read here"
+                    .into(),
+            });
+        }
+        let found: Vec<(&Seen, Option<&FileSeen>)> =
+            self.seen.iter().map(|one| (one, file_in(one, &whole))).collect();
+        let never = found.iter().filter(|(_, file)| file.is_none()).map(|(one, _)| one.profile.clone());
+        let elsewhere = self.started_below(&whole, never.collect())?;
+        if format == Format::Json {
+            let shapes = found.iter().map(|(one, file)| {
+                let below = elsewhere.get(&one.profile);
+                json!({
+                    "profile": one.profile,
+                    "outcome": file.map(|file| file.outcome.word()),
+                    "why": file.and_then(|file| file.why.clone()),
+                    "bytes": file.map_or(0, |file| file.bytes),
+                    "started_in": below.map(|(folder, file)| json!({
+                        "cwd": folder, "outcome": file.outcome.word(), "why": file.why, "bytes": file.bytes,
+                    })),
+                })
+            });
+            return print_json(&json!({ "file": whole, "agents": shapes.collect::<Vec<_>>() }));
+        }
+        let row = |(one, file): &(&Seen, Option<&FileSeen>)| {
+            let (word, why) = match (file, elsewhere.get(&one.profile)) {
+                (Some(file), _) => (cell(file), file.why.clone().unwrap_or_default()),
+                (None, Some((folder, file))) => {
+                    let folder = self.places.shown(&folder.display().to_string());
+                    (Cell::new("not here", DIM), format!("{} when started in {folder}", file.word()))
+                }
+                (None, None) => (Cell::new("never", DIM), "it does not look for such a file".to_owned()),
+            };
+            vec![Cell::plain(&one.agent.title), word, Cell::new(self.places.in_text(&why), DIM)]
         };
-        vec![Cell::plain(&one.agent.title), word, Cell::new(visible_line(&why), DIM)]
-    };
-    let columns = [Column::word("agent"), Column::word("outcome"), Column::text("why")];
-    let table = Table::new(columns).untitled().with(found.iter().map(row));
-    print(&(table.print(output_columns()) + &ages(seen)))
+        let columns = [Column::word("agent"), Column::word("outcome"), Column::text("why")];
+        let table = Table::new(columns).untitled().with(found.iter().map(row));
+        print(&(table.print(output_columns()) + &ages(self.seen)))
+    }
+
+    /// What agents do with a file that they do not look for from here, when they are started in a folder on the way to it:
+    /// the first one, from the working directory on, in which they look for it.
+    fn started_below(
+        &self,
+        file: &Path,
+        mut names: Vec<String>,
+    ) -> Result<BTreeMap<String, (PathBuf, FileSeen)>, Failure> {
+        let mut found = BTreeMap::new();
+        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let below = |folder: &&Path| folder.starts_with(self.places.real_cwd());
+        let mut folders: Vec<&Path> = real.ancestors().skip(1).take_while(below).collect();
+        folders.pop();
+        for folder in folders.into_iter().rev().take(FOLDERS_MAX) {
+            if names.is_empty() {
+                break;
+            }
+            let request = Request { cwd: Some(folder.display().to_string()), ..self.request.clone() };
+            for one in look(&request, &names, Caller::User)? {
+                if let Some(seen) = file_in(&one, &real) {
+                    names.retain(|name| *name != one.profile);
+                    found.insert(one.profile.clone(), (folder.to_owned(), seen.clone()));
+                }
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Two agents, file by file.

@@ -3,19 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anstyle::{AnsiColor, Style};
-use proem::compare::{
-    ChangedLine, Comparison, ComparisonShape, Difference, Layout, Lost, Owner, Side, Snapshot, changed_lines,
-    compare_in, lost,
-};
+use proem::compare::{ComparisonShape, Layout, Snapshot, compare_in, lost};
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Engine, Error, Request, Revision, RevisionError, Workspace};
 use proem_core::carrier::Carrier;
-use proem_core::limit::REQUEST_BYTES_MAX;
+use proem_core::limit::{REQUEST_BYTES_MAX, SAVED_BUILD_BYTES_MAX};
 use proem_store::{Conversations, Kept};
 
-use super::compared;
+use super::compared::{Page, Texts, show_answer};
 use super::conversation::encoded;
 use super::request::prompt_request;
 use super::store::open_known;
@@ -23,14 +19,7 @@ use crate::arguments::{Diff, Format, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
 use crate::remote::Remote;
-use crate::terminal::{output_columns, print, print_json, visible, visible_line};
-use crate::wrap::flow;
-
-/// Largest saved build: a prompt and the sources of its bytes.
-const SAVED_BYTES_MAX: usize = 64 << 20;
-
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
+use crate::terminal::{print, print_json, visible_line};
 
 pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
@@ -55,6 +44,9 @@ pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
 
 /// Asks a server to compare two epochs of one of its conversations.
 fn of_server(arguments: &Diff, url: &str) -> Result<(), Failure> {
+    if arguments.layout.provider.is_some() {
+        return Err(layout_of_server());
+    }
     let epoch = |name: &str| {
         let (id, number) = name.rsplit_once('@')?;
         Some((id.to_owned(), number.parse::<u64>().ok()?))
@@ -75,7 +67,13 @@ fn of_server(arguments: &Diff, url: &str) -> Result<(), Failure> {
     }
     let answer =
         Remote::new(url)?.get(&format!("/conversations/{}/diff?from={from}&to={to}", encoded(&a)))?;
-    compared::show(&answer["comparison"], arguments.output.format()).map(drop)
+    let (comparison, carriers) = (&answer["comparison"], &answer["carriers"]);
+    show_answer(comparison, carriers, arguments.context, arguments.output.format()).map(drop)
+}
+
+/// A server compares in the layout of a cache that keeps every beginning.
+pub(super) const fn layout_of_server() -> Failure {
+    Failure::Flags { flag: "--for", other: "--url", hint: "leave `--for` out: the server decides" }
 }
 
 /// One prompt, by what the user calls it.
@@ -95,7 +93,7 @@ fn side(
     }
     let path = Path::new(name);
     if path.is_file() || name == "-" {
-        let text = input::read(path, "prompt", SAVED_BYTES_MAX)?;
+        let text = input::read(path, "prompt", SAVED_BUILD_BYTES_MAX)?;
         if is_saved(&text) {
             return Snapshot::read(name, &text).map_err(|error| Failure::Input {
                 what: "saved build",
@@ -106,6 +104,9 @@ fn side(
         if text.len() > REQUEST_BYTES_MAX {
             let why = format!("it is no saved build, and a request has at most {REQUEST_BYTES_MAX} bytes");
             return Err(Failure::Input { what: "request", path: name.to_owned(), why });
+        }
+        if !text.trim_start().starts_with('{') {
+            return Err(no_prompt(name));
         }
         return built(name, &Request::from_json(&text)?);
     }
@@ -125,6 +126,20 @@ fn stored_or_committed(name: &str, request: Request, store: &StoreFlags) -> Resu
         (Some(frozen), false) => Ok(frozen),
         (None, true) => of_revision(name, name, request),
         (None, false) => Err(missing(name)),
+    }
+}
+
+/// A file that holds neither a request nor a saved build, such as an instruction file.
+fn no_prompt(name: &str) -> Failure {
+    let name = visible_line(name);
+    Failure::Usage {
+        message: format!(
+            "`{name}` is neither a request nor a saved build: `proem diff` compares prompts, not files"
+        ),
+        hint: format!(
+            "`proem diff git:REVISION` shows what an edit does to the prompt; `proem compat {name}` says which agents read \
+             the file"
+        ),
     }
 }
 
@@ -218,121 +233,32 @@ pub(super) fn report(report: &Report<'_>) -> Result<bool, Failure> {
         comparison.ask_times();
     }
     let lost = lost(&comparison, model);
+    let names = (a.name.as_str(), b.name.as_str());
+    let shape = ComparisonShape::of(names, &comparison, &lost, request.model.as_deref(), &models.as_of)
+        .with_provider(report.provider);
+    let differs = shape.first_difference.is_some();
     if report.format == Format::Json {
-        let names = (a.name.as_str(), b.name.as_str());
-        let shape = ComparisonShape::of(names, &comparison, &lost, request.model.as_deref(), &models.as_of);
-        let differs = shape.first_difference.is_some();
-        return print_json(&shape.with_provider(report.provider)).map(|()| differs);
+        return print_json(&shape).map(|()| differs);
     }
-    let mut text = summary(report, &comparison, &lost, &models.as_of);
-    if report.context > 0 {
-        text.push_str(&texts(a, b, report.context));
-    }
-    print(&text).map(|()| !comparison.differences.is_empty())
-}
-
-fn summary(report: &Report<'_>, comparison: &Comparison, lost: &Lost, as_of: &str) -> String {
-    let (a, b) = (visible_line(&report.a.name), visible_line(&report.b.name));
-    let Some(first) = comparison.differences.first() else {
-        return format!(
-            "{a} and {b} are the same: {} bytes that a cache can hold\n",
-            comparison.common_bytes
-        );
+    let value = serde_json::to_value(&shape).map_err(|error| Failure::Output(error.into()))?;
+    let page = Page {
+        comparison: &value,
+        texts: texts(a, b),
+        context: report.context,
+        without_model: "; name a model with `--model` for its price",
     };
-    let cause = visible_line(&capitalised(&first.cause.to_string()));
-    let mut text = flow(&format!("{BOLD}{cause}{BOLD:#}\n\n"), output_columns(), "");
-    let width = output_columns();
-    let mut row = |title: &str, value: &str| {
-        text.push_str(&flow(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"), width, "                "));
-    };
-    row("common prefix", &format!("{} bytes, {} tokens", comparison.common_bytes, comparison.common_tokens));
-    row("parts at", &format!("byte {} of the {}", first.byte, place(first)));
-    row("in A", &described(first.a.as_ref(), &a));
-    row("in B", &described(first.b.as_ref(), &b));
-    if let Some(time) = &first.edited_at {
-        row("written at", time);
-    }
-    row("reason", first.reason.word());
-    let money = match (lost.usd, &report.request.model) {
-        (Some(usd), Some(model)) => format!(", ${usd:.6} with {model} (prices of {as_of})"),
-        (None, Some(model)) => format!(", no price is known for {}", visible_line(model)),
-        (_, None) => "; name a model with `--model` for its price".to_owned(),
-    };
-    let cache =
-        report.provider.map_or_else(String::new, |name| format!(" of {}'s cache", visible_line(name)));
-    let least = if comparison.lacks_tools { "at least " } else { "" };
-    row("lost per call", &format!("{least}{} tokens{cache}{money}", lost.tokens));
-    row("counted", &comparison.counted);
-    if comparison.lacks_tools {
-        row("", "without the tools, of which a saved build of an older proem has only the digest");
-    }
-    if comparison.differences.len() > 1 {
-        text.push_str(&format!("\n{DIM}further{DIM:#}\n"));
-        for further in comparison.differences.iter().skip(1) {
-            let cause = visible_line(&further.cause.to_string());
-            let (kind, place) = (further.kind.word(), place(further));
-            let line = format!("  {kind:<8}  {place} at byte {}: {cause}\n", further.byte);
-            text.push_str(&flow(&line, width, "            "));
-        }
-    }
-    text
+    print(&page.text()).map(|()| differs)
 }
 
-fn place(difference: &Difference) -> String {
-    match difference.carrier {
-        Some(carrier) => format!("{} carrier", carrier.word()),
-        None => "tools".into(),
-    }
-}
-
-fn described(owner: Option<&Owner>, side: &str) -> String {
-    match owner {
-        None => format!("nothing of it ({side})"),
-        Some(owner) => {
-            let section = owner.section.as_ref().map_or_else(String::new, |id| format!(", section {id}"));
-            visible_line(&format!("{}{section}", owner.describe()))
-        }
-    }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next().filter(char::is_ascii_lowercase);
-    first
-        .map_or_else(|| text.to_owned(), |first| first.to_ascii_uppercase().to_string() + characters.as_str())
-}
-
-/// The texts that differ, line by line.
-fn texts(a: &Snapshot, b: &Snapshot, context: usize) -> String {
+/// The carriers that differ.
+fn texts<'s>(a: &'s Snapshot, b: &'s Snapshot) -> Vec<Texts<'s>> {
     fn find(side: &Snapshot, carrier: Carrier) -> &str {
         side.carriers.iter().find(|text| text.carrier == carrier).map_or("", |text| text.text.as_str())
     }
-    let mut shown = String::new();
-    for carrier in Carrier::ALL {
-        let (before, after) = (find(a, carrier), find(b, carrier));
-        if before != after {
-            shown.push_str(&format!("\n{DIM}--- {}{DIM:#}\n", carrier.word()));
-            shown.push_str(&hunks(before, after, context));
-        }
-    }
-    shown
-}
-
-fn hunks(before: &str, after: &str, context: usize) -> String {
-    let mut shown = String::new();
-    for (index, group) in changed_lines(before, after, context).iter().enumerate() {
-        if index > 0 {
-            shown.push_str(&format!("{DIM}…{DIM:#}\n"));
-        }
-        for ChangedLine { side, text } in group {
-            let (sign, style) = match side {
-                Side::Before => ("-", AnsiColor::Red.on_default()),
-                Side::After => ("+", AnsiColor::Green.on_default()),
-                Side::Both => (" ", Style::new()),
-            };
-            let end = if text.ends_with('\n') { "" } else { " (no line break)" };
-            shown.push_str(&format!("{style}{sign}{}{end}{style:#}\n", visible(text.trim_end_matches('\n'))));
-        }
-    }
-    shown
+    let both = Carrier::ALL.into_iter().map(|carrier| Texts {
+        carrier: carrier.word(),
+        before: find(a, carrier),
+        after: find(b, carrier),
+    });
+    both.filter(|texts| texts.before != texts.after).collect()
 }

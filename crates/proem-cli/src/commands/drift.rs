@@ -4,9 +4,9 @@ use proem::compare::Snapshot;
 use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
 
-use super::compared;
+use super::compared::show_answer;
 use super::conversation::encoded;
-use super::diff::{Report, frozen, report};
+use super::diff::{Report, frozen, layout_of_server, report};
 use super::store::open;
 use crate::arguments::Drift;
 use crate::failure::Failure;
@@ -43,13 +43,10 @@ pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
 /// Asks a server, which has the files that the prompt is built from.
 fn of_server(arguments: &Drift, url: &str) -> Result<(), Failure> {
     if arguments.layout.provider.is_some() {
-        return Err(Failure::Flags {
-            flag: "--for",
-            other: "--url",
-            hint: "leave `--for` out: the server decides",
-        });
+        return Err(layout_of_server());
     }
     let answer = Remote::new(url)?.get(&format!("/conversations/{}/drift", encoded(&arguments.id)))?;
-    let has_drifted = compared::show(&answer["comparison"], arguments.output.format())?;
+    let (comparison, carriers) = (&answer["comparison"], &answer["plan"]["carriers"]);
+    let has_drifted = show_answer(comparison, carriers, arguments.context, arguments.output.format())?;
     if has_drifted { Err(Failure::Found) } else { Ok(()) }
 }

@@ -11,8 +11,8 @@ use proem::stats::{Cached, Stats, stats};
 use proem::tokens::Tokenizer;
 use proem::{Build, Caller};
 use proem_core::carrier::Carrier;
-use proem_core::considered::{Considered, Outcome};
-use proem_core::frozen::{Frozen, Placed};
+use proem_core::file_outcome::{FileOutcome, Outcome};
+use proem_core::frozen::{Frozen, PlacedSection};
 use proem_core::note::{Note, Severity};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
@@ -78,16 +78,26 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
 
 fn header(frozen: &Frozen, stats: &Stats, width: Option<usize>) -> String {
     let row = |title: &str, value: String| vec![Cell::new(title, DIM), Cell::plain(value)];
-    let bytes = frozen.prefix().len();
-    let unit = if bytes == 1 { "byte" } else { "bytes" };
     let rows = [
         row("profile", visible_line(frozen.profile())),
         row("digest", frozen.digest().hex()),
-        row("prefix", format!("{bytes} {unit}")),
+        row("prefix", prefix(frozen)),
         row("tokens", format!("{} with the tools", stats.prefix_tokens)),
         row("counted", visible_line(&stats.counted)),
     ];
     Table::new([Column::word("title"), Column::text("value")]).untitled().with(rows).print(width)
+}
+
+/// The length of the prefix, and of what is frozen on other carriers.
+fn prefix(frozen: &Frozen) -> String {
+    let sized = |bytes: usize| format!("{bytes} {}", if bytes == 1 { "byte" } else { "bytes" });
+    let own = sized(frozen.prefix().len());
+    let others: Vec<String> = [Carrier::Developer, Carrier::FirstUser]
+        .into_iter()
+        .filter_map(|carrier| Some((carrier, frozen.body().text(carrier).filter(|text| !text.is_empty())?)))
+        .map(|(carrier, text)| format!("{} on {carrier}", sized(text.len())))
+        .collect();
+    if others.is_empty() { own } else { format!("{own} on system, {}", others.join(", ")) }
 }
 
 /// The short form: sections and files.
@@ -157,7 +167,7 @@ impl Short<'_> {
     }
 
     /// The files of a section, each with its tokens; none where the section is one file.
-    fn files_of(&self, section: &Placed) -> Vec<Row> {
+    fn files_of(&self, section: &PlacedSection) -> Vec<Row> {
         let text = self.build.whole.text(section.carrier).unwrap_or_default();
         let mut files: Vec<(&str, String, &Span)> = Vec::new();
         for span in self.build.whole.spans(section.carrier) {
@@ -191,7 +201,7 @@ impl Short<'_> {
     /// The files that are there and not used, and how many names were looked for in vain.
     fn others(&self) -> String {
         let considered = self.build.frozen.considered();
-        let is_other = |file: &&Considered| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
+        let is_other = |file: &&FileOutcome| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
         let others: Vec<Row> =
             considered.iter().filter(is_other).map(|file| file_row(file, self.paths)).collect();
         let missing = considered.iter().filter(|file| file.outcome == Outcome::Missing).count();
@@ -200,9 +210,10 @@ impl Short<'_> {
             text.push_str(&Table::new(file_columns()).with(others).print(self.width));
         }
         if missing > 0 {
-            let (files, are) = if missing == 1 { ("file", "is") } else { ("files", "are") };
+            let (files, are, them) =
+                if missing == 1 { ("file", "is", "it") } else { ("files", "are", "them") };
             let line = format!(
-                "{DIM}{missing} more {files} would be read and {are} not there: `--files` lists them{DIM:#}\n"
+                "{DIM}{missing} more {files} would be read and {are} not there: `--files` lists {them}{DIM:#}\n"
             );
             text.push_str(&flow(&line, self.width, ""));
         }
@@ -237,7 +248,7 @@ fn file_of(source: &Source) -> Option<&str> {
     }
 }
 
-fn files(considered: &[Considered], paths: &Paths, width: Option<usize>) -> String {
+fn files(considered: &[FileOutcome], paths: &Paths, width: Option<usize>) -> String {
     if considered.is_empty() {
         return "No file was looked at.\n".to_owned();
     }
@@ -249,13 +260,13 @@ fn file_columns() -> [Column; 3] {
     [Column::word("outcome"), Column::text("file").least(30), Column::text("why").least(24)]
 }
 
-fn file_row(file: &Considered, paths: &Paths) -> Row {
+fn file_row(file: &FileOutcome, paths: &Paths) -> Row {
     let style = match file.outcome {
         Outcome::Used => AnsiColor::Green.on_default(),
         Outcome::Missing => DIM,
         _ => AnsiColor::Yellow.on_default(),
     };
-    let why = visible_line(file.why.as_deref().unwrap_or_default());
+    let why = paths.in_text(file.why.as_deref().unwrap_or_default());
     vec![Cell::new(file.outcome.word(), style), Cell::plain(paths.shown(&file.path)), Cell::new(why, DIM)]
 }
 

@@ -6,7 +6,7 @@ use anstyle::Style;
 use proem::Build;
 use proem::stats::{SectionStats, Stats};
 use proem_core::carrier::Carrier;
-use proem_core::frozen::{Body, Placed};
+use proem_core::frozen::{Body, PlacedSection};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -50,12 +50,13 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Ro
     if rest.is_empty() {
         return Vec::new();
     }
-    let bytes = body.text(carrier).map_or(0, str::len);
+    let text = body.text(carrier).unwrap_or_default();
+    let bytes = text.len();
     let word = Cell::new(carrier.word(), Style::new().bold());
     let tokens = stats.carriers.iter().find(|one| one.carrier == carrier.word()).map_or(0, |one| one.tokens);
     let empty = || Cell::plain("");
     let mut rows = vec![vec![number(bytes), empty(), number(tokens), empty(), empty(), word]];
-    let sections: Vec<&Placed> =
+    let sections: Vec<&PlacedSection> =
         body.sections().iter().filter(|section| section.carrier == carrier).collect();
     let own = stats.sections.iter().rev().filter(|one| one.carrier == carrier.word());
     // Of two sections of one name, the first one is meant.
@@ -65,34 +66,43 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Ro
         let count = rest.iter().take_while(|span| is_part(span, section, next)).count();
         let (own, others) = rest.split_at(count);
         rows.push(section_row(section, counted.get(section.id.as_str()).copied(), paths));
-        rows.extend(own.chunk_by(is_one_run).map(|spans| run_row(spans, paths)));
+        rows.extend(
+            own.chunk_by(|span, next| is_one_run(text, span, next)).map(|spans| run_row(spans, paths)),
+        );
         rest = others;
     }
     // Without any section there are only values that are empty this time.
-    rows.extend(rest.chunk_by(is_one_run).map(|spans| run_row(spans, paths)));
+    rows.extend(rest.chunk_by(|span, next| is_one_run(text, span, next)).map(|spans| run_row(spans, paths)));
     rows
 }
 
 /// Tells whether a span lies in `section`. One without bytes may lie between two: its template decides.
-fn is_part(span: &Span, section: &Placed, next: Option<&Placed>) -> bool {
+fn is_part(span: &Span, section: &PlacedSection, next: Option<&PlacedSection>) -> bool {
     if !span.bytes.is_empty() || span.bytes.start != section.bytes.end {
         return span.bytes.end <= section.bytes.end;
     }
     let template = span.template.as_ref().map(Source::without_place);
-    let is_of = |section: &Placed| template.as_ref() == Some(&section.source);
+    let is_of = |section: &PlacedSection| template.as_ref() == Some(&section.source);
     is_of(section) || !next.is_some_and(is_of)
 }
 
-/// Tells whether a reader would see two neighbours as one piece.
-fn is_one_run(span: &Span, next: &Span) -> bool {
-    span.stability == next.stability
+/// Tells whether a reader would see two neighbours as one piece: the second goes on in the source on the line where the first
+/// ends.
+fn is_one_run(text: &str, span: &Span, next: &Span) -> bool {
+    let own = text.get(span.bytes.clone()).unwrap_or_default();
+    let goes_on = match (span.source.place(), next.source.place()) {
+        (Some(place), Some(next)) => next.line == place.line + own.matches('\n').count(),
+        _ => true,
+    };
+    goes_on
+        && span.stability == next.stability
         && span.template == next.template
         && span.included_from == next.included_from
         && span.source.is_same(&next.source)
 }
 
-fn section_row(section: &Placed, counted: Option<&SectionStats>, paths: &Paths) -> Row {
-    let Placed { id, bytes, stability, source, .. } = section;
+fn section_row(section: &PlacedSection, counted: Option<&SectionStats>, paths: &Paths) -> Row {
+    let PlacedSection { id, bytes, stability, source, .. } = section;
     let text = format!("  {} from {}", visible_line(id), paths.source(source));
     vec![
         number(bytes.len()),

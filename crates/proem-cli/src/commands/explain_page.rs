@@ -4,7 +4,7 @@ use proem::deliver::Options;
 use proem::models::Models;
 use proem::stats::{Cached, Stats, stats};
 use proem::{Build, Caller, Request};
-use proem_core::considered::Considered;
+use proem_core::file_outcome::FileOutcome;
 use proem_core::note::Note;
 use proem_core::rendered::Span;
 
@@ -56,12 +56,14 @@ fn head(build: &Build, figures: &Stats) -> String {
         .concat();
     let model =
         figures.model.as_deref().map_or_else(String::new, |model| format!(", model {}", escaped(model)));
+    let cached = build.frozen.body().carriers().filter(|(carrier, _)| carrier.is_cached());
+    let frozen_bytes: usize = cached.map(|(_, text)| text.len()).sum();
     format!(
         "<h1>Where this prompt comes from</h1>\n<p>Profile <b>{}</b>{model}. {} bytes are frozen, {} tokens with the \
          tools ({}). Digest <code>{}</code>.</p>\n<p>{keys}<small>how long bytes stay the same; point at text for its \
          source</small></p>\n",
         escaped(build.frozen.profile()),
-        build.frozen.prefix().len(),
+        frozen_bytes,
         figures.prefix_tokens,
         escaped(&figures.counted),
         build.frozen.digest().hex(),
@@ -117,11 +119,11 @@ fn piece(text: &str, span: &Span) -> String {
     )
 }
 
-fn files(considered: &[Considered]) -> String {
+fn files(considered: &[FileOutcome]) -> String {
     if considered.is_empty() {
         return String::new();
     }
-    let row = |file: &Considered| {
+    let row = |file: &FileOutcome| {
         let why = file.why.as_deref().unwrap_or_default();
         format!(
             "<tr><td>{}<td>{}<td class=\"dim\">{}\n",

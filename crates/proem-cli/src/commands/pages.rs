@@ -18,12 +18,15 @@ pub(super) fn completions(shell: Shell) -> Result<(), Failure> {
 }
 
 /// Adds names where the script of a shell does not offer them by itself: those for PowerShell and Elvish complete words
-/// and flags but no values, the one for fish no arguments without a flag.
+/// and flags but no values, the one for fish no arguments without a flag, the one for bash no `--flag=value`, no second value
+/// of a flag, and neither it nor the one for zsh a list with commas.
 fn with_values(shell: Shell, script: &str) -> String {
     match shell {
         Shell::PowerShell => with_powershell_values(script, &values()),
         Shell::Elvish => with_elvish_values(script, &values()),
         Shell::Fish => with_fish_values(script, &values()),
+        Shell::Bash => with_bash_values(script, &values()),
+        Shell::Zsh => with_zsh_lists(script),
         _ => script.to_owned(),
     }
 }
@@ -102,6 +105,58 @@ fn with_powershell_values(script: &str, values: &Values) -> String {
     script.replacen(HEAD, &own, 1)
 }
 
+/// The script for bash, with a function before its own that knows `--flag=value`, lists and the second value of `--diff`.
+fn with_bash_values(script: &str, values: &Values) -> String {
+    let case = |(flag, words): (&String, &Vec<String>)| {
+        format!("        {flag}) names=\"{}\" ;;\n", words.join(" "))
+    };
+    let cases = values.iter().filter(|(flag, _)| flag.starts_with("--")).map(case).collect::<String>();
+    let script = script.replacen("_proem() {", "_proem_words() {", 1);
+    format!(
+        "_proem() {{
+    local cur=\"$2\" flag=\"\" lead=\"\" names=\"\" before=\"\"
+    if [[ COMP_CWORD -ge 2 ]]; then
+        before=\"${{COMP_WORDS[COMP_CWORD-2]}}\"
+    fi
+    if [[ \"$cur\" == --*=* ]]; then
+        flag=\"${{cur%%=*}}\" lead=\"${{cur%%=*}}=\" cur=\"${{cur#*=}}\"
+    elif [[ \"$cur\" == \"=\" ]]; then
+        flag=\"$3\" cur=\"\"
+    elif [[ \"$3\" == \"=\" ]]; then
+        flag=\"$before\"
+    elif [[ \"$before\" == \"--diff\" && \"$cur\" != -* ]]; then
+        flag=\"--diff\"
+    elif [[ \"$3\" == \"--as\" && \"$cur\" == *,* ]]; then
+        flag=\"--as\"
+    fi
+    case \"$flag\" in
+{cases}    esac
+    if [[ -z \"$names\" ]]; then
+        _proem_words \"$@\"
+        return
+    fi
+    if [[ \"$flag\" == \"--as\" && \"$cur\" == *,* ]]; then
+        lead=\"$lead${{cur%,*}},\" cur=\"${{cur##*,}}\"
+    fi
+    COMPREPLY=( $(compgen -P \"$lead\" -W \"$names\" -- \"$cur\") )
+}}
+
+{script}"
+    )
+}
+
+/// The script for zsh, with lists of names behind commas.
+fn with_zsh_lists(script: &str) -> String {
+    const LIST: &str = ":NAMES:(";
+    let mut parts = script.split(LIST);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (names, rest) = part.split_once(')').unwrap_or((part, ""));
+        whole.push_str(&format!(":NAMES:_sequence compadd - {names}{rest}"));
+    }
+    whole
+}
+
 /// The script for fish, with the argument of `profile show`.
 fn with_fish_values(script: &str, values: &Values) -> String {
     const SHOW: &str = "__fish_proem_using_subcommand profile; and __fish_seen_subcommand_from show";
@@ -178,8 +233,7 @@ mod tests {
             clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
             let script = String::from_utf8(script).expect("it is UTF-8");
             let whole = with_values(shell, &script);
-            let is_changed = !matches!(shell, Shell::Bash | Shell::Zsh);
-            assert_eq!(whole != script, is_changed, "{shell}: the place to add names at is not there");
+            assert_ne!(whole, script, "{shell}: the place to add names at is not there");
             for name in ["openai-responses", "claude-code", "claude-opus-5", "engraving"] {
                 assert!(whole.contains(name), "{shell}: {name}");
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proem::Engine;
+use proem_core::limit::TOKEN_FILE_BYTES_MAX;
 use proem_server::{App, Connections, Listening, Options, Telemetry, Token, log_line, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,15 +16,13 @@ use super::store::place;
 use crate::arguments::Serve;
 use crate::failure::Failure;
 use crate::input;
+use crate::terminal::visible_line;
 
 /// The port when nobody says another.
 const PORT: u16 = 7717;
 
 /// How long work that nobody waits for may hold up the end.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// Largest file with a token.
-const TOKEN_BYTES_MAX: usize = 4096;
 
 pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     let addresses = addresses(arguments)?;
@@ -49,8 +48,10 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
     // Before the store is opened: a server that cannot listen makes no file.
     let listening = runtime.block_on(async { Listening::bind(&addresses) });
-    let listening = listening.map_err(|error| failed("cannot listen", &error))?;
-    let bound = listening.addresses().map_err(|error| failed("cannot listen", &error))?;
+    let named: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    let cannot = format!("cannot listen on {}", named.join(" and "));
+    let listening = listening.map_err(|error| failed(&cannot, &error))?;
+    let bound = listening.addresses().map_err(|error| failed(&cannot, &error))?;
     let is_new = place.is_new();
     let store: Arc<dyn proem_store::Store> = Arc::from(place.open()?);
     let described = store.describe();
@@ -71,7 +72,7 @@ pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
     let app = App::new(store, Engine::new(), options);
     let done: Result<&str, Failure> = runtime.block_on(async {
         let mut terminate =
-            signal(SignalKind::terminate()).map_err(|error| failed("cannot listen", &error))?;
+            signal(SignalKind::terminate()).map_err(|error| failed("cannot wait for signals", &error))?;
         let reason = Cell::new("");
         let end = async {
             reason.set(tokio::select! {
@@ -138,14 +139,28 @@ fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
 
 /// The token, from a file or the environment; never from the command line, which others can see.
 fn token(arguments: &Serve) -> Result<Option<Token>, Failure> {
-    let text = match &arguments.token_file {
-        Some(path) => Some(input::read(path, "token", TOKEN_BYTES_MAX)?),
-        None => env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty()),
+    let (text, place) = match &arguments.token_file {
+        Some(path) => {
+            let place = visible_line(&path.display().to_string());
+            (Some(input::read(path, "token", TOKEN_FILE_BYTES_MAX)?), place)
+        }
+        None => {
+            let text = env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty());
+            (text, "PROEM_TOKEN".to_owned())
+        }
     };
     let Some(text) = text else { return Ok(None) };
-    let token = Token::new(&text).ok_or_else(|| Failure::Server {
-        message: "the token is too short, or not one word".into(),
-        hint: "make one with `openssl rand -hex 32`".into(),
+    let token = Token::new(&text).ok_or_else(|| {
+        let (bytes, least) = (text.trim().len(), Token::BYTES_MIN);
+        let why = if bytes < least {
+            format!("it has {bytes} bytes, and fewer than {least} can be guessed")
+        } else {
+            "it must be one word of ASCII characters".to_owned()
+        };
+        Failure::Usage {
+            message: format!("cannot use the token of {place}: {why}"),
+            hint: "make one with `openssl rand -hex 32`".into(),
+        }
     })?;
     Ok(Some(token))
 }

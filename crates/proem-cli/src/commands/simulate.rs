@@ -6,7 +6,7 @@ use proem::simulate::{Sent, Simulation, simulate};
 use proem::{Caller, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
 
-use super::stats::{figures_columns, figures_row};
+use super::stats::{figures_columns, figures_row, rules};
 use crate::arguments::{Format, Simulate};
 use crate::failure::Failure;
 use crate::input;
@@ -31,6 +31,7 @@ pub(super) fn run(arguments: &Simulate) -> Result<(), Failure> {
     if sent.is_empty() {
         print_warning("the file has no request");
     }
+    simulation.warnings.iter().for_each(|warning| print_warning(warning));
     print(&page(&simulation))
 }
 
@@ -43,8 +44,8 @@ fn page(simulation: &Simulation) -> String {
     }
     rows.push(figures_row("all", &simulation.total));
     let counted = &simulation.counted;
-    let what = if simulation.total.usd.is_some() { "rules and prices" } else { "rules" };
-    let rules = format!("{what} of {} as of {}", simulation.cache, simulation.as_of);
+    let rules = rules(&simulation.cache, simulation.prices_of.as_deref(), simulation.total.usd);
+    let rules = format!("{rules} as of {}", simulation.as_of);
     let width = output_columns();
     let columns = figures_columns("turn").into_iter().chain([Column::text("miss")]);
     let table = Table::new(columns).with(rows).print(width);

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use proem::build_shape::NoteShape;
 use proem::{Caller, SkillReport};
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::note::Note;
 use serde_json::json;
 

@@ -72,9 +72,18 @@ pub(super) fn turns(stats: &Stats, width: Option<usize>) -> String {
     };
     let rows = [figures_row("cold", cold), figures_row("warm", warm)];
     let provider = stats.provider.unwrap_or_default();
-    let what = if cold.usd.is_some() { "rules and prices" } else { "rules" };
-    let prices = format!("{DIM}{what} of {provider} as of {}{DIM:#}", stats.as_of);
+    let rules = rules(provider, stats.prices_of.as_deref(), cold.usd);
+    let prices = format!("{DIM}{rules} as of {}{DIM:#}", stats.as_of);
     format!("\n{}{}\n", Table::new(figures_columns("turn")).with(rows).print(width), flow(&prices, width, ""))
+}
+
+/// Names the rules and the prices that figures follow from: prices are those of the model, on every provider.
+pub(super) fn rules(provider: &str, prices_of: Option<&str>, usd: Option<f64>) -> String {
+    match (usd, prices_of) {
+        (None, _) => format!("rules of {provider}"),
+        (Some(_), None) => format!("rules and prices of {provider}"),
+        (Some(_), Some(model)) => format!("rules of {provider}, prices of {}", visible_line(model)),
+    }
 }
 
 /// Why nothing is said about turns.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use proem_store::{Cursor, Progress, Pruned, Store, StoreError, check, prune};
+use proem_store::{Cursor, Place, Progress, Pruned, Store, StoreError, prune, redacted};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,22 +17,71 @@ use crate::terminal::{print, visible_line};
 /// Rows between two lines about the progress. By count, so that the same store gives the same lines.
 const ROWS_PER_LINE: u64 = 100_000;
 
-pub(super) fn run(
-    store: &dyn Store,
-    prunes: bool,
-    after: Option<&str>,
-    format: Format,
-) -> Result<(), Failure> {
+/// What to check, and how.
+pub(super) struct Check<'c> {
+    pub(super) store: &'c dyn Store,
+    /// The store as the next command line names it.
+    pub(super) again: Again,
+    pub(super) prunes: bool,
+    pub(super) after: Option<&'c str>,
+    pub(super) format: Format,
+}
+
+/// The way to name the same store again, without credentials.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Again {
+    /// The flag, with a space before it; empty where the variable or the default names the store.
+    pub(super) flag: String,
+    /// What the flag leaves to add.
+    pub(super) addition: &'static str,
+}
+
+impl Again {
+    /// Names the store of a flag or, without one, of `PROEM_STORE`.
+    pub(super) fn new(flag: Option<&str>, variable: Option<&str>, place: &Place) -> Self {
+        let said = flag.or(variable);
+        let named = |text: &str| format!(" --store {}", quoted(text));
+        match (place, said) {
+            (_, None) | (Place::Memory, _) => Self::default(),
+            (Place::Postgres(_), Some(_)) if flag.is_none() => {
+                Self { flag: String::new(), addition: ", with the same PROEM_STORE" }
+            }
+            (Place::Postgres(url), Some(_)) => {
+                let shown = redacted(url);
+                let is_whole = shown == *url;
+                let addition = if is_whole {
+                    ""
+                } else {
+                    "; write user name, password and options into the URL as before"
+                };
+                Self { flag: named(&shown), addition }
+            }
+            (_, Some(said)) => Self { flag: named(said), addition: "" },
+        }
+    }
+}
+
+/// A word of a shell's command line.
+fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@%+,=".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+pub(super) fn run(check: Check<'_>) -> Result<(), Failure> {
+    let Check { store, again, prunes, after, format } = check;
     let mut watch =
-        Watch { format, is_asked_to_stop: stop_flag()?, part: "", lines: 0, found: 0, failed: None };
+        Watch { format, again, is_asked_to_stop: stop_flag()?, part: "", lines: 0, found: 0, failed: None };
     if after != Some(PRUNE) {
         let cursor = after.and_then(Cursor::parse);
         let mut reached = after.unwrap_or_default().to_owned();
-        let stopped = check(store, cursor.as_ref(), &mut |progress| {
+        let stopped = proem_store::check(store, cursor.as_ref(), &mut |progress| {
             progress.cursor.clone_into(&mut reached);
             watch.tell(progress)
         });
-        let stopped = stopped.map_err(|error| interrupted(&error, &reached, prunes && watch.found == 0))?;
+        let stopped = stopped.map_err(|error| watch.interrupted(&error, &reached, prunes))?;
         watch.written()?;
         if let Some(cursor) = stopped {
             return Err(watch.stopped(&cursor.to_string(), prunes));
@@ -48,7 +97,7 @@ pub(super) fn run(
         return watch.say(&format!("{described}: no damage\n"));
     }
     let done = prune(store, &mut |progress| watch.tell(progress));
-    let Pruned { texts, bytes, is_stopped } = done.map_err(|error| interrupted(&error, PRUNE, true))?;
+    let Pruned { texts, bytes, is_stopped } = done.map_err(|error| watch.interrupted(&error, PRUNE, true))?;
     watch.written()?;
     if is_stopped {
         return Err(watch.stopped(PRUNE, true));
@@ -61,6 +110,7 @@ pub(super) fn run(
 /// Prints what a check tells, and passes on that it is to stop.
 struct Watch {
     format: Format,
+    again: Again,
     is_asked_to_stop: Arc<AtomicBool>,
     part: &'static str,
     /// Lines about the progress of this part.
@@ -114,27 +164,31 @@ impl Watch {
 
     fn stopped(&self, place: &str, prunes: bool) -> Failure {
         let written = self.end(&json!({ "event": "stopped", "after": place, "damage": self.found }));
-        let hint = go_on(place, prunes && self.found == 0);
+        let hint = self.go_on(place, prunes);
         written
             .err()
             .unwrap_or(Failure::Server { message: "stopped; nothing was left half done".into(), hint })
+    }
+
+    /// The command that goes on, as it can be typed.
+    fn go_on(&self, place: &str, prunes: bool) -> String {
+        // Nothing is removed from a store that is damaged.
+        let prune = if prunes && self.found == 0 { " --prune" } else { "" };
+        let format = if self.format == Format::Json { " --format json" } else { "" };
+        let Again { flag, addition } = &self.again;
+        format!("`proem store check{flag}{prune} --after {place}{format}` goes on from here{addition}")
+    }
+
+    /// A failure of the store in the middle of the work, with the way to go on.
+    fn interrupted(&self, error: &StoreError, place: &str, prunes: bool) -> Failure {
+        let hint = error.hint().unwrap_or_default();
+        let hint = if place.is_empty() { hint } else { format!("{hint}; {}", self.go_on(place, prunes)) };
+        Failure::Server { message: error.to_string(), hint }
     }
 }
 
 fn line_of(event: &Value) -> Result<(), Failure> {
     print(&format!("{event}\n"))
-}
-
-fn go_on(place: &str, prunes: bool) -> String {
-    let flag = if prunes { " --prune" } else { "" };
-    format!("`proem store check{flag} --after {place}` goes on from here")
-}
-
-/// A failure of the store in the middle of the work, with the way to go on.
-fn interrupted(error: &StoreError, place: &str, prunes: bool) -> Failure {
-    let hint = error.hint().unwrap_or_default();
-    let hint = if place.is_empty() { hint } else { format!("{hint}; {}", go_on(place, prunes)) };
-    Failure::Server { message: error.to_string(), hint }
 }
 
 /// A flag that SIGINT and SIGTERM set. What is under way is then ended after its batch.
@@ -160,4 +214,28 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         own.store(true, Ordering::Relaxed);
     });
     Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_goes_on_names_the_store_without_credentials() {
+        let again = |flag: Option<&str>, variable: Option<&str>| {
+            let place = Place::parse(flag.or(variable).unwrap_or("own.db")).expect("it is a store");
+            let Again { flag, addition } = Again::new(flag, variable, &place);
+            (flag, addition)
+        };
+        let named = |flag: &str| (flag.to_owned(), "");
+        assert_eq!(again(None, None), named(""));
+        assert_eq!(again(Some("a.db"), Some("b.db")), named(" --store a.db"));
+        assert_eq!(again(None, Some("sqlite:b c.db")), named(" --store 'sqlite:b c.db'"));
+        assert_eq!(again(Some("$HOME's.db"), None), named(r" --store '$HOME'\''s.db'"));
+        assert_eq!(again(Some("postgres://db:5433/x"), None), named(" --store postgres://db:5433/x"));
+        let addition = "; write user name, password and options into the URL as before";
+        let url = "postgres://me:hunter2@db/x?sslmode=require";
+        assert_eq!(again(Some(url), None), (" --store postgres://db/x".to_owned(), addition));
+        assert_eq!(again(None, Some(url)), (String::new(), ", with the same PROEM_STORE"));
+    }
 }

@@ -1,9 +1,10 @@
 //! `proem turn`: everything that the model sees in one turn.
 
 use anstyle::Style;
-use proem::build_shape::TurnShape;
+use proem::build_shape::{TurnShape, notes_of_turn};
 use proem::hooks::Message;
 use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
+use proem_core::note::Note;
 use serde_json::Value;
 
 use super::request::prompt_request;
@@ -25,8 +26,8 @@ pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
     if arguments.output.format() == Format::Json {
         return print_json(&TurnShape::of(session.build(), &turn));
     }
-    arguments.notes.print(session.build().frozen.notes());
-    arguments.notes.print(&turn.notes);
+    let notes: Vec<Note> = notes_of_turn(session.build(), &turn).cloned().collect();
+    arguments.notes.print(&notes);
     print(&page(&turn))
 }
 

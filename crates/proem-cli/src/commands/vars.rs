@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
             ];
             let width = output_columns();
             let rows = reports.iter().map(|report| row(report, width));
-            print(&Table::new(columns).untitled().with(rows).print(width))
+            print(&Table::new(columns).with(rows).print(width))
         }
     }
 }

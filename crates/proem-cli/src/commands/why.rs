@@ -8,7 +8,7 @@ use proem::build_shape::SourceShape;
 use proem::compare::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
 use proem::{Build, Caller, Workspace};
 use proem_core::carrier::Carrier;
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use serde_json::{Value, json};
@@ -87,7 +87,8 @@ const WANTED: &str = "hint: give words as they stand in the prompt, on one line,
 /// The file that an argument names: one that is there, or a path that could be one.
 fn named(text: &str, paths: &Paths) -> Option<PathBuf> {
     let typed = std::env::current_dir().unwrap_or_default().join(text);
-    let whole = if typed.exists() { typed } else { paths.real_cwd().join(text) };
+    let there = paths.real_cwd().join(text);
+    let whole = if typed.exists() || !there.exists() { typed } else { there };
     let is_path = text.contains('/') && !text.contains(char::is_whitespace);
     (whole.is_file() || is_path && !whole.is_dir()).then_some(whole)
 }
@@ -112,7 +113,7 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
         let why = match considered {
             Some(file) => {
                 let why =
-                    file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
+                    file.why.as_deref().map_or_else(String::new, |why| format!(": {}", paths.in_text(why)));
                 match file.outcome {
                     Outcome::Used => "is read, and gives no text".to_owned(),
                     Outcome::Missing => format!("would be read, and is not there{why}"),
@@ -186,7 +187,7 @@ fn chain(text: &str, span: &Span, place: &Place<'_>, paths: &Paths) -> String {
 }
 
 fn other(found: &Elsewhere, paths: &Paths) -> String {
-    let why = flow(&format!("  {}\n", visible_line(&found.why)), output_columns(), "  ");
+    let why = flow(&format!("  {}\n", paths.in_text(&found.why)), output_columns(), "  ");
     format!("{}:{}\n{why}", paths.shown(&found.path), found.line)
 }
 

@@ -1,4 +1,4 @@
-//! Gives every slot of a template its value, by the profile's policies.
+//! Binds every slot of a template to its value, following the profile's policies.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,18 +12,18 @@ use crate::text::{Place, Places};
 
 /// The values of a template's slots.
 #[derive(Debug, Clone)]
-pub struct Bound<'f> {
+pub struct Bindings<'f> {
     pub(super) values: Vec<Value<'f>>,
-    /// What all insertions take together, in whichever branch they stand.
+    /// The length of all inserted values together, in every branch.
     pub(super) bytes: usize,
 }
 
-/// What stands in one slot.
+/// The value of one slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'f> {
     Present(&'f str, &'f Fact),
     Absent,
-    /// The tag stays as written; for a condition this is as good as absent.
+    /// The tag stays as written; a condition treats it as absent.
     AsWritten,
 }
 
@@ -35,21 +35,21 @@ impl Value<'_> {
     const fn bytes(&self) -> usize {
         match self {
             Self::Present(text, _) => text.len(),
-            // What stays as written is part of the source already.
+            // A tag that stays as written is part of the source already.
             Self::Absent | Self::AsWritten => 0,
         }
     }
 }
 
-/// A variable that a policy does not let pass.
+/// A variable that a policy rejects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyError {
     /// The variable's key.
     pub key: String,
-    /// Where its tag stands.
+    /// The place of its tag.
     pub place: Place,
-    /// Why it has no value.
+    /// The reason for its absence.
     pub why: Absence,
 }
 
@@ -64,17 +64,17 @@ impl core::error::Error for PolicyError {}
 
 /// Looks up every slot of `template` in `facts`.
 ///
-/// Fails only where a policy says `error`, and then for the first tag that inserts: a condition may
-/// always ask.
+/// Fails only if a policy is `error`, and then for the first tag that inserts; conditions on absent variables are
+/// always allowed.
 pub fn bind<'f>(
     template: &Template<'_>,
     facts: &'f Facts,
     policies: &Policies,
-) -> Result<Bound<'f>, PolicyError> {
+) -> Result<Bindings<'f>, PolicyError> {
     let values: Vec<Value<'_>> =
         template.wanted().iter().map(|key| value(facts.fact(key), policies)).collect();
     let bytes = template.inserted_bytes(values.iter().map(Value::bytes));
-    let bound = Bound { values, bytes };
+    let bound = Bindings { values, bytes };
     match refused(template, &bound, facts, policies) {
         Some(error) => Err(error),
         None => Ok(bound),
@@ -93,10 +93,10 @@ fn value<'f>(fact: Option<&'f Fact>, policies: &Policies) -> Value<'f> {
     }
 }
 
-/// The first tag of the branches that apply which a policy does not let pass.
+/// Returns the first tag in the active branches that a policy rejects.
 fn refused(
     template: &Template<'_>,
-    bound: &Bound<'_>,
+    bound: &Bindings<'_>,
     facts: &Facts,
     policies: &Policies,
 ) -> Option<PolicyError> {

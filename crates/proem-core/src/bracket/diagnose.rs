@@ -1,5 +1,4 @@
-//! Says what the author of a template probably did not mean, and what had no value, without
-//! changing the result.
+//! Reports probable mistakes in a template and variables without a value, without changing the result.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -8,18 +7,18 @@ use alloc::vec::Vec;
 
 use super::template::{Problem, ProblemKind, Step, Template, Then};
 use super::{Policies, UnknownType};
+use crate::did_you_mean::nearest;
 use crate::fact::{Absence, Facts};
 use crate::limit::DIAGNOSTICS_MAX;
-use crate::nearest::nearest;
 use crate::note::{Code, Note, Severity};
 use crate::source::Source;
 use crate::text::Places;
-use crate::variable;
+use crate::variable::{self, Variable};
 
 /// Returns a note for each unmatched tag, unknown type and unknown name, in the order of the text.
 ///
-/// `origin` is where the template comes from; `given` are the keys that the request provides, which
-/// are known whatever their type.
+/// `origin` is the source of the template; `given` are the keys that the request provides, which are known regardless
+/// of their type.
 #[must_use]
 pub fn diagnose(
     template: &Template<'_>,
@@ -27,7 +26,7 @@ pub fn diagnose(
     given: &BTreeSet<&str>,
     policies: &Policies,
 ) -> Vec<Note> {
-    let given = Given::new(given, policies.unknown_type);
+    let given = GivenKeys::new(given, policies.unknown_type);
     let mut found: Vec<(usize, Finding<'_>)> =
         template.problems.iter().map(|problem| (problem.start, Finding::Unmatched(*problem))).collect();
     for step in &template.steps {
@@ -64,7 +63,7 @@ pub fn absences(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<
     })
 }
 
-/// Puts findings into words, the first ones of a bounded number, each with its place.
+/// Writes notes for the first findings, up to the limit, each with its place.
 fn describe<F>(
     template: &Template<'_>,
     origin: &Source,
@@ -83,14 +82,14 @@ fn describe<F>(
     notes
 }
 
-/// Something to report; put into words only when it is among the first ones.
+/// A finding; formatted only if it is among the first ones.
 enum Finding<'t> {
     Unmatched(Problem),
     Unknown { key: &'t str, code: Code, is_condition: bool },
 }
 
 impl Finding<'_> {
-    fn note(&self, template: &Template<'_>, start: usize, given: &Given<'_>) -> Note {
+    fn note(&self, template: &Template<'_>, start: usize, given: &GivenKeys<'_>) -> Note {
         match self {
             Self::Unmatched(problem) => unmatched(template, problem),
             Self::Unknown { key, code, is_condition } => {
@@ -106,19 +105,19 @@ impl Finding<'_> {
     }
 }
 
-/// What the request provides, by key and by type.
-struct Given<'g> {
+/// The variables that the request provides, by key and by type.
+struct GivenKeys<'g> {
     keys: &'g BTreeSet<&'g str>,
     types: BTreeSet<&'g str>,
     unknown_type: UnknownType,
 }
 
-impl<'g> Given<'g> {
+impl<'g> GivenKeys<'g> {
     fn new(keys: &'g BTreeSet<&'g str>, unknown_type: UnknownType) -> Self {
         Self { keys, types: keys.iter().map(|key| variable::split(key).0).collect(), unknown_type }
     }
 
-    /// Tells in which way `key` is unknown, if it is.
+    /// Returns the kind of mistake if `key` is unknown.
     fn unknown(&self, key: &str) -> Option<Code> {
         let (kind, _) = variable::split(key);
         if kind == variable::LITERAL || self.keys.contains(key) || variable::find(key).is_some() {
@@ -129,7 +128,7 @@ impl<'g> Given<'g> {
     }
 }
 
-/// Where a tag that asks for a variable stands, and the variable's slot.
+/// Iterates over the tags that use a variable: the place of each, and the variable's slot.
 const fn asked(step: &Step<'_>) -> Option<(usize, usize)> {
     match step.then {
         Then::Insert { start, slot } | Then::Test { start, slot, .. } => {
@@ -168,7 +167,7 @@ fn unmatched(template: &Template<'_>, problem: &Problem) -> Note {
     Note::new(code, Severity::Warning, format!("`{tag}` {why}")).with_hint(hint).with_fix(fix, text)
 }
 
-fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
+fn unknown(key: &str, code: Code, given: &GivenKeys<'_>) -> Note {
     let (kind, _) = variable::split(key);
     let message = match code {
         Code::UnknownName => format!("`[{key}]` names no variable of the type `{kind}`"),
@@ -187,7 +186,7 @@ fn unknown(key: &str, code: Code, given: &Given<'_>) -> Note {
     Note::new(code, Severity::Warning, message).with_hint(hint)
 }
 
-fn never_true(key: &str, code: Code, given: &Given<'_>) -> Note {
+fn never_true(key: &str, code: Code, given: &GivenKeys<'_>) -> Note {
     let (kind, _) = variable::split(key);
     let what = match code {
         Code::UnknownName => format!("which is no variable of the type `{kind}`"),
@@ -201,9 +200,10 @@ fn never_true(key: &str, code: Code, given: &Given<'_>) -> Note {
     Note::new(code, Severity::Warning, message).with_hint(hint)
 }
 
-fn suggestion(key: &str, given: &Given<'_>) -> Option<String> {
-    let fixed = variable::TABLE.iter().filter(|variable| !variable.dynamic);
-    let known: Vec<String> = fixed.map(|variable| format!("{}:{}", variable.kind, variable.name)).collect();
+fn suggestion(key: &str, given: &GivenKeys<'_>) -> Option<String> {
+    let fixed = Variable::ALL.into_iter().filter(|variable| !variable.is_dynamic());
+    let known: Vec<String> =
+        fixed.map(|variable| format!("{}:{}", variable.kind(), variable.name())).collect();
     nearest(
         key,
         known.iter().map(String::as_str).chain(given.keys.iter().copied().filter(|key| key.contains(':'))),

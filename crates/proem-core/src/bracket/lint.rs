@@ -1,4 +1,4 @@
-//! What a template says that has no effect: conditions whose answer is known, and tags that can insert nothing.
+//! Finds parts of a template without effect: conditions with a known result, and tags that can insert nothing.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,14 +12,10 @@ use crate::note::{Code, Note, Severity};
 use crate::source::Source;
 use crate::stability::Stability;
 use crate::text::Places;
-use crate::variable::{LITERAL, split};
+use crate::variable::{self, LITERAL, Variable};
 
-/// Variables that every build has.
-const ALWAYS: [&str; 6] =
-    ["system:time", "system:date", "system:clock", "system:datetime", "system:os", "prompt:cwd"];
-
-/// Looks for conditions that are always true or never, for tags that never insert anything, and for values that change
-/// with every turn and happen to be absent.
+/// Finds conditions that are always or never true, tags that never insert anything, and values that change every turn
+/// and are absent now.
 #[must_use]
 pub fn lint(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note> {
     let mut lint = Lint { facts, open: Vec::new(), asked: BTreeMap::new() };
@@ -37,9 +33,9 @@ pub fn lint(template: &Template<'_>, origin: &Source, facts: &Facts) -> Vec<Note
 
 struct Lint<'l> {
     facts: &'l Facts,
-    /// What the open blocks ask for.
+    /// The conditions of the open blocks.
     open: Vec<&'l str>,
-    /// For each variable, whether it is there in the branches that are open, the innermost last.
+    /// For each variable, its presence as implied by the open branches, innermost last.
     asked: BTreeMap<&'l str, Vec<bool>>,
 }
 
@@ -69,7 +65,7 @@ impl<'l> Lint<'l> {
         }
     }
 
-    /// What the open blocks know about a variable.
+    /// Returns the presence of a variable as implied by the open blocks.
     fn known(&self, key: &str) -> Option<bool> {
         self.asked.get(key)?.last().copied()
     }
@@ -77,7 +73,7 @@ impl<'l> Lint<'l> {
     fn condition(&self, key: &str, negated: bool) -> Option<Note> {
         let (is_present, why) = match self.known(key) {
             Some(is_present) => (is_present, "a block around it asks the same"),
-            None if ALWAYS.contains(&key) || split(key).0 == LITERAL => (true, "every build has this value"),
+            None if is_always_present(key) => (true, "every build has this value"),
             None => return None,
         };
         let answer = if is_present == negated { "never" } else { "always" };
@@ -103,7 +99,7 @@ impl<'l> Lint<'l> {
             let hint = "move it to a section on the `turn` carrier, or as far down as possible";
             return Some(Note::new(Code::VolatileInPrefix, Severity::Warning, message).with_hint(hint));
         }
-        // Where a condition asks for it, that it may be missing is meant.
+        // A condition on the variable shows that its absence is expected.
         if !matches!(absence, Absence::NoSuchFile | Absence::EnvNotSet) || self.known(key) == Some(true) {
             return None;
         }
@@ -111,6 +107,11 @@ impl<'l> Lint<'l> {
         let hint = format!("correct the name, or put it into `[if {key}]…[endif]` if it may be missing");
         Some(Note::new(Code::NeverPresent, Severity::Warning, message).with_hint(hint))
     }
+}
+
+/// Tells whether every build has a value for a key.
+fn is_always_present(key: &str) -> bool {
+    variable::split(key).0 == LITERAL || variable::find(key).is_some_and(Variable::is_always_present)
 }
 
 #[cfg(test)]

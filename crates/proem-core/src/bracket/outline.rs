@@ -1,12 +1,11 @@
-//! The structure of a template for those who show it: its tags, which of them belong together, and what does not
-//! apply.
+//! The structure of a template, for editors: its tags, the blocks that they form, and the inactive branches.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::bind::Bound;
+use super::bind::Bindings;
 use super::scan::{Scanner, Tag};
 use super::template::Template;
 
@@ -15,7 +14,7 @@ use super::template::Template;
 pub struct Outline {
     /// The tags, in order.
     pub tags: Vec<OutlineTag>,
-    /// The bytes of branches that do not apply, in order and apart from each other.
+    /// The bytes of inactive branches, in order and disjoint.
     pub unused: Vec<Range<usize>>,
 }
 
@@ -24,15 +23,16 @@ pub struct Outline {
 pub struct OutlineTag {
     /// The bytes, brackets included.
     pub bytes: Range<usize>,
-    /// What it does.
+    /// The role of the tag.
     pub kind: TagKind,
     /// The variable that it names.
     pub key: Option<String>,
-    /// The number of its block, from 0: tags of one block share it. A tag of a block without one stays as text.
+    /// The number of its block, from 0, shared by all tags of the block. A block tag without a number is literal
+    /// text.
     pub group: Option<usize>,
 }
 
-/// What a tag does.
+/// The role of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TagKind {
@@ -40,26 +40,26 @@ pub enum TagKind {
     Variable,
     /// Opens a block.
     If {
-        /// Whether it asks for the absence of a value.
+        /// Set if the condition is negated.
         negated: bool,
     },
-    /// Opens the other branch of a block.
+    /// Starts the other branch of a block.
     Else,
     /// Ends a block.
     EndIf,
 }
 
 impl OutlineTag {
-    /// Whether it looks like a tag of a block and belongs to none.
+    /// Tells whether it looks like a block tag and belongs to no block.
     #[must_use]
     pub const fn stays_text(&self) -> bool {
         self.group.is_none() && !matches!(self.kind, TagKind::Variable)
     }
 }
 
-/// Describes a template whose slots have their values.
+/// Describes a template with bound slots.
 #[must_use]
-pub fn outline(template: &Template<'_>, bound: &Bound<'_>) -> Outline {
+pub fn outline(template: &Template<'_>, bound: &Bindings<'_>) -> Outline {
     let exists: BTreeMap<&str, bool> =
         template.wanted().iter().zip(&bound.values).map(|(key, value)| (*key, value.exists())).collect();
     let mut sketch = Sketch::default();
@@ -69,7 +69,7 @@ pub fn outline(template: &Template<'_>, bound: &Bound<'_>) -> Outline {
     sketch.finish()
 }
 
-/// An `[if]` that waits for its `[endif]`, by the places of its tags in the list.
+/// An `[if]` without its `[endif]` so far, by the indexes of its tags.
 struct Open {
     opening: usize,
     other: Option<usize>,
@@ -130,7 +130,7 @@ impl Sketch {
     fn finish(mut self) -> Outline {
         let unused = &mut self.outline.unused;
         unused.sort_by_key(|range| range.start);
-        // What lies within a branch that does not apply is said by that one.
+        // Text inside an inactive branch is covered by that branch.
         let mut end = 0;
         unused.retain(|range| {
             let is_apart = range.start >= end;

@@ -1,17 +1,17 @@
-//! Reads tags of the usual form: short, ASCII, nothing to trim.
+//! Parses tags of the usual form: short, ASCII, nothing to trim.
 //!
-//! An optimisation and nothing else: whatever it does not recognise, the scanner reads the long way,
-//! and the properties compare both with a renderer that knows only the grammar. It looks at a bounded
-//! number of bytes, so hostile input cannot make it slow.
+//! This is only an optimisation: the scanner handles everything that it does not recognise, and property tests
+//! compare both with a renderer that implements the grammar directly. It examines a bounded number of bytes, so
+//! hostile input cannot make it slow.
 
-use super::scan::{Key, Tag, Take};
+use super::scan::{Key, Tag, TagSink};
 
 const INSIDE_BYTES_MAX: usize = 64;
 
-/// Gives the tag that opens at `open`, if it has the usual form; returns where it ends.
+/// Emits the tag that opens at `open` if it has the usual form, and returns its end.
 #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
 #[inline(always)]
-pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl Take<'s>) -> Option<usize> {
+pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl TagSink<'s>) -> Option<usize> {
     let inside = source.as_bytes().get(open + 1..)?;
     match inside {
         [b'i', b'f', b' ', after @ ..] => {
@@ -33,13 +33,13 @@ pub(super) fn give<'s>(source: &'s str, open: usize, to: &mut impl Take<'s>) -> 
 
 #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
 #[inline(always)]
-fn taken<'s>(to: &mut impl Take<'s>, open: usize, inside_bytes: usize, tag: Tag<'s>) -> usize {
+fn taken<'s>(to: &mut impl TagSink<'s>, open: usize, inside_bytes: usize, tag: Tag<'s>) -> usize {
     let end = open + inside_bytes + 2;
     to.take(open..end, tag);
     end
 }
 
-/// What each byte may be part of: a table is quicker than comparing.
+/// The classes of each byte; a table is faster than comparisons.
 const WORD: u8 = 1;
 const KEY: u8 = 2;
 const CLASSES: [u8; 256] = classes();
@@ -59,7 +59,7 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-/// Where the key that starts at `start` ends: at a `]` that follows a visible character.
+/// Returns the end of the key that starts at `start`: a `]` after a visible character.
 #[inline]
 fn key_end(inside: &[u8], start: usize) -> Option<usize> {
     let colon = start + count(inside.get(start..)?, WORD);

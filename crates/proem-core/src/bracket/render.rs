@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::bind::{Bound, Value};
+use super::bind::{Bindings, Value};
 use super::template::{Step, Template, Then};
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::rendered::Rendered;
@@ -13,31 +13,31 @@ use crate::text::Places;
 
 /// Renders the text alone.
 ///
-/// Inserted values are copied, never scanned: a value that holds `[a:b]` stays `[a:b]`.
+/// Inserted values are copied, never scanned: a value that contains `[a:b]` stays `[a:b]`.
 #[must_use]
-pub fn render(template: &Template<'_>, bound: &Bound<'_>) -> String {
-    // Room for every branch at once: more than enough, and no second walk to find out.
+pub fn render(template: &Template<'_>, bound: &Bindings<'_>) -> String {
+    // Capacity for all branches at once avoids a second walk.
     let room = template.source.len() + bound.bytes;
     let mut output = String::with_capacity(room.min(OUTPUT_BYTES_MAX));
     walk(template, bound, |text| output.push_str(text));
     output
 }
 
-/// The length that [`render`] will have, without rendering.
+/// Returns the length of the result of [`render`], without rendering.
 #[must_use]
-pub fn rendered_bytes(template: &Template<'_>, bound: &Bound<'_>) -> usize {
+pub fn rendered_bytes(template: &Template<'_>, bound: &Bindings<'_>) -> usize {
     let mut bytes = 0;
     walk(template, bound, |text| bytes += text.len());
     bytes
 }
 
-/// Renders the text with the origin of every byte.
+/// Renders the text with the source of every byte.
 ///
-/// `origin` is where the template itself comes from, and `stability` how long it stays the same.
+/// `origin` is the source of the template and `stability` its lifetime.
 #[must_use]
 pub fn render_with_spans(
     template: &Template<'_>,
-    bound: &Bound<'_>,
+    bound: &Bindings<'_>,
     origin: &Source,
     stability: Stability,
 ) -> Rendered {
@@ -46,7 +46,7 @@ pub fn render_with_spans(
         if !step.text.is_empty() {
             pieces.push((step.text, None));
         }
-        // A value that is there but empty is an owner all the same: it may grow.
+        // An empty value gets a span too: it may have text next time.
         if let Then::Insert { start, slot } = step.then
             && !matches!(bound.values[slot as usize], Value::Absent)
         {
@@ -71,9 +71,9 @@ pub fn render_with_spans(
     rendered
 }
 
-/// What the template prints, piece by piece.
+/// Prints the pieces of the result.
 #[inline]
-fn walk<'a>(template: &'a Template<'_>, bound: &Bound<'a>, mut print: impl FnMut(&'a str)) {
+fn walk<'a>(template: &'a Template<'_>, bound: &Bindings<'a>, mut print: impl FnMut(&'a str)) {
     visit(template, bound, |step| {
         print(step.text);
         if let Then::Insert { start, slot } = step.then {
@@ -83,7 +83,7 @@ fn walk<'a>(template: &'a Template<'_>, bound: &Bound<'a>, mut print: impl FnMut
 }
 
 #[inline]
-fn inserted<'a>(template: &Template<'a>, bound: &Bound<'a>, slot: u32, start: u32) -> &'a str {
+fn inserted<'a>(template: &Template<'a>, bound: &Bindings<'a>, slot: u32, start: u32) -> &'a str {
     match bound.values[slot as usize] {
         Value::Present(text, _) => text,
         Value::AsWritten => template.tag_at(start as usize),
@@ -91,11 +91,11 @@ fn inserted<'a>(template: &Template<'a>, bound: &Bound<'a>, slot: u32, start: u3
     }
 }
 
-/// Visits the steps of the branches that apply, in order.
+/// Visits the steps of the active branches, in order.
 #[inline]
 pub(super) fn visit<'a, 's>(
     template: &'a Template<'s>,
-    bound: &Bound<'_>,
+    bound: &Bindings<'_>,
     mut each: impl FnMut(&'a Step<'s>),
 ) {
     let mut rest = template.steps.iter();

@@ -1,9 +1,9 @@
-//! Finds the tags of a bracket template, one after another.
+//! Finds the tags of a bracket template in order.
 //!
-//! Tags of the usual form are read by [`plain`] in one pass; everything else takes the long way here.
-//! Linear in the source, also for hostile ones: every `[` that is no tag costs only what follows it
-//! up to the next `[`. What must be known about a `]` (where its inside ends once trimmed, whether a
-//! line break stands before it) is found once per `]`, however many `[` share it.
+//! [`plain`] parses tags of the usual form in one pass; this module handles the rest. The time is linear in the
+//! source, also for hostile input: a `[` that does not open a tag costs only the bytes up to the next `[`. The
+//! properties of a `]` (the end of its trimmed content, a preceding line break) are computed once per `]`, even if
+//! many `[` share it.
 
 use core::ops::Range;
 
@@ -12,12 +12,12 @@ use crate::text::{is_javascript_space, is_line_break, slice};
 
 /// A tag and the bytes it occupies, brackets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found<'s> {
+pub(super) struct FoundTag<'s> {
     pub(super) bytes: Range<usize>,
     pub(super) tag: Tag<'s>,
 }
 
-/// What a tag means.
+/// The meaning of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag<'s> {
     If { key: Key<'s>, negated: bool },
@@ -26,7 +26,7 @@ pub(super) enum Tag<'s> {
     Variable { key: Key<'s> },
 }
 
-/// A key as its bytes: that they are text is looked at only when it is new.
+/// A key as bytes; UTF-8 is validated only for new keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key<'s>(&'s [u8]);
 
@@ -35,7 +35,7 @@ impl<'s> Key<'s> {
         Self(text.as_bytes())
     }
 
-    /// The part of `inside` from `start` to `end`, of which every byte is known to be ASCII.
+    /// Returns the part of `inside` from `start` to `end`; all of its bytes must be ASCII.
     #[inline]
     pub(super) fn ascii(inside: &'s [u8], start: usize, end: usize) -> Option<Self> {
         inside.get(start..end).map(Self)
@@ -50,25 +50,25 @@ impl<'s> Key<'s> {
     }
 }
 
-/// Who takes the tags. Told at each place that recognises a form, so that nobody need ask again which one it is.
-pub(super) trait Take<'s> {
+/// Receives tags, one callback per kind, so that the kind is dispatched once.
+pub(super) trait TagSink<'s> {
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>);
 }
 
-impl<'s> Take<'s> for Option<Found<'s>> {
+impl<'s> TagSink<'s> for Option<FoundTag<'s>> {
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>) {
-        *self = Some(Found { bytes, tag });
+        *self = Some(FoundTag { bytes, tag });
     }
 }
 
-/// The tags of a source, in order.
+/// Iterates over the tags of a source.
 pub(super) struct Scanner<'s> {
     source: &'s str,
     position: usize,
     close: Option<Close>,
 }
 
-/// The `]` that the next `[` will meet.
+/// The `]` that belongs to the next `[`.
 #[derive(Clone, Copy)]
 struct Close {
     at: usize,
@@ -94,10 +94,10 @@ impl<'s> Scanner<'s> {
         Some(position + near.or_else(|| memchr::memchr(b'[', bytes))?)
     }
 
-    /// Gives the next tag; `None` if there is none.
+    /// Emits the next tag; `None` if there is none.
     #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
     #[inline(always)]
-    pub(super) fn give(&mut self, to: &mut impl Take<'s>) -> Option<()> {
+    pub(super) fn give(&mut self, to: &mut impl TagSink<'s>) -> Option<()> {
         let open = self.open_from(self.position)?;
         self.position = match plain::give(self.source, open, to) {
             Some(end) => end,
@@ -106,9 +106,9 @@ impl<'s> Scanner<'s> {
         Some(())
     }
 
-    /// Gives the first tag that opens at `open` or behind it, the long way; returns where it ends.
+    /// Emits the first tag that opens at or after `open`, without the fast path, and returns its end.
     #[cold]
-    fn give_any_form(&mut self, mut open: usize, to: &mut impl Take<'s>) -> Option<usize> {
+    fn give_any_form(&mut self, mut open: usize, to: &mut impl TagSink<'s>) -> Option<usize> {
         loop {
             let close = self.close_behind(open)?;
             if let Some(tag) = self.classify(open + 1, close) {
@@ -119,7 +119,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// Finds the first `]` behind `open`; none means that no tag can follow any more.
+    /// Finds the first `]` after `open`; `None` means that no further tag can follow.
     fn close_behind(&mut self, open: usize) -> Option<usize> {
         if let Some(close) = self.close.filter(|close| close.at > open) {
             return Some(close.at);
@@ -137,7 +137,7 @@ impl<'s> Scanner<'s> {
         self.source.as_bytes().get(at).copied()
     }
 
-    /// Reads the inside that starts at `start`; `None` means that its `[` is literal.
+    /// Parses the content that starts at `start`; `None` means that its `[` is literal.
     fn classify(&mut self, start: usize, close: usize) -> Option<Tag<'s>> {
         let start = self.skip_space(start, close);
         let word_end = self.skip_word(start);
@@ -166,7 +166,7 @@ impl<'s> Scanner<'s> {
         self.key(start, word_end).map(|key| Tag::If { key: Key::new(key), negated })
     }
 
-    /// Takes `word:rest` up to the trimmed end; a line break in the rest makes it no key.
+    /// Parses `word:rest` up to the trimmed end. A rest with a line break is not a key.
     fn key(&mut self, start: usize, colon: usize) -> Option<&'s str> {
         let rest = colon + 1;
         let end = self.inside_end(rest);
@@ -175,7 +175,7 @@ impl<'s> Scanner<'s> {
 
     fn skip_space(&self, start: usize, close: usize) -> usize {
         match self.byte(start) {
-            // The usual case, decided without decoding a character.
+            // The usual case needs no decoding.
             Some(b'!'..=b'~') => start,
             _ => slice(self.source, start, close)
                 .char_indices()
@@ -190,11 +190,11 @@ impl<'s> Scanner<'s> {
         start + bytes.iter().position(|byte| !is_word(byte)).unwrap_or(bytes.len())
     }
 
-    /// Where the inside ends once trimmed. `floor` is a position that trimming cannot reach.
+    /// Returns the end of the trimmed content. `floor` is a position that trimming cannot reach.
     fn inside_end(&mut self, floor: usize) -> usize {
         let source = self.source;
         let Some(close) = &mut self.close else { return floor };
-        // The usual case, decided without decoding a character.
+        // The usual case needs no decoding.
         if let Some(b'!'..=b'~') = source.as_bytes().get(close.at - 1) {
             return close.at;
         }
@@ -203,9 +203,9 @@ impl<'s> Scanner<'s> {
         })
     }
 
-    /// Tells whether a line break stands in `rest..end`.
+    /// Tells whether `rest..end` contains a line break.
     ///
-    /// The first `[` that asks is the leftmost one of its `]`, so the answer for it decides all others.
+    /// The first `[` of a `]` is the leftmost one, so its result holds for all others.
     fn has_break(&mut self, rest: usize, end: usize) -> bool {
         let source = self.source;
         let Some(close) = &mut self.close else { return false };
@@ -214,10 +214,10 @@ impl<'s> Scanner<'s> {
     }
 }
 
-/// How many bytes are looked at before a search begins, which takes longer to begin than this.
+/// Bytes that are compared one by one before a search, which has a higher setup cost.
 const NEAR: usize = 16;
 
-/// The first `[` of the next few bytes. Tags often follow each other so closely.
+/// Returns the first `[` in the next few bytes: tags often follow each other closely.
 #[inline]
 fn first_open(near: &[u8; NEAR]) -> Option<usize> {
     let (words, _) = near.as_chunks();
@@ -225,11 +225,12 @@ fn first_open(near: &[u8; NEAR]) -> Option<usize> {
     found.next()
 }
 
-/// The first `[` of eight bytes.
+/// Returns the first `[` in eight bytes.
 #[inline]
 const fn open_of(word: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
-    // Zero where there is one. Subtracting turns the highest bit of the first zero on, and of none before it.
+    // A byte is zero where it equals `[`. The subtraction sets the highest bit of the first zero byte and of none
+    // before it.
     let others = u64::from_le_bytes(word) ^ u64::from_le_bytes([b'['; 8]);
     let zeros = others.wrapping_sub(ONES) & !others & (ONES << 7);
     if zeros == 0 { None } else { Some(zeros.trailing_zeros() as usize / 8) }
@@ -237,7 +238,7 @@ const fn open_of(word: [u8; 8]) -> Option<usize> {
 
 fn last_break(source: &str, start: usize, end: usize) -> LastBreak {
     let text = slice(source, start, end);
-    // Keys are mostly short and plain: these bytes begin every character that breaks a line.
+    // Keys are mostly short and plain: every character that breaks a line starts with one of these bytes.
     if !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2)) {
         return LastBreak::None;
     }
@@ -245,9 +246,9 @@ fn last_break(source: &str, start: usize, end: usize) -> LastBreak {
 }
 
 impl<'s> Iterator for Scanner<'s> {
-    type Item = Found<'s>;
+    type Item = FoundTag<'s>;
 
-    fn next(&mut self) -> Option<Found<'s>> {
+    fn next(&mut self) -> Option<FoundTag<'s>> {
         let mut found = None;
         self.give(&mut found)?;
         found

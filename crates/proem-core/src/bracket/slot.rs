@@ -1,4 +1,4 @@
-//! Numbers the keys of a template: equal keys share a slot, so each is looked up once.
+//! Assigns slots to the keys of a template: equal keys share a slot, so each is looked up once.
 
 use alloc::vec::Vec;
 
@@ -6,13 +6,13 @@ use super::scan::Key;
 
 /// Keys by slot, with a small hash table beside them.
 ///
-/// Hand-written because the core has no hash map and an ordered map costs more than the whole rest
-/// of parsing. Sharing is an optimisation only: where keys collide too often (a hostile template),
-/// a key may take a second slot, which keeps insertion constant-time and the result the same.
+/// Hand-written because the core has no hash map, and an ordered map costs more than the rest of parsing. Sharing is
+/// only an optimisation: if keys collide too often (a hostile template), a key may take a second slot, which keeps
+/// insertion constant-time and the result the same.
 #[derive(Debug, Clone)]
 pub(super) struct Slots<'s> {
     keys: Vec<&'s str>,
-    /// For each key what tells it from others of its length, and how often it is inserted.
+    /// For each key, its distinguishing bytes and the number of its insertions.
     marks: Vec<Mark>,
     table: Vec<u32>,
 }
@@ -24,7 +24,7 @@ struct Mark {
     insertions: u32,
 }
 
-/// The first and the last bytes of a key: all of it, up to 16.
+/// The first and last bytes of a key; the whole key up to 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ends(u64, u64);
 
@@ -37,7 +37,7 @@ impl<'s> Slots<'s> {
         Self { keys: Vec::new(), marks: Vec::new(), table: Vec::new() }
     }
 
-    /// Returns the slot of a key that is inserted.
+    /// Returns the slot of an inserted key.
     #[inline]
     pub(super) fn inserted(&mut self, key: Key<'s>) -> u32 {
         let slot = self.slot(key);
@@ -45,11 +45,11 @@ impl<'s> Slots<'s> {
         slot
     }
 
-    /// Returns the slot of `key`, making one if it is new.
+    /// Returns the slot of `key`, creating it if it is new.
     #[expect(clippy::inline_always, reason = "most keys are known, and a call costs more than the look")]
     #[inline(always)]
     pub(super) fn slot(&mut self, key: Key<'s>) -> u32 {
-        let ends = Ends::of(key);
+        let ends = Ends::new(key);
         let cell = ends.hash(key.bytes()) & self.table.len().wrapping_sub(1);
         match self.table.get(cell) {
             Some(slot) if self.is_at(*slot, key, ends) => *slot,
@@ -59,7 +59,7 @@ impl<'s> Slots<'s> {
 
     #[inline]
     fn is_at(&self, slot: u32, key: Key<'s>, ends: Ends) -> bool {
-        // What is longer than its ends is compared as a whole.
+        // Longer keys are compared as a whole.
         self.marks.get(slot as usize).is_some_and(|mark| {
             mark.ends == ends
                 && mark.bytes == key.bytes().len()
@@ -94,7 +94,7 @@ impl<'s> Slots<'s> {
         &self.keys
     }
 
-    /// How often each slot is inserted, in whichever branch.
+    /// Returns the number of insertions of each slot, in all branches.
     pub(super) fn insertions(&self) -> impl Iterator<Item = u32> {
         self.marks.iter().map(|mark| mark.insertions)
     }
@@ -127,7 +127,7 @@ impl<'s> Slots<'s> {
 
 impl Ends {
     #[inline]
-    fn of(key: Key<'_>) -> Self {
+    fn new(key: Key<'_>) -> Self {
         let bytes = key.bytes();
         if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
             return Self(u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
@@ -138,7 +138,8 @@ impl Ends {
         Self(short(bytes), 0)
     }
 
-    /// Longer keys than the ends are hashed as a whole: many files of one template may differ in the middle alone.
+    /// Keys longer than the ends are hashed as a whole: many file paths of one template may differ only in the
+    /// middle.
     #[inline]
     fn hash(self, key: &[u8]) -> usize {
         let mut all = self.0 ^ self.1.rotate_left(29) ^ key.len() as u64;
@@ -148,16 +149,17 @@ impl Ends {
                 (all ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR).rotate_left(23)
             });
         }
-        // High bits of the factor reach the low ones of the product's upper half, low bits those of its lower half.
+        // High bits of the factor affect the low bits of the product's upper half, and low bits those of its lower
+        // half.
         let (low, high) = all.carrying_mul(FACTOR, 0);
         ((low ^ high) & 0xffff_ffff) as usize
     }
 }
 
-/// An odd number whose bits are in no order.
+/// An odd number with irregular bits.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Up to three bytes as one number: a loop costs more than all else that is done with them.
+/// Reads up to three bytes as one number, without a loop, which would cost more than the rest of the function.
 #[inline]
 fn short(bytes: &[u8]) -> u64 {
     let byte = |at: usize| bytes.get(at).map_or(0, |byte| u64::from(*byte));
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn keys_of_every_length_are_told_apart() {
-        // Keys that differ in one byte, wherever it stands.
+        // Keys that differ in one byte, at any position.
         let keys: Vec<std::string::String> = (1..40)
             .flat_map(|length| (0..length).map(move |at| "x".repeat(at) + "y" + &"x".repeat(length - at - 1)))
             .collect();

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::scan::{Scanner, Tag, Take};
+use super::scan::{Scanner, Tag, TagSink};
 use super::slot::Slots;
 use super::{Policies, StandaloneTags};
 use crate::text::slice;
@@ -24,29 +24,29 @@ pub struct Template<'s> {
     slots: Slots<'s>,
 }
 
-/// One step of rendering: text of the source, perhaps empty, and what its end asks for.
+/// One step of rendering: source text, possibly empty, and the action at its end.
 ///
-/// Text and tag share a step because they come in turns: half as many steps to decide about.
+/// Text and tag share a step because they alternate, which halves the number of steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'s> {
     pub(super) text: &'s str,
     pub(super) then: Then,
 }
 
-/// What follows the text of a step. Offsets and targets have 32 bits: a template has at most 1 MiB.
+/// The action after the text of a step. Offsets and targets have 32 bits, because a template has at most 1 MiB.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Then {
-    /// The next step.
+    /// Continues with the next step.
     Next,
-    /// Inserts the value of a slot; `start` is where its tag stands.
+    /// Inserts the value of a slot; `start` is the position of its tag.
     Insert { start: u32, slot: u32 },
-    /// Goes on if the slot has a value (or has none, when negated), else jumps to a step.
+    /// Continues if the slot has a value (or has none, if negated), else jumps to a step.
     Test { start: u32, slot: u32, otherwise: u32, negated: bool },
-    /// Jumps over the other branch: the end of a taken one.
+    /// Jumps over the other branch at the end of an active one.
     Leave { target: u32 },
 }
 
-/// A tag that is not what it looks like.
+/// A tag without its counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) start: usize,
@@ -66,17 +66,17 @@ impl<'s> Template<'s> {
     ///
     /// # Panics
     ///
-    /// If `source` has 4 GiB or more. Builds refuse templates that are far smaller.
+    /// Panics if `source` has 4 GiB or more. Builds reject far smaller templates.
     #[must_use]
     pub fn parse(source: &'s str) -> Self {
         Self::parse_with(source, &Policies::SEED)
     }
 
-    /// Parses `source`; of the policies only the one about standalone tags matters here.
+    /// Parses `source`; only the policy for standalone tags matters here.
     ///
     /// # Panics
     ///
-    /// If `source` has 4 GiB or more.
+    /// Panics if `source` has 4 GiB or more.
     #[must_use]
     pub fn parse_with(source: &'s str, policies: &Policies) -> Self {
         let mut parser = Parser::new(source, policies.standalone_tags);
@@ -85,45 +85,45 @@ impl<'s> Template<'s> {
         parser.finish()
     }
 
-    /// The source text.
+    /// Returns the source text.
     #[must_use]
     pub const fn source(&self) -> &'s str {
         self.source
     }
 
-    /// The keys that the template mentions, by slot; what nobody mentions need not be observed.
+    /// Returns the keys that the template mentions, by slot. Other variables need not be observed.
     #[must_use]
     pub fn wanted(&self) -> &[&'s str] {
         self.slots.keys()
     }
 
-    /// What all insertions take together, in whichever branch they stand, given the length of each slot's value.
+    /// Returns the length of all insertions together, in every branch, given the length of each slot's value.
     pub(super) fn inserted_bytes(&self, slot_bytes: impl Iterator<Item = usize>) -> usize {
         let each = slot_bytes.zip(self.slots.insertions());
         each.fold(0, |sum, (bytes, times)| sum.saturating_add(bytes.saturating_mul(times as usize)))
     }
 
-    /// Where a piece of the source stands in it.
+    /// Returns the range of a piece of the source.
     pub(super) fn offset(&self, piece: &str) -> usize {
         offset(self.source, piece)
     }
 
-    /// The tag that opens at `start`, brackets included.
+    /// Returns the tag that opens at `start`, brackets included.
     pub(super) fn tag_at(&self, start: usize) -> &'s str {
         let rest = slice(self.source, start, self.source.len());
         slice(rest, 0, memchr::memchr(b']', rest.as_bytes()).map_or(0, |close| close + 1))
     }
 }
 
-/// An `[if]` that waits for its `[endif]`: its step, that of its `[else]`, and where these tags end,
-/// which become text again should the `[endif]` never come.
+/// An `[if]` without its `[endif]` so far: its step, that of its `[else]`, and the ends of these tags, which become
+/// literal text if the `[endif]` is missing.
 struct Open {
     start: u32,
     test: TagStep,
     other: Option<TagStep>,
 }
 
-/// The step of a tag, and the end of what the tag takes of the source.
+/// The step of a tag, and the end of its source text.
 #[derive(Clone, Copy)]
 struct TagStep {
     step: u32,
@@ -137,7 +137,7 @@ struct Parser<'s> {
     standalone_tags: StandaloneTags,
 }
 
-impl<'s> Take<'s> for Parser<'s> {
+impl<'s> TagSink<'s> for Parser<'s> {
     #[expect(clippy::inline_always, reason = "a tag passed on in memory is read before it is written")]
     #[inline(always)]
     fn take(&mut self, bytes: Range<usize>, tag: Tag<'s>) {
@@ -161,7 +161,7 @@ impl<'s> Take<'s> for Parser<'s> {
 impl<'s> Parser<'s> {
     fn new(source: &'s str, standalone_tags: StandaloneTags) -> Self {
         assert!(u32::try_from(source.len()).is_ok(), "the limit table keeps templates far below 4 GiB");
-        // Room for a tag in 64 bytes, which is dense: hardly a template needs more, and counting costs more.
+        // Capacity for one tag per 64 bytes: few templates need more, and counting would cost more.
         let steps = Vec::with_capacity(source.len() / 64 + 4);
         let template = Template { source, steps, problems: Vec::new(), slots: Slots::new() };
         Self { template, open: Vec::new(), copied: 0, standalone_tags }
@@ -196,7 +196,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Sets where a step jumps to.
+    /// Sets the target of a jump.
     fn aim(&mut self, step: u32, to: u32) {
         match &mut self.template.steps[step as usize].then {
             Then::Test { otherwise: target, .. } | Then::Leave { target } => *target = to,
@@ -212,7 +212,7 @@ impl<'s> Parser<'s> {
         self.copied = bytes.end;
     }
 
-    /// Adds a block tag, which by the policy may take its whole line.
+    /// Adds a block tag, which may include its whole line, depending on the policy.
     #[expect(clippy::inline_always, reason = "a step passed on in memory is read before it is written: 20 %")]
     #[inline(always)]
     fn push_block(&mut self, tag: Range<usize>, then: Then) -> TagStep {
@@ -224,7 +224,7 @@ impl<'s> Parser<'s> {
         TagStep { step: narrow(self.template.steps.len() - 1), end: narrow(bytes.end) }
     }
 
-    /// Turns a tag back into text: it follows the text of its step.
+    /// Turns a tag back into literal text, which joins the text of its step.
     fn undo(&mut self, tag: TagStep) {
         let source = self.template.source;
         let step = &mut self.template.steps[tag.step as usize];
@@ -236,7 +236,7 @@ impl<'s> Parser<'s> {
         self.template.problems.push(Problem { start, kind });
     }
 
-    /// Ends the text and turns what was never closed back into text.
+    /// Adds the remaining text and turns unclosed tags back into literal text.
     fn finish(mut self) -> Template<'s> {
         let end = self.template.source.len();
         self.push(&(end..end), Then::Next);
@@ -252,7 +252,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Returns the bytes of a tag's line with its line break, if nothing else is on it, as Mustache does.
+/// Returns the bytes of a tag's line with its line break if nothing else is on it, like Mustache.
 #[inline(never)]
 fn whole_line(source: &[u8], tag: Range<usize>) -> Range<usize> {
     line_of_its_own(source, &tag).unwrap_or(tag)
@@ -279,7 +279,7 @@ fn offset(source: &str, piece: &str) -> usize {
     piece.as_ptr().addr() - source.as_ptr().addr()
 }
 
-/// An offset in 32 bits, which [`Parser::new`] has seen to be enough.
+/// Returns an offset in 32 bits; [`Parser::new`] has checked that it fits.
 #[expect(clippy::cast_possible_truncation, reason = "looked at once for the whole source, not for each tag")]
 const fn narrow(offset: usize) -> u32 {
     offset as u32

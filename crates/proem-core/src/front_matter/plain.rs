@@ -1,8 +1,8 @@
-//! Reads front matter of the usual form: `key: value` lines, each whole and without surprises.
+//! Parses front matter of the usual form: `key: value` lines, each complete and simple.
 //!
-//! An optimisation and nothing else: whatever it does not recognise, mistakes included, the parser reads
-//! the long way, and the properties compare both. Its rules are therefore narrower than those of YAML
-//! wherever YAML needs thought, and it must never return an error of its own.
+//! This is only an optimisation: the YAML parser handles everything that it does not recognise, including mistakes,
+//! and property tests compare both. Its rules are therefore narrower than those of YAML wherever YAML is subtle, and
+//! it must never return an error of its own.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -11,12 +11,12 @@ use super::Value;
 use crate::limit::{FRONT_MATTER_BYTES_MAX, FRONT_MATTER_NODES_MAX};
 use crate::text::slice;
 
-/// The map itself is a node, and so is each key and each value.
+/// The map is a node, and so is each key and each value.
 const ENTRIES_MAX: usize = (FRONT_MATTER_NODES_MAX - 1) / 2;
-/// Far below the length at which the parser no longer takes a word for a key.
+/// Far below the length at which the parser stops accepting a word as a key.
 const KEY_BYTES_MAX: usize = 64;
 
-/// The entries of `yaml`, if all of it has the usual form.
+/// Returns the entries of `yaml` if all of it has the usual form.
 pub(super) fn parse(yaml: &str) -> Option<BTreeMap<String, Value>> {
     if yaml.len() > FRONT_MATTER_BYTES_MAX || !has_usual_characters(yaml) || !has_usual_breaks(yaml) {
         return None;
@@ -31,7 +31,7 @@ pub(super) fn parse(yaml: &str) -> Option<BTreeMap<String, Value>> {
     Some(entries)
 }
 
-/// The lines, without what ends them; behind the last break there is one more, which may be empty.
+/// Iterates over the lines without their line breaks, including the one after the last break, which may be empty.
 fn lines(yaml: &str) -> impl Iterator<Item = &str> {
     let ends = memchr::memchr_iter(b'\n', yaml.as_bytes()).chain(core::iter::once(yaml.len()));
     let mut start = 0;
@@ -41,11 +41,11 @@ fn lines(yaml: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Tells whether no character is one that YAML forbids, breaks a line at or passes over somewhere.
+/// Tells whether the text has no character that YAML forbids, treats as a line break or skips somewhere.
 ///
-/// Tabs and every space but U+0020 count among them, though the parser would take most of those.
+/// Tabs and every space except U+0020 count as such characters, although the parser accepts most of them.
 fn has_usual_characters(yaml: &str) -> bool {
-    // Looks at every byte instead of stopping at the first, so that the compiler can take many at once.
+    // Examines every byte instead of stopping at the first, so that the compiler can vectorize the loop.
     let is_usual_ascii =
         yaml.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~' | b'\n' | b'\r'));
     is_usual_ascii || yaml.chars().all(is_usual)
@@ -65,7 +65,7 @@ fn has_usual_breaks(yaml: &str) -> bool {
     memchr::memchr_iter(b'\r', bytes).all(|at| bytes.get(at + 1) == Some(&b'\n'))
 }
 
-/// A key, a colon, and nothing or a single space and a value.
+/// Parses a key, a colon, and nothing or a single space and a value.
 fn entry(line: &str) -> Option<(&str, Value)> {
     let colon = memchr::memchr(b':', line.as_bytes())?;
     let (key, rest) = (slice(line, 0, colon), slice(line, colon + 1, line.len()));
@@ -76,7 +76,7 @@ fn entry(line: &str) -> Option<(&str, Value)> {
     Some((key, value))
 }
 
-/// Tells whether `key` is a word that YAML cannot take for anything but a key.
+/// Tells whether YAML can read `key` only as a key.
 fn is_key(key: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     key.len() <= KEY_BYTES_MAX
@@ -85,7 +85,7 @@ fn is_key(key: &str) -> bool {
         && !matches!(key, "null" | "Null" | "NULL")
 }
 
-/// A value that takes up the rest of its line.
+/// Parses a value that takes the rest of its line.
 fn scalar(text: &str) -> Option<Value> {
     if let Some(rest) = text.strip_prefix('"') {
         return quoted(rest.strip_suffix('"')?, |inside| memchr::memchr2(b'"', b'\\', inside));
@@ -96,12 +96,12 @@ fn scalar(text: &str) -> Option<Value> {
     is_plain(text.as_bytes()).then(|| Value::plain(text))
 }
 
-/// What stands between quotes is the value as it is, unless something in it ends it or is an escape.
+/// Returns the text between quotes if it contains no quote and no escape.
 fn quoted(inside: &str, find_special: fn(&[u8]) -> Option<usize>) -> Option<Value> {
     find_special(inside.as_bytes()).is_none().then(|| Value::Text(inside.to_string()))
 }
 
-/// Tells whether `text` is one plain scalar to its end: no other kind, no second colon, no comment.
+/// Tells whether `text` is one plain scalar to its end: no other type, no second colon, no comment.
 fn is_plain(text: &[u8]) -> bool {
     let ends_scalar = |at: usize| match text.get(at) {
         Some(b':') => matches!(text.get(at + 1), None | Some(b' ')),

@@ -266,7 +266,7 @@ fn alias_bomb_is_refused_at_once() {
         .collect();
     assert_eq!(bomb.len(), 306);
     assert_eq!(parse(&bomb).unwrap_err().place, Place { line: 1, column: 7 });
-    // The fastest of several: a machine that is busy must not fail the test.
+    // Takes the fastest of several runs, so that a busy machine does not fail the test.
     let fastest = (0..20).map(|_| time(&bomb)).min().unwrap();
     assert!(fastest < Duration::from_millis(1), "{fastest:?}");
 }

@@ -1,10 +1,10 @@
-//! What a profile says about a carrier as a whole.
+//! The settings of a profile for a carrier as a whole.
 
 use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-/// How the text of a carrier is put together, and how much of it there may be.
+/// The assembly of a carrier's text, and its size limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CarrierRecipe {
@@ -17,23 +17,23 @@ pub struct CarrierRecipe {
     /// White space removed from both ends of its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<Trim>,
-    /// How large it may grow without a note.
+    /// The size above which a note is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// How large it may grow at all.
+    /// The size at which the text is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CarrierCut>,
 }
 
-/// What counts as white space at the ends of a text.
+/// The definition of white space at the ends of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trim {
-    /// What JavaScript's `trim` removes: U+FEFF goes, U+0085 stays.
+    /// The characters that JavaScript's `trim` removes: U+FEFF is removed, U+0085 stays.
     Javascript,
 }
 
-/// How large something may grow without a note.
+/// A size above which a note is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -45,12 +45,12 @@ pub struct Budget {
     pub tokens: Option<usize>,
 }
 
-/// How large a carrier may grow at all.
+/// The size at which a carrier is cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CarrierCut {
     /// Most bytes, marker included.
     pub bytes_max: usize,
-    /// What stands at the end of a text that is cut.
+    /// The marker at the end of a text that is cut.
     pub marker: String,
 }

@@ -1,4 +1,4 @@
-//! What a section collects, and the rules by which files are found.
+//! The content that a section collects, and the rules for finding files.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Trim;
 use super::rules::RulesRecipe;
 
-/// What can be collected. Simple kinds are written as a word, the others as a table with `kind`.
+/// A kind of collected content. Simple kinds are written as a word, the others as a table with `kind`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collection {
-    /// What the agent may read and write: the variable `scope_summary`.
+    /// The paths that the agent may read and write: the variable `scope_summary`.
     Scope,
     /// The `AGENTS.md` of the working directory: the variable `agents_md`.
     AgentsMd,
@@ -32,58 +32,58 @@ pub enum Collection {
     Rules(alloc::boxed::Box<RulesRecipe>),
 }
 
-/// Which instruction files are taken, in the order of the prompt.
+/// The rules for instruction files, in the order of the prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentsRecipe {
-    /// Directories of the user's own, looked at first.
+    /// Directories of the user, searched first.
     #[serde(default)]
     pub global: Vec<String>,
-    /// Which directories of the project are looked at.
+    /// The directories of the project that are searched.
     #[serde(default)]
     pub walk: Walk,
     /// The names to look for in each directory.
     pub names: Vec<String>,
-    /// How many of them a directory gives.
+    /// The number of files per directory.
     #[serde(default)]
     pub per_directory: PerDirectory,
-    /// Whether a file of white space alone is passed over, and the directory's next name tried.
+    /// Skips a file that contains only white space and tries the directory's next name.
     #[serde(default)]
     pub skip_empty: bool,
-    /// Directories that are looked at last.
+    /// Directories that are searched last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last: Vec<String>,
-    /// Whether a name that one directory gives is not taken from a later one; a file without a byte gives none.
+    /// Takes each name from the first directory that has it; an empty file does not count.
     #[serde(default, skip_serializing_if = "is_false")]
     pub once_per_name: bool,
-    /// Parts of names, in any case, that are never read.
+    /// Parts of names that are never read, compared without case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Whether one file under two names is taken twice.
+    /// Takes a file that has two names twice.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep_twins: bool,
     /// White space removed from both ends of each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<Trim>,
-    /// What a file that is there and cannot be read is.
+    /// The treatment of a file that exists and cannot be read.
     #[serde(default, skip_serializing_if = "Unreadable::is_note")]
     pub unreadable: Unreadable,
-    /// The project's files are left out when the first user message begins with this: they are in it.
+    /// Leaves the project's files out if the first user message starts with this text, because it contains them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unless_first_user_starts: Option<String>,
-    /// How much of the files is taken.
+    /// The size limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecipe>,
 }
 
-/// What a file that is there and cannot be read is.
+/// The treatment of a file that exists and cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unreadable {
-    /// Left out, with a note.
+    /// Skips it, with a note.
     #[default]
     Note,
-    /// The end of the build.
+    /// Fails the build.
     Error,
 }
 
@@ -94,45 +94,45 @@ impl Unreadable {
     }
 }
 
-/// How much of instruction files is taken, and what stands where one is cut.
+/// The size limits of instruction files, and the marker for a cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CutRecipe {
     /// Most bytes of one file.
     pub file_bytes_max: usize,
-    /// Most bytes of all files; markers count, but for the last.
+    /// Most bytes of all files, including all markers except the last.
     pub bytes_max: usize,
-    /// What stands behind a file that is cut.
+    /// The marker after a file that is cut.
     pub marker: String,
 }
 
-/// Where skills lie that are listed with hashes of their bodies.
+/// The directories of skills that are listed with hashes of their bodies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillDirectoryRecipe {
     /// The directories, below each of `roots`.
     pub directories: Vec<String>,
-    /// Where these are looked for, in order.
+    /// The roots, in order.
     pub roots: Vec<String>,
-    /// How deep folders are looked into; the directory itself is 0.
+    /// The depth of the search; the directory itself is 0.
     pub depth_max: usize,
 }
 
-/// The way through a project's directories.
+/// The directories of a project that are searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Walk {
     /// From the file system's root down to the working directory.
     #[default]
     RootToCwd,
-    /// From the root of the git repository down to the working directory; outside of one, from the
-    /// file system's root.
+    /// From the root of the git repository down to the working directory; outside a repository, from the file
+    /// system's root.
     RepositoryToCwd,
-    /// The working directory alone.
+    /// Only the working directory.
     Cwd,
 }
 
-/// How many files one directory gives.
+/// The number of files that one directory provides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PerDirectory {
@@ -143,7 +143,7 @@ pub enum PerDirectory {
     All,
 }
 
-/// Where skills are looked for: of two with one name the first wins.
+/// The directories of skills; the first of two skills with the same name wins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillsRecipe {
@@ -155,15 +155,15 @@ pub struct SkillsRecipe {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillDirectory {
-    /// The path: relative to the working directory, or from `~` on.
+    /// The path: relative to the working directory, or starting with `~`.
     pub path: String,
-    /// Whether each directory above the working directory has one, too, up to the repository's root.
+    /// Searches each directory above the working directory too, up to the repository's root.
     #[serde(default, skip_serializing_if = "is_false")]
     pub upwards: bool,
-    /// Whether `*.md` directly in it are skills.
+    /// Treats `*.md` files directly in it as skills.
     #[serde(default, skip_serializing_if = "is_false")]
     pub files: bool,
-    /// Whether such a file without a name of its own is called by its file's name, not its folder's.
+    /// Names such a file without a name in its front matter after the file, not after its folder.
     #[serde(default, skip_serializing_if = "is_false")]
     pub named_by_file: bool,
 }
@@ -173,7 +173,7 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// The kinds that have rules of their own, as they are written.
+/// The kinds that have rules of their own, as written in a profile.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Table {

@@ -1,4 +1,4 @@
-//! What is wrong with a profile, and where.
+//! Errors in profiles, with their places.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -11,13 +11,13 @@ use crate::text::{Place, Places};
 pub struct ProfileError {
     /// The file, as a path or `built-in NAME`.
     pub origin: String,
-    /// Where in the file, if that is known.
+    /// The place in the file, if known.
     pub place: Option<Place>,
     /// The line at that place.
     pub line: Option<String>,
-    /// What is wrong, naming the key and what is allowed.
+    /// The problem, with the key and the allowed values.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
 use crate::stability::Stability;
 
-/// A profile file as it is written.
+/// A profile file as written.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileFile {
@@ -109,20 +109,20 @@ pub(super) struct TemplateKeys {
 }
 
 impl ProfileFile {
-    /// The profile that this one starts from.
+    /// Returns the profile that this one extends.
     #[must_use]
     pub fn extends(&self) -> Option<&str> {
         self.extends.as_deref()
     }
 
-    /// What it is for, if the file says so.
+    /// Returns the description, if the file has one.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 }
 
-/// Reads a profile file. `origin` names it in errors; `name` is the name it was asked for by.
+/// Parses a profile file. `origin` names it in errors; `name` is the requested name.
 pub fn parse(text: &str, origin: &str, name: &str) -> Result<ProfileFile, ProfileError> {
     let file: ProfileFile =
         toml::from_str(text).map_err(|error| ProfileError::from_toml(origin, text, &error))?;

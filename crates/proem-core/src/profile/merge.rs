@@ -1,4 +1,4 @@
-//! Lays the files of an `extends` chain over each other.
+//! Merges the files of an `extends` chain.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -16,19 +16,19 @@ use super::{
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
 
-/// One file of a chain, and what to call it.
+/// One file of a chain, with its name for messages.
 #[derive(Debug, Clone)]
 pub struct Layer {
     /// The file, as a path or `built-in NAME`.
     pub origin: String,
-    /// What it says.
+    /// The content of the file.
     pub file: ProfileFile,
 }
 
-/// Makes one profile of a chain, the base first.
+/// Merges a chain into one profile, the base first.
 ///
-/// A later file wins key by key. A section of a known id changes that section in its place; a new
-/// one goes to the end, or next to the section that `before` or `after` names.
+/// A later file wins key by key. A section with a known id changes that section in place; a new one is added at the
+/// end, or next to the section that `before` or `after` names.
 pub fn resolve(name: &str, chain: Vec<Layer>) -> Result<Profile, ProfileError> {
     let last = chain.last().map_or_else(String::new, |layer| layer.origin.clone());
     let mut merge = Merge::default();
@@ -108,7 +108,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Takes a key if the file has it, and remembers who said it.
+    /// Takes a key if the file has it, and records the file as its origin.
     fn key<T>(&mut self, own: &mut Option<T>, said: Option<T>, path: fmt::Arguments<'_>, origin: &str) {
         if said.is_some() {
             *own = said;
@@ -116,7 +116,7 @@ impl Merge {
         }
     }
 
-    /// Takes a table entry by entry: what a file does not name stays.
+    /// Merges a table entry by entry; entries that a file does not name stay.
     fn entries(
         &mut self,
         own: &mut BTreeMap<String, String>,
@@ -169,7 +169,7 @@ impl Merge {
 
     fn section_keys(&mut self, own: &mut SectionKeys, said: SectionKeys, origin: &str) {
         let id = own.id.clone();
-        // A section has one kind of content: saying another one replaces the first.
+        // A section has one kind of content: another kind replaces the first.
         if said.template.is_some() || said.given.is_some() || said.collect.is_some() {
             let loses_format = said.collect.is_none() && own.format.take().is_some();
             let lost = [
@@ -256,7 +256,7 @@ fn slots_recipe(slots: SlotsRecipe, origin: &str) -> Result<SlotsRecipe, Profile
     }
 }
 
-/// Finds the side of the boundary that each section stands on.
+/// Determines the side of the boundary for each section.
 fn divide(sections: &mut [SectionRecipe], origin: &str) -> Result<(), ProfileError> {
     let mut boundary: Option<(String, Carrier)> = None;
     for section in sections {
@@ -289,7 +289,7 @@ fn tools_recipe(keys: ToolsKeys, origin: &str) -> Result<ToolsRecipe, ProfileErr
     Ok(ToolsRecipe { default, descriptions, guidelines, order: keys.order.unwrap_or_default() })
 }
 
-/// Refuses `files` where the section's content does not come from one text.
+/// Rejects `files` if the section's content does not come from one text.
 fn check_files(keys: &SectionKeys, origin: &str) -> Result<(), ProfileError> {
     if keys.files.is_some() && (keys.collect.is_some() || keys.given == Some(GivenField::Recalled)) {
         let message =

@@ -1,7 +1,7 @@
 //! Profiles: the recipe of a prompt, as data.
 //!
-//! A profile file is read into a [`ProfileFile`], where every key is optional, so that a file that
-//! `extends` another says only what differs. A chain of files becomes one [`Profile`].
+//! A profile file is parsed into a [`ProfileFile`] with optional keys, so that a file that `extends` another contains
+//! only the differences. A chain of files becomes one [`Profile`].
 
 mod carrier;
 mod collection;
@@ -38,51 +38,51 @@ pub use slots::SlotsRecipe;
 pub use tools::{GuidelineRecipe, ToolOrder, ToolsRecipe};
 pub use treatment::{Hygiene, Secrets};
 
-/// A recipe with everything decided.
+/// A recipe with every key resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// The name by which a request asks for it.
+    /// The name that a request uses.
     pub name: String,
-    /// What it is for, in one line.
+    /// The purpose, in one line.
     pub description: String,
-    /// The agent that it stands in for.
+    /// The agent that the profile imitates.
     pub agent: Option<AgentRecipe>,
-    /// The reasons for which a frozen prompt is built anew.
+    /// The reasons for rebuilding a frozen prompt.
     pub rebuild: Vec<Reason>,
-    /// How the summarising call of a compaction is made.
+    /// The form of the summarising call of a compaction.
     pub compaction: Compaction,
-    /// What bracket templates do in doubtful cases.
+    /// The policies of bracket templates.
     pub bracket: Policies,
-    /// What Jinja templates see, and how their white space is treated.
+    /// The settings of Jinja templates.
     pub jinja: JinjaRecipe,
-    /// Directory names and paths that others refer to as `{name}`.
+    /// Directory names and paths, referred to as `{name}`.
     pub places: BTreeMap<String, String>,
-    /// Sentences that templates insert as `texts.NAME`.
+    /// Texts that templates insert as `texts.NAME`.
     pub texts: BTreeMap<String, String>,
-    /// What is said about tools.
+    /// The rules about tools.
     pub tools: ToolsRecipe,
-    /// Most bytes of observed facts, by key; what is over is cut.
+    /// Most bytes of observed facts, by key; longer values are cut.
     pub fact_bytes_max: BTreeMap<String, usize>,
-    /// Which of the files for `append` are taken.
+    /// The files for `append` that are used.
     pub append: AppendFiles,
-    /// What happens to hidden characters in files.
+    /// The treatment of hidden characters in files.
     pub hygiene: Hygiene,
-    /// What happens to secrets in files.
+    /// The treatment of secrets in files.
     pub secrets: Secrets,
-    /// What templates of the syntax `slots` may name.
+    /// The names available to templates of the syntax `slots`.
     pub slots: SlotsRecipe,
-    /// How the texts of carriers are put together.
+    /// The assembly of the carriers' texts.
     pub carriers: BTreeMap<Carrier, CarrierRecipe>,
     /// The sections, in the order of the prompt.
     pub sections: Vec<SectionRecipe>,
-    /// Which file decided each key, by the key's path, for example `section.base.template`.
+    /// The file that set each key, by the key's path, for example `section.base.template`.
     pub origins: BTreeMap<String, String>,
 }
 
 impl Profile {
-    /// How stable the words of a key are: those that are compiled in stay the same until the next release.
+    /// Returns the stability of a key's text: built-in text stays the same until the next release.
     ///
-    /// A key that no file says has its default, which is compiled in, too.
+    /// A key that no file sets has its default, which is built in too.
     #[must_use]
     pub fn stability_of(&self, key: &str) -> Stability {
         let list = key.split('[').next().unwrap_or(key);
@@ -93,86 +93,85 @@ impl Profile {
     }
 }
 
-/// The word that the origin of a built-in profile begins with; others are paths.
+/// The first word of a built-in profile's origin; other origins are paths.
 const BUILT_IN: &str = "built-in ";
 
 /// The recipe of one section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SectionRecipe {
-    /// The name, unique in the profile. What the request gives as `system` replaces `base`.
+    /// The name, unique in the profile. The request's `system` replaces `base`.
     pub id: String,
-    /// Where the content comes from.
+    /// The source of the content.
     pub content: Content,
-    /// Files whose text takes the place of the content, unless the request gives it.
+    /// Files whose text replaces the content, unless the request provides it.
     pub files: Option<FilesRecipe>,
-    /// The tool without which the section is left out.
+    /// The tool that the section requires.
     pub when_tool: Option<String>,
-    /// Whether a request without the project leaves it out.
+    /// Leaves the section out of a request without a project.
     pub when_project: bool,
-    /// The channel that it rides on.
+    /// The channel that carries it.
     pub carrier: Carrier,
-    /// How stable its own words are; inserted values can only lower it.
+    /// The stability of its own text; inserted values can only lower it.
     pub stability: Option<Stability>,
-    /// How often its values may change without a note.
+    /// The most frequent change of a value that needs no note.
     pub accepts: Option<Stability>,
-    /// The wording of collected content: a key of the catalog, or a reference such as
-    /// `$builtin/layers/context`.
+    /// The format of collected content: a key of the catalog, or a reference such as `$builtin/layers/context`.
     pub format: Option<String>,
-    /// Text before it, when it is not empty.
+    /// Text before the content, if that is not empty.
     pub lead: String,
-    /// Text after it, when it is not empty.
+    /// Text after the content, if that is not empty.
     pub trail: String,
     /// Characters removed from the end of its content.
     pub trim_end: String,
     /// White space removed from both ends of its content.
     pub trim: Option<Trim>,
-    /// Whether it begins on a line of its own.
+    /// Starts the section on a new line.
     pub fresh_line: bool,
-    /// Whether lead and trail stay also when its content comes out empty.
+    /// Keeps `before` and `after` even if the content is empty.
     pub keep_empty: bool,
-    /// On which side of the boundary it stands.
+    /// The side of the boundary that it belongs to.
     pub part: Part,
 }
 
-/// On which side of the boundary a section stands.
+/// The side of the boundary that a section belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Part {
-    /// Before it: cached.
+    /// Before the boundary: cached.
     #[default]
     Prefix,
-    /// It is the boundary.
+    /// The boundary itself.
     Boundary,
-    /// Behind it: made anew each turn.
+    /// After the boundary: rebuilt each turn.
     Suffix,
 }
 
-/// What a profile says about Jinja templates.
+/// The settings of a profile for Jinja templates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JinjaRecipe {
-    /// Whether the line break after a block tag goes.
+    /// Removes the line break after a block tag.
     pub trim_blocks: bool,
-    /// Whether white space before a block tag goes.
+    /// Removes white space before a block tag.
     pub lstrip_blocks: bool,
-    /// Other names of the libraries' prefixes.
+    /// Aliases for the prefixes of libraries.
     pub aliases: BTreeMap<String, String>,
-    /// Plain names of facts.
+    /// Short names of facts.
     pub variables: BTreeMap<String, String>,
-    /// Values of facts that nobody gives.
+    /// Default values of facts.
     pub defaults: BTreeMap<String, String>,
 }
 
-/// Where a section's content comes from.
+/// The source of a section's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A template.
     Template(TemplateRecipe),
-    /// Text that the request gives.
+    /// Text of the request.
     Given(GivenField),
-    /// Something collected from the request or the workspace, put into words by a format.
+    /// Content collected from the request or the workspace, formatted by a template.
     Collected(Collection),
 }
 
-/// A template of a profile: a reference or the text itself, never both.
+/// A template of a profile: either a reference or the text itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateRecipe {
     /// A reference such as `$builtin/template/base`.
@@ -182,7 +181,7 @@ pub enum TemplateRecipe {
 }
 
 impl TemplateRecipe {
-    /// The language it is written in.
+    /// The syntax of the text.
     #[must_use]
     pub const fn syntax(&self) -> Syntax {
         match self {
@@ -191,34 +190,34 @@ impl TemplateRecipe {
     }
 }
 
-/// Files that stand for a section's content.
+/// Files that replace a section's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesRecipe {
-    /// The environment variable that names the file. Where it is set, that file alone counts: if it cannot be
-    /// read, the section is absent.
+    /// The environment variable that names the file. If it is set, only that file is used, and the section is absent
+    /// if it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<String>,
-    /// The paths, the most specific first: relative to the working directory, or from `~` on.
+    /// The paths, most specific first: relative to the working directory, or starting with `~`.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The language they are written in; by default their names say it.
+    /// The syntax of the files; derived from their names by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syntax: Option<Syntax>,
 }
 
-/// Which of the files for `append` are taken.
+/// The files for `append` that are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppendFiles {
-    /// The most specific one.
+    /// The most specific file.
     #[default]
     First,
-    /// All of them, the least specific first.
+    /// All files, least specific first.
     Both,
 }
 
-/// The language of a template.
+/// The syntax of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Syntax {
@@ -226,13 +225,13 @@ pub enum Syntax {
     Bracket,
     /// `{{ name }}`, `{% if … %}`.
     Jinja,
-    /// `{{name}}`, exactly so spelled, for the names of the profile's `[slots]`.
+    /// `{{name}}`, spelled exactly so, for the names of the profile's `[slots]`.
     Slots,
-    /// No tags: the text stays as it is.
+    /// No tags: the text is used unchanged.
     Plain,
 }
 
-/// A field of the request that becomes a section of its own.
+/// A field of the request that becomes a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GivenField {
@@ -243,7 +242,7 @@ pub enum GivenField {
 }
 
 impl GivenField {
-    /// The field's name in the request.
+    /// Returns the name of the field in the request.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -253,7 +252,7 @@ impl GivenField {
     }
 }
 
-/// A reason for which a frozen prompt is built anew.
+/// A reason for rebuilding a frozen prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
@@ -263,15 +262,15 @@ pub enum Reason {
     Tools,
     /// The working directory changed.
     Cwd,
-    /// Somebody asked for it.
+    /// The caller requested it.
     Reload,
-    /// An extension brought new resources.
+    /// An extension added resources.
     Resources,
     /// The conversation changed its profile.
     Profile,
 }
 
-/// How the summarising call of a compaction is made.
+/// The form of the summarising call of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compaction {

@@ -1,4 +1,4 @@
-//! Names for directories: `{project}/SYSTEM.md` follows when `project` changes.
+//! Named directories: `{project}/SYSTEM.md` changes with `project`.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -10,7 +10,7 @@ use super::{Collection, Content, ProfileError, SectionRecipe};
 /// The place that every profile has: proem's configuration directory.
 pub(super) const CONFIG: &str = "config";
 
-/// Puts the places of the profile into every path of a section.
+/// Replaces the names of places in all paths of a section.
 pub(super) fn settle(
     section: &mut SectionRecipe,
     places: &BTreeMap<String, String>,
@@ -42,7 +42,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// The path with every `{name}` replaced, or the first name that nobody defines.
+/// Returns the path with every `{name}` replaced, or the first undefined name.
 fn expand(path: &str, places: &BTreeMap<String, String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(path.len());
     let mut rest = path;
@@ -51,7 +51,7 @@ fn expand(path: &str, places: &BTreeMap<String, String>) -> Result<String, Strin
         expanded.push_str(before);
         match places.get(name) {
             Some(place) => expanded.push_str(place),
-            // Only the machine knows this one.
+            // Resolved later, because the core does not know the machine.
             None if name == CONFIG => expanded.push_str("{config}"),
             None => return Err(name.into()),
         }

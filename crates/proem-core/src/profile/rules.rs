@@ -1,51 +1,51 @@
-//! Instruction files as other agents read them: where they look, what they take, how they treat the text, what it may
-//! import, and which files apply only to some work. All of it is data, for any profile.
+//! Instruction files as other agents read them: the search, the selection, the treatment of the text, its imports,
+//! and files that apply only to some work. All of it is data that any profile can use.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// Which files are taken, and what becomes of their text.
+/// The selection of files and the treatment of their text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RulesRecipe {
-    /// Where files are looked for, in the order of the prompt.
+    /// The places to search, in the order of the prompt.
     pub places: Vec<RulePlace>,
-    /// What makes a directory the root of the project.
+    /// The sign that marks the root of the project.
     #[serde(default)]
     pub root: RootSign,
-    /// Where the way to the root ends when there is none.
+    /// The end of the walk upwards if the project has no root.
     #[serde(default)]
     pub without_root: WithoutRoot,
-    /// What is removed from the text of each file.
+    /// The parts that are removed from the text of each file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remove: Vec<Removed>,
+    pub remove: Vec<RuleStrip>,
     /// White space removed from both ends of each file.
     #[serde(default)]
     pub trim: RuleTrim,
-    /// Which files give nothing.
+    /// The files that are dropped.
     #[serde(default)]
-    pub drop: Dropped,
-    /// Whether bytes that are no UTF-8 become U+FFFD; otherwise such a file is left out.
+    pub drop: RuleDrop,
+    /// Replaces invalid UTF-8 with U+FFFD; otherwise such a file is left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lossy: bool,
-    /// Most bytes of all files of places with `budget`; the file that is over is cut at that byte.
+    /// Most bytes of all files of places with `budget`; the file that exceeds it is cut at that byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<usize>,
-    /// Files that are larger are left out.
+    /// Leaves larger files out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes_max: Option<usize>,
-    /// When two files are one.
+    /// The test for two files being the same.
     #[serde(default)]
-    pub twins: Twins,
-    /// Whether a link that leads out of the project, or of a place of the user's, is not followed.
+    pub twins: RuleIdentity,
+    /// Ignores links that lead out of the project or out of a place of the user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_links_out: bool,
-    /// Whether the project's files stand in the order of their paths.
+    /// Sorts the project's files by path.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sorted: bool,
-    /// What a file may bring in.
+    /// The rules for imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imports: Option<ImportsRecipe>,
 }
@@ -54,7 +54,7 @@ pub struct RulesRecipe {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RulePlace {
-    /// One directory of the user's own.
+    /// A directory of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
     /// Directories of the project.
@@ -62,18 +62,18 @@ pub struct RulePlace {
     pub walk: Option<RuleWalk>,
     /// The files, in the order of the prompt.
     pub files: Vec<RuleFile>,
-    /// How many of them are taken.
+    /// The number of files that are used.
     #[serde(default)]
     pub take: RuleTake,
-    /// White space removed from both ends, where it is another than the recipe's.
+    /// White space removed from both ends, if it differs from the recipe's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<RuleTrim>,
-    /// Whether its files share the budget.
+    /// Counts its files towards the budget.
     #[serde(default, skip_serializing_if = "is_false")]
     pub budget: bool,
-    /// Where its files may import from, where that is another place than the recipe's.
+    /// The directory that imports must stay in, if it differs from the recipe's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inside: Option<Inside>,
+    pub inside: Option<ImportInside>,
 }
 
 /// A file of a directory.
@@ -82,49 +82,49 @@ pub struct RulePlace {
 pub struct RuleFile {
     /// The name, or a pattern such as `rules/**/*.md`.
     pub name: String,
-    /// The word that formats see as `kind`.
+    /// The word that formats receive as `kind`.
     #[serde(default)]
     pub kind: String,
-    /// It is not taken when one of these has text anywhere on the way.
+    /// Skips the file if one of these files has text anywhere along the walk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unless: Vec<String>,
-    /// What its front matter decides.
+    /// The keys of the front matter that decide when the file applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applies: Option<AppliesRecipe>,
-    /// Whether its imports are followed.
+    /// Follows its imports.
     #[serde(default = "yes")]
     pub imports: bool,
 }
 
-/// Which keys of the front matter say when a file applies.
+/// The keys of the front matter that decide when a file applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppliesRecipe {
-    /// The key that makes it apply always when it is `true`.
+    /// The key that makes the file always apply if it is `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
     /// The key with patterns of the files that it applies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patterns: Option<String>,
-    /// The key that makes it one to ask for when it has text.
+    /// The key whose text describes a file that the agent reads on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it is when none of them says anything.
+    /// The result if none of the keys is set.
     #[serde(default)]
-    pub otherwise: Otherwise,
-    /// Whether a file without front matter is ignored.
+    pub otherwise: RuleDefault,
+    /// Ignores a file without front matter.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
 }
 
-/// What a file is whose front matter says nothing.
+/// The result for a file whose front matter sets none of the keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Otherwise {
+pub enum RuleDefault {
     /// It applies always.
     #[default]
     Always,
-    /// It applies when somebody names it.
+    /// It applies when a user names it.
     Manual,
 }
 
@@ -138,7 +138,7 @@ pub enum RuleWalk {
     CwdToRoot,
     /// From the file system's root down to the working directory.
     TopToCwd,
-    /// The same without the file system's root itself.
+    /// Like [`TopToCwd`](Self::TopToCwd), without the file system's root itself.
     BelowTopToCwd,
     /// The project's root.
     Root,
@@ -150,52 +150,52 @@ pub enum RuleWalk {
     Between,
 }
 
-/// What makes a directory the root of the project.
+/// The sign that marks the root of a project.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootSign {
     /// Anything called `.git`.
     #[default]
     Entry,
-    /// A repository that git takes for one.
+    /// A repository that git accepts.
     Repository,
 }
 
-/// Where the way to the root ends when there is none.
+/// The end of the walk upwards if the project has no root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WithoutRoot {
-    /// The working directory is the root.
+    /// The working directory.
     #[default]
     Cwd,
-    /// The file system's root is.
+    /// The file system's root.
     Top,
 }
 
-/// How many of its files a directory gives.
+/// The number of files that a directory provides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleTake {
-    /// Every one.
+    /// All of them.
     #[default]
     All,
-    /// The first that is a file, whatever it holds.
+    /// The first that is a file, regardless of its content.
     First,
     /// The first that has text.
     FirstText,
-    /// The first name that any of the directories has, from all of them.
+    /// The first name that any of the directories has, from all directories.
     FirstName,
 }
 
-/// What is removed from the text of a file.
+/// A part that is removed from the text of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Removed {
+pub enum RuleStrip {
     /// A byte order mark at the start.
     ByteOrderMark,
     /// Front matter at the start.
     FrontMatter,
-    /// Comments of HTML that are blocks of their own.
+    /// HTML comments that are blocks of their own.
     Comments,
 }
 
@@ -206,101 +206,101 @@ pub enum RuleTrim {
     /// None.
     #[default]
     None,
-    /// What Unicode calls white space.
+    /// White space as defined by Unicode.
     Unicode,
-    /// What JavaScript calls so, a byte order mark included.
+    /// White space as defined by JavaScript, including a byte order mark.
     Javascript,
 }
 
-/// Which files give nothing.
+/// The files that are dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dropped {
-    /// None: an empty one is shown.
+pub enum RuleDrop {
+    /// None: empty files are shown.
     #[default]
     None,
-    /// Those without a byte.
+    /// Files of zero bytes.
     Empty,
-    /// Those of white space alone.
+    /// Files that contain only white space.
     Blank,
 }
 
-/// When two files are one.
+/// The test for two files being the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Twins {
-    /// When they have the same path.
+pub enum RuleIdentity {
+    /// Equal paths.
     #[default]
     Path,
-    /// When they are the same on disk.
+    /// The same file on disk.
     File,
-    /// When they hold the same bytes.
+    /// Equal content.
     Content,
 }
 
-/// What a file may bring in.
+/// The rules for imports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the profile")]
 pub struct ImportsRecipe {
-    /// A regular expression; its first group is the path, and the character before that belongs to the reference.
+    /// A regular expression. Its first group is the path; the character before it belongs to the reference.
     pub reference: String,
-    /// Where the imported text goes.
+    /// The position of the imported text.
     pub put: ImportPut,
-    /// How many files deep.
+    /// The maximum depth of nested imports.
     pub depth_max: usize,
-    /// What keeps a reference from being one.
+    /// The parts of a text in which references do not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub code: Vec<Code>,
-    /// What must hold the imported file.
+    pub code: Vec<ImportCode>,
+    /// The directory that must contain the imported file.
     #[serde(default)]
-    pub inside: Inside,
-    /// Whether an absolute path may be named.
+    pub inside: ImportInside,
+    /// Allows absolute paths.
     #[serde(default, skip_serializing_if = "is_false")]
     pub absolute: bool,
-    /// Whether a path from `~` on may be named.
+    /// Allows paths that start with `~`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub home: bool,
-    /// Whether paths start at the link that led to a file, not at the file itself.
+    /// Resolves paths from the link that led to a file, not from the file itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub from_link: bool,
-    /// Whether a backslash before a space belongs to the path.
+    /// Treats a backslash before a space as part of the path.
     #[serde(default, skip_serializing_if = "is_false")]
     pub escapes: bool,
-    /// Whether what stands behind `#` is cut off the path.
+    /// Removes `#` and the text after it from the path.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fragment: bool,
-    /// Which files count as known.
+    /// The files that are not imported again.
     #[serde(default)]
-    pub once: Once,
-    /// Whether ignored files are not imported.
+    pub once: ImportOnce,
+    /// Does not import ignored files.
     #[serde(default, skip_serializing_if = "is_false")]
     pub not_ignored: bool,
-    /// Most references of one file that are looked at.
+    /// Most references per file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub references_max: Option<usize>,
-    /// Files that are larger have no imports.
+    /// Ignores the imports of larger files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_bytes_max: Option<usize>,
-    /// Whether white space goes from the end of imported text.
+    /// Removes white space from the end of imported text.
     #[serde(default, skip_serializing_if = "is_false")]
     pub trim_end: bool,
-    /// Text before what is imported; `{path}` is the path as written, `{real}` the real one.
+    /// Text before the imported text; `{path}` is the path as written, `{real}` the real one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
-    /// Text behind it.
+    /// Text after the imported text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub after: String,
-    /// What stands for a file that is not there; without it the reference stays.
+    /// Replacement for a missing file; without it the reference stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// What stands for a directory.
+    /// Replacement for a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// What stands for a file that may not be imported.
+    /// Replacement for a file that may not be imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<String>,
-    /// What stands for a file that is known.
+    /// Replacement for a file that was imported already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
     /// Endings of files that are not imported.
@@ -308,57 +308,57 @@ pub struct ImportsRecipe {
     pub not_endings: Vec<String>,
 }
 
-/// Where imported text goes.
+/// The position of imported text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportPut {
     /// In place of the reference.
     Instead,
-    /// Behind the reference.
+    /// After the reference.
     Behind,
-    /// Behind the file, as one of its own.
+    /// After the file, as a file of its own.
     AsFile,
 }
 
-/// What keeps a reference from being one.
+/// A part of a text in which references do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum ImportCode {
     /// Anything between equal runs of backticks, across lines.
     Backticks,
     /// Between equal runs of backticks in one paragraph.
     Spans,
     /// Between lines that begin with three backticks or tildes.
     Fences,
-    /// Lines that are indented by four spaces behind a blank one.
+    /// Lines indented by four spaces after a blank line.
     Indented,
-    /// Comments of HTML.
+    /// HTML comments.
     Comments,
 }
 
-/// What must hold an imported file.
+/// The directory that must contain an imported file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Inside {
-    /// The project's root, for files of the project; else the directory of the place.
+pub enum ImportInside {
+    /// The project's root, for files of the project; otherwise the directory of the place.
     #[default]
     Root,
     /// The working directory.
     Cwd,
-    /// Anything.
+    /// Any directory.
     Anywhere,
 }
 
-/// Which files count as known, so that they are not imported again.
+/// The files that are not imported again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Once {
-    /// Those on the way from the file to this one, the file itself left out.
+pub enum ImportOnce {
+    /// Files on the path from the file to this one, without the file itself.
     #[default]
     Chain,
-    /// Those that the file brought in, and itself.
+    /// The file and all files that it imported.
     File,
-    /// All of the prompt.
+    /// All files of the prompt.
     Prompt,
 }
 
@@ -371,21 +371,21 @@ const fn yes() -> bool {
     true
 }
 
-/// The agent that a profile stands in for, and how well that is known.
+/// The agent that a profile imitates, and the evidence for its rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRecipe {
-    /// What it is called.
+    /// The agent's name.
     pub title: String,
-    /// The version whose rules these are.
+    /// The version with these rules.
     pub version: String,
-    /// The day on which they were looked at.
+    /// The date of the observation.
     pub as_of: String,
-    /// How they are known.
+    /// The kind of evidence.
     pub known_by: KnownBy,
 }
 
-/// How the rules of an agent are known.
+/// The kind of evidence for an agent's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {

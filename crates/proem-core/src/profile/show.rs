@@ -1,4 +1,4 @@
-//! A profile as the file that would make it, with where each key comes from.
+//! Writes a profile as a file, with the origin of each key.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -11,7 +11,7 @@ use super::{CarrierRecipe, Content, Part, Profile, SectionRecipe, TemplateRecipe
 use crate::carrier::Carrier;
 
 impl Profile {
-    /// Writes the effective profile as a TOML file; reading it back gives the same profile.
+    /// Writes the resolved profile as a TOML file; parsing it gives the same profile.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut page = Page { profile: self, text: String::new() };
@@ -118,7 +118,7 @@ impl Page<'_> {
         }
     }
 
-    /// A table whose entries each have an origin.
+    /// Writes a table whose entries have separate origins.
     fn table(&mut self, name: &str, entries: &BTreeMap<String, String>) {
         if entries.is_empty() {
             return;
@@ -147,7 +147,7 @@ impl Page<'_> {
         self.written(key, path, &written(value));
     }
 
-    /// Adds a key and who decided it.
+    /// Adds a key and its origin.
     fn written(&mut self, key: &str, path: &str, value: &str) {
         let origin = match path {
             "name" | "" => String::new(),
@@ -169,7 +169,7 @@ fn inline(template: &TemplateRecipe) -> String {
     format!("{{ {key} = {}, syntax = {} }}", written(value), written(&template.syntax()))
 }
 
-/// A value in TOML, on one line.
+/// Returns a value in TOML, on one line.
 fn written(value: &impl Serialize) -> String {
     match toml::Value::try_from(value) {
         Ok(toml::Value::Array(items)) => {
@@ -186,7 +186,7 @@ fn written(value: &impl Serialize) -> String {
     }
 }
 
-/// A key, in quotes unless it is a bare one.
+/// Returns a key, quoted unless it is a bare key.
 fn quoted(key: &str) -> String {
     let is_bare = !key.is_empty()
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

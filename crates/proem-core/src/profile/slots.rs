@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct SlotsRecipe {
     /// The names, in the order of the passes.
     pub order: Vec<String>,
-    /// The fact that fills each.
+    /// The fact for each name.
     pub facts: BTreeMap<String, String>,
-    /// What fills one whose fact is absent or a list of nothing.
+    /// The text for a name whose fact is absent or an empty list.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub none: BTreeMap<String, String>,
 }

@@ -1,5 +1,4 @@
-//! What a profile says about tools: which ones there are by default, how they are described, and
-//! which guidelines follow from them.
+//! The rules of a profile for tools: the default tools, their descriptions, and the guidelines that follow from them.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -27,33 +26,33 @@ pub enum ToolOrder {
     /// As the request gives them.
     #[default]
     Given,
-    /// By name, so that tools in another order give the same bytes.
+    /// By name, so that the order of tools in the request does not change the bytes.
     Name,
 }
 
-/// A guideline and when it holds, or the place of the tools' own guidelines.
+/// A guideline with its conditions, or a placeholder for the tools' own guidelines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GuidelineRecipe {
-    /// The sentence; without one, the tools' own guidelines stand here.
+    /// The sentence; without one, the tools' own guidelines are inserted here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Tools that must all be active.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub all: Vec<String>,
-    /// Tools of which one must be active.
+    /// Tools of which at least one must be active.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub any: Vec<String>,
     /// Tools of which none may be active.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub none: Vec<String>,
-    /// Marks the place of the tools' own guidelines.
+    /// Marks the placeholder for the tools' own guidelines.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub of_tools: bool,
 }
 
 impl GuidelineRecipe {
-    /// Tells whether the guideline holds for these tools.
+    /// Tells whether the guideline applies to these tools.
     pub fn holds(&self, is_active: impl Fn(&str) -> bool) -> bool {
         let is_active = |name: &String| is_active(name);
         self.all.iter().all(is_active)

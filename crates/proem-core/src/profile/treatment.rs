@@ -1,29 +1,30 @@
-//! What happens to text from files before it is in the prompt.
+//! The treatment of text from files before it enters a prompt.
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to characters that a reader does not see, or that change what a reader sees. The stricter is the greater.
+/// The treatment of invisible characters and of characters that change what a reader sees. Stricter variants are
+/// greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hygiene {
-    /// Bytes stay as they are; a note says what is in them.
+    /// Keeps the bytes; a note lists the characters.
     #[default]
     Report,
-    /// What is hidden is removed, what acts is spelt out; a note says so.
+    /// Removes invisible characters and escapes controlling ones; a note lists them.
     Neutralise,
-    /// There is no prompt.
+    /// Fails the build.
     Refuse,
 }
 
-/// What happens to text that looks like a key, a token or a password. The stricter is the greater.
+/// The treatment of text that looks like a key, a token or a password. Stricter variants are greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Secrets {
-    /// Bytes stay as they are; a note says so, masked.
+    /// Keeps the bytes; a note reports the secret, masked.
     #[default]
     Report,
-    /// It is masked, always in the same way.
+    /// Masks the secret, always in the same way.
     Redact,
-    /// There is no prompt.
+    /// Fails the build.
     Refuse,
 }

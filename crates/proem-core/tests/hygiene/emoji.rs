@@ -1,11 +1,11 @@
-//! The table of emoji, whose form its own first lines explain.
+//! The table of emoji; its first lines explain the format.
 
 use std::collections::BTreeSet;
 
 const TABLE: &str = include_str!("emoji.txt");
 const TONES: std::ops::RangeInclusive<char> = '\u{1F3FB}'..='\u{1F3FF}';
 
-/// Every sequence, once.
+/// Returns every sequence once.
 pub(crate) fn all() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -26,7 +26,7 @@ pub(crate) fn all() -> BTreeSet<String> {
     found
 }
 
-/// Characters and ranges of them, in hexadecimal.
+/// Parses characters and ranges in hexadecimal.
 fn characters(items: &str) -> impl Iterator<Item = char> {
     items.split(' ').flat_map(|item| {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
@@ -45,7 +45,7 @@ fn flag(letters: &str) -> String {
         .collect()
 }
 
-/// All that a line with choices stands for.
+/// Expands a line with alternatives.
 fn sequences(head: char, tail: &str) -> Vec<String> {
     let mut all = vec![String::from(head)];
     for item in tail.split(' ') {

@@ -1,16 +1,16 @@
-//! Hidden text, by the rows C1 to C6: every scalar value, every emoji there is, and random text of the worst characters.
+//! Hidden text, rows C1 to C6: every scalar value, every emoji, and random text of the most difficult characters.
 #![expect(clippy::unwrap_used, reason = "a table that cannot be read must stop the test")]
 
 mod emoji;
 
-use proem_core::hygiene::{neutralised, scan};
-use proem_core::shown::{shown, shown_line};
+use proem_core::text_safety::escape::{escape, escape_line};
+use proem_core::text_safety::hygiene::{neutralised, scan};
 use proptest::prelude::*;
 
-/// How many scalar values Unicode has.
+/// The number of scalar values in Unicode.
 const SCALARS: usize = 1_112_064;
 
-/// What must become of a character between two letters.
+/// The expected treatment of a character between two letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Removed,
@@ -18,10 +18,10 @@ enum Fate {
     Kept,
 }
 
-/// Characters, by the first and the last of each range.
+/// Ranges of characters.
 type Ranges = &'static [(u32, u32)];
 
-/// The rows as they are written down, and not as the code has them.
+/// The rows as documented, independent of the code.
 const ROWS: [(&str, Fate, Ranges); 4] = [
     ("C1", Fate::Removed, &[(0xE0000, 0xE007F)]),
     ("C2", Fate::Visible, &[(0x202A, 0x202E), (0x2066, 0x2069), (0x200E, 0x200F), (0x61C, 0x61C)]),
@@ -73,7 +73,7 @@ fn every_scalar_value_has_the_fate_of_its_row() {
     assert_eq!((count, odd), (SCALARS, 233));
 }
 
-/// Row C8: beside what gives joiners and selectors a meaning: whatever is left, is left the second time.
+/// Row C8: next to characters that give joiners and selectors a meaning, a second pass changes nothing.
 #[test]
 fn every_scalar_value_beside_others_is_settled_at_once() {
     const AROUND: [(&str, &str); 4] = [
@@ -95,7 +95,7 @@ fn every_scalar_value_beside_others_is_settled_at_once() {
 fn every_emoji_survives_and_nothing_is_said_about_it() {
     let all = emoji::all();
     assert_eq!(all.len(), 5_244);
-    // Taking out everything that has no width, as is often done, breaks most of them.
+    // Removing everything without width, a common approach, breaks most of them.
     let is_invisible = |character: char| fate(u32::from(character)) == Fate::Removed;
     let broken = all.iter().filter(|emoji| emoji.contains(is_invisible)).count();
     assert_eq!(broken, 2_670, "control");
@@ -109,15 +109,15 @@ fn every_emoji_survives_and_nothing_is_said_about_it() {
         ] {
             assert_eq!(scan(&text), [], "{}", text.escape_unicode());
             assert_eq!(neutralised(&text), None, "{}", text.escape_unicode());
-            assert_eq!(shown(&text), text, "{}", text.escape_unicode());
+            assert_eq!(escape(&text), text, "{}", text.escape_unicode());
         }
-        // What hides behind one does not survive with it.
+        // A hidden message after an emoji is removed.
         let hidden = format!("{emoji}\u{E0068}\u{E0069}\u{200B}");
         assert_eq!(clean(&hidden), *emoji, "{}", hidden.escape_unicode());
     }
 }
 
-/// Characters that matter to each other, and a few that do not.
+/// Characters that affect each other, and a few that do not.
 const NASTY: [&str; 40] = [
     "a",
     " ",
@@ -177,7 +177,7 @@ proptest! {
         let once = clean(&text);
         prop_assert_eq!(neutralised(&once), None, "{}", text.escape_unicode());
         prop_assert_eq!(clean(&text), once.clone());
-        // Wherever the text lies in memory, and whatever stood before it.
+        // The result does not depend on alignment in memory or on preceding text.
         let elsewhere = format!("x{text}");
         prop_assert_eq!(clean(elsewhere.strip_prefix('x').unwrap()), once);
     }
@@ -192,17 +192,17 @@ proptest! {
             let is_visible = fate(u32::from(character)) == Fate::Visible;
             prop_assert!(!is_visible || is_end_of_line, "{}", once.escape_unicode());
         }
-        // Nor may it lose what is seen.
+        // Visible characters are kept.
         let seen = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).count();
         prop_assert!(seen(&once) >= seen(&text), "{}", text.escape_unicode());
     }
 
     #[test]
     fn what_is_shown_is_legible_and_stays_so(text in nasty()) {
-        let once = shown(&text).into_owned();
+        let once = escape(&text).into_owned();
         prop_assert_eq!(scan(&once), []);
-        prop_assert_eq!(shown(&once), once.as_str());
-        let line = shown_line(&text);
+        prop_assert_eq!(escape(&once), once.as_str());
+        let line = escape_line(&text);
         prop_assert!(!line.contains(char::is_control), "{}", line.escape_unicode());
     }
 }

@@ -1,4 +1,4 @@
-//! The slow, obvious renderer: written from the grammar, with characters, copies and recursion.
+//! A slow, simple renderer, written from the grammar with characters, copies and recursion.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ fn unblock(tokens: &mut [Token]) {
     }
 }
 
-/// Splits the tokens into lines and drops the white space of those that hold one block tag alone.
+/// Splits the tokens into lines and drops the white space of lines that contain only one block tag.
 fn without_lonely_tags(tokens: Vec<Token>) -> Vec<Token> {
     let mut lines: Vec<Vec<Token>> = vec![Vec::new()];
     for token in tokens {
@@ -135,7 +135,7 @@ fn without_white_space_if_lonely(line: Vec<Token>) -> Vec<Token> {
     if trimmed.trim_matches([' ', '\t']) == "|" { vec![tag] } else { line }
 }
 
-/// Prints tokens, entering only the branches that apply.
+/// Prints tokens, entering only the active branches.
 fn print(tokens: &[Token], values: &BTreeMap<&str, Option<String>>, policies: &Policies) -> String {
     let Some((first, rest)) = tokens.split_first() else { return String::new() };
     match first {

@@ -83,7 +83,7 @@ impl App {
                 ApiError::not_found(format!("cannot read {} of the editor: {error}", file.name))
             })?,
         };
-        let tag = format!("\"{}\"", Digest::of(&content).hex());
+        let tag = format!("\"{}\"", Digest::new(&content).hex());
         let is_known = has_answer(headers, &tag);
         let own = [
             (header::CONTENT_TYPE, file.kind),

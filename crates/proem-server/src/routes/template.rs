@@ -5,7 +5,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use proem_core::builtin;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
-use proem_core::variable;
+use proem_core::variable::Variable;
 use proem_store::{StoreError, TemplateVersion};
 use serde::Deserialize;
 
@@ -59,14 +59,14 @@ fn check(template: &str, author: Option<&str>) -> Result<(), ApiError> {
 
 /// The variables that templates may name.
 pub(super) async fn variables() -> Json<VariablesAnswer> {
-    let shape = |variable: &variable::Variable| VariableShape {
-        kind: variable.kind,
-        name: variable.name,
-        description: variable.description,
-        dynamic: variable.dynamic,
-        stability: variable.stability.word(),
+    let shape = |variable: Variable| VariableShape {
+        kind: variable.kind(),
+        name: variable.name(),
+        description: variable.description(),
+        dynamic: variable.is_dynamic(),
+        stability: variable.stability().word(),
     };
-    Json(VariablesAnswer { variables: variable::TABLE.iter().map(shape).collect() })
+    Json(VariablesAnswer { variables: Variable::ALL.into_iter().map(shape).collect() })
 }
 
 /// The versions, the newest first.

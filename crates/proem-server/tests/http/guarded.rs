@@ -167,7 +167,7 @@ fn without_the_token_only_the_probes_answer() {
         Some(TOKEN.into()),
         Some(format!("Basic {TOKEN}")),
         Some(format!("Bearer {TOKEN}x")),
-        Some(format!("Bearer  {TOKEN}")),
+        Some(format!("Bearer\t{TOKEN}")),
         Some(format!("Bearer {}", TOKEN.replace('f', "e"))),
         Some("Bearer 0123456789abcdef".into()),
     ] {

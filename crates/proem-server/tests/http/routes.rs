@@ -1,6 +1,7 @@
 //! Every route with good input, and with methods that it does not take.
 
-use proem_core::{builtin, variable};
+use proem_core::builtin;
+use proem_core::variable::Variable;
 use serde_json::{Value, json};
 
 use crate::client::Call;
@@ -109,7 +110,8 @@ fn variables_are_those_of_the_table() {
     let names = answer["variables"].as_array().unwrap().iter();
     let names: Vec<String> =
         names.map(|one| format!("{}:{}", one["type"], one["name"]).replace('"', "")).collect();
-    let known: Vec<String> = variable::TABLE.iter().map(|one| format!("{}:{}", one.kind, one.name)).collect();
+    let known: Vec<String> =
+        Variable::ALL.iter().map(|one| format!("{}:{}", one.kind(), one.name())).collect();
     assert_eq!(names, known);
 }
 

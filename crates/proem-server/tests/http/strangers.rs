@@ -12,7 +12,7 @@ use proem_server::Options;
 use proem_store::MemoryStore;
 use proem_testkit::hidden::{HIDDEN, Hidden};
 use proem_testkit::hostile::{
-    self, Ask, ELSEWHERE, LEADS, Lead, Nuisance, STATUS, Said, TEMPLATE, Trap, WHOLE, for_each,
+    self, Ask, ELSEWHERE, LEADS, Lead, Nuisance, Reply, STATUS, TEMPLATE, Trap, WHOLE, for_each,
 };
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ const TOLD_TO_STRANGERS: [(&str, &str); 5] = [
 fn a_hostile_repository_neither_hangs_nor_garbles() {
     let all: Vec<Nuisance> = Nuisance::all().collect();
     for_each(&all, Nuisance::name, |nuisance| {
-        let Said { said, expected } = nuisance.said(report);
+        let Reply { said, expected } = nuisance.said(report);
         let name = nuisance.name();
         let other = TOLD_TO_STRANGERS.iter().find(|(of, _)| *of == name);
         assert_eq!(said, other.map_or(expected.as_str(), |(_, told)| told), "{name}");

@@ -22,7 +22,7 @@ fn later_turns_get_the_bytes_of_the_first_one() {
     let later = server.ask(&Call::json("POST", "/conversations/c/turn", &json!({ "profile": "template" })));
     assert_eq!((first.system(), later.system()), ("<old>".into(), "<old>".into()));
     assert_eq!((&first.json()["reused"], &later.json()["reused"]), (&json!(false), &json!(true)));
-    let digest = proem_core::digest::Digest::of(b"<old>").hex();
+    let digest = proem_core::digest::Digest::new(b"<old>").hex();
     for answer in [&first, &later] {
         assert_eq!(answer.json()["digest"], digest);
         assert_eq!(answer.header("etag"), Some(format!("\"{digest}\"").as_str()));

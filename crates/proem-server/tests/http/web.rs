@@ -29,9 +29,9 @@ fn the_built_editor_is_that_of_the_sources() {
     paths.sort();
     let lines = paths.iter().map(|path| {
         let content = fs::read(web.join(path)).unwrap();
-        format!("{path}\0{}\n", Digest::of(&content).hex())
+        format!("{path}\0{}\n", Digest::new(&content).hex())
     });
-    let stamp = format!("{}\n", Digest::of(lines.collect::<String>().as_bytes()).hex());
+    let stamp = format!("{}\n", Digest::new(lines.collect::<String>().as_bytes()).hex());
     let built = fs::read_to_string(project_root().join("crates/proem-server/dist/stamp.txt")).unwrap();
     assert_eq!(built, stamp, "the editor is older than its sources: run `npm ci && npm run build` in web/");
 }

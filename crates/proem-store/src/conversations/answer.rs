@@ -136,7 +136,7 @@ impl fmt::Display for ConversationError {
             Self::NotAllowed { reason, profile } => {
                 write!(
                     formatter,
-                    "the profile `{profile}` does not build its prompt anew for the reason `{reason}`"
+                    "the profile `{profile}` does not rebuild its prompt for the reason `{reason}`"
                 )
             }
         }

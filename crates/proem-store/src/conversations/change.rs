@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proem::{Build, Caller, HostPins, Pending, Policy, Request, Tool};
-use proem_core::change::Change;
+use proem_core::cache_loss::CacheLoss;
 use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
@@ -172,7 +172,7 @@ fn pending(kept: &Kept, build: &Build) -> Pending {
 impl Plan {
     /// What the cache loses.
     #[must_use]
-    pub const fn cost(&self) -> Option<Change> {
+    pub const fn cost(&self) -> Option<CacheLoss> {
         self.pending.change
     }
 }
@@ -238,9 +238,8 @@ fn has_same_tools(request: &Request, tools: &[Tool]) -> bool {
 }
 
 fn waiting(reason: &str, profile: &str) -> Note {
-    let message = format!(
-        "the change of `{reason}` waits: the profile `{profile}` does not build its prompt anew for it"
-    );
+    let message =
+        format!("the change of `{reason}` waits: the profile `{profile}` does not rebuild its prompt for it");
     Note::new(Code::PendingChange, Severity::Info, message)
         .with_hint("reload the conversation, or begin another one")
 }

@@ -203,7 +203,7 @@ fn group<'r>(rows: &'r [EpochRow], sound: &Sound, sizes: &BTreeMap<String, u64>)
 impl EpochRow {
     /// A name for the prompt of a row.
     fn prompt_key(&self) -> Digest {
-        Digest::of(format!("{}\n{}\n{}", self.head.digest, self.description, self.texts).as_bytes())
+        Digest::new(format!("{}\n{}\n{}", self.head.digest, self.description, self.texts).as_bytes())
     }
 
     /// The digests of texts that must be read to know whether an epoch is sound.
@@ -258,7 +258,7 @@ impl EpochRow {
 fn text_of(held: &BTreeMap<String, Vec<u8>>, digest: &str) -> Result<String, StoreError> {
     let what = format!("the text {digest}");
     let bytes = held.get(digest).ok_or_else(|| damaged(&what, "it is gone".into()))?;
-    if Digest::of(bytes).hex() != digest {
+    if Digest::new(bytes).hex() != digest {
         return Err(damaged(&what, "its bytes are not those of its digest".into()));
     }
     String::from_utf8(bytes.clone()).map_err(|_| damaged(&what, "it is not UTF-8".into()))

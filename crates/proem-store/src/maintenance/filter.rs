@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn digest(index: u32) -> String {
-        Digest::of(&index.to_be_bytes()).hex()
+        Digest::new(&index.to_be_bytes()).hex()
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! What providers said about calls.
 
+use proem_core::limit::CONVERSATION_CALLS_MAX;
 use tokio_postgres::types::Type;
 
 use super::PostgresStore;
 use super::rows::unsigned;
 use crate::StoreError;
-use crate::record::CALLS_MAX;
 
 pub(super) fn add(
     store: &PostgresStore,
     conversation: &str,
     record: &str,
 ) -> Result<Option<u64>, StoreError> {
-    let most = i64::try_from(CALLS_MAX).unwrap_or(i64::MAX);
+    let most = i64::try_from(CONVERSATION_CALLS_MAX).unwrap_or(i64::MAX);
     store.run(|transaction| {
         // Whoever adds to the same conversation waits here: numbers have no gaps, and no two are the same.
         let sql = "SELECT 1 FROM proem_conversation WHERE id = $1 FOR UPDATE";

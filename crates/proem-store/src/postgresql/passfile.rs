@@ -4,10 +4,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::url::Fault;
+use proem_core::limit::PASSWORD_FILE_BYTES_MAX;
 
-/// Largest file that is read.
-const BYTES_MAX: u64 = 1 << 20;
+use crate::url::Fault;
 
 /// The connection whose password is looked up.
 pub(super) struct Wanted<'w> {
@@ -47,7 +46,7 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("others than its owner may read or write it"));
     }
     let mut text = String::new();
-    file.take(BYTES_MAX).read_to_string(&mut text)?;
+    file.take(PASSWORD_FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 

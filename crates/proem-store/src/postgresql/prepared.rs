@@ -23,7 +23,7 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn new(sql: &'static str) -> Self {
-        let digest = Digest::of(sql.as_bytes()).hex();
+        let digest = Digest::new(sql.as_bytes()).hex();
         Self { name: format!("proem_{}", clip(&digest, 32)), sql }
     }
 

@@ -79,7 +79,7 @@ fn blobs(
     let sql = "SELECT digest, bytes FROM proem_blob WHERE digest = ANY($1)";
     for row in client.query_typed(sql, &[(&wanted, Type::TEXT_ARRAY)])? {
         let (digest, bytes): (String, Vec<u8>) = (row.get(0), row.get(1));
-        if Digest::of(&bytes).hex() != digest {
+        if Digest::new(&bytes).hex() != digest {
             return Err(damaged(&digest, "its bytes are not those of its digest").into());
         }
         let text = String::from_utf8(bytes).map_err(|_| damaged(&digest, "it is no text"))?;
@@ -201,7 +201,7 @@ pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<bool, Fail
     }
     let own = epoch.blobs();
     // In one order, so that two who store the same texts wait for each other instead of for ever.
-    let all: BTreeMap<String, &[u8]> = own.all().map(|bytes| (Digest::of(bytes).hex(), bytes)).collect();
+    let all: BTreeMap<String, &[u8]> = own.all().map(|bytes| (Digest::new(bytes).hex(), bytes)).collect();
     for (digest, bytes) in &all {
         transaction.execute_typed(
             "INSERT INTO proem_blob (digest, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING",
@@ -222,7 +222,7 @@ pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<bool, Fail
         opened_at,
     } = &epoch.head;
     let (number, texts) = (signed(*number), own.texts_json());
-    let (description, request) = (Digest::of(own.description).hex(), Digest::of(own.request).hex());
+    let (description, request) = (Digest::new(own.description).hex(), Digest::new(own.request).hex());
     let seal = Digests { texts: &texts, description: &description, request: &request }.seal(&epoch.head);
     let sql = format!(
         "INSERT INTO proem_epoch ({HEAD}, texts, description, request, seal) \

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use proem_core::limit::CERTIFICATES_BYTES_MAX;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -15,9 +16,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::address::{Mode, Roots};
 use crate::StoreError;
 use crate::url::Fault;
-
-/// Largest file of certificates.
-const ROOTS_BYTES_MAX: u64 = 4 << 20;
 
 /// Returns what makes connections encrypted; `None` where they never are.
 pub(super) fn connector(
@@ -90,7 +88,8 @@ fn read(path: &Path, store: &mut RootCertStore) -> Result<(), Fault> {
     let hint = "name a PEM file with the certificate of the authority, or `sslrootcert=system`";
     let refused = |why: String| Fault::new(format!("`sslrootcert` {shown} cannot be used: {why}"), hint);
     let mut bytes = Vec::new();
-    let read = proem::open_named(path).and_then(|file| file.take(ROOTS_BYTES_MAX).read_to_end(&mut bytes));
+    let read =
+        proem::open_named(path).and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut bytes));
     read.map_err(|error: io::Error| refused(error.to_string()))?;
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|error| refused(error.to_string()))?;

@@ -1,10 +1,10 @@
 //! What providers said about calls.
 
+use proem_core::limit::CONVERSATION_CALLS_MAX;
 use rusqlite::{OptionalExtension, params};
 
 use super::SqliteStore;
 use crate::StoreError;
-use crate::record::CALLS_MAX;
 
 pub(super) fn add(store: &SqliteStore, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
     store.write(|transaction| {
@@ -22,7 +22,7 @@ pub(super) fn add(store: &SqliteStore, conversation: &str, record: &str) -> Resu
         )?;
         transaction.execute(
             "DELETE FROM call WHERE conversation = ?1 AND number <= ?2",
-            params![conversation, number.saturating_sub(CALLS_MAX)],
+            params![conversation, number.saturating_sub(CONVERSATION_CALLS_MAX)],
         )?;
         Ok(Some(number))
     })

@@ -59,7 +59,7 @@ impl Maintenance for SqliteStore {
             while let Some(row) = rows.next()? {
                 let digest: String = row.get(0)?;
                 // In place: a copy of a large text would be made to be thrown away.
-                if Digest::of(row.get_ref(1)?.as_bytes().unwrap_or_default()).hex() != digest {
+                if Digest::new(row.get_ref(1)?.as_bytes().unwrap_or_default()).hex() != digest {
                     batch.found.push(format!("the text {digest}: its bytes are not those of its digest"));
                 }
                 batch.rows += 1;

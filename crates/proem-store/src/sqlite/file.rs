@@ -74,7 +74,7 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let log = PathBuf::from(format!("{}-wal", path.display()));
     if log.exists() {
         let why = format!("it is gone, and its log {} is left", log.display());
-        return Err(unusable(path, why, "put the file back, or remove the log to begin anew"));
+        return Err(unusable(path, why, "put the file back, or remove the log to begin with an empty store"));
     }
     let failed =
         |error: &std::io::Error| unusable(path, reason(error), "name a place that can be written to");

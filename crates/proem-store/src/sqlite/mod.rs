@@ -217,7 +217,12 @@ pub(super) fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
 fn reason_of(path: &Path, error: &rusqlite::Error) -> StoreError {
     let (place, why) = (path.display().to_string(), error.to_string());
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+        Some(ErrorCode::NotADatabase) => StoreError::Unusable {
+            place,
+            why: "it is not a SQLite database".into(),
+            hint: "name the file of a store, or one that does not exist yet; if it was a store, restore a backup".into(),
+        },
+        Some(ErrorCode::DatabaseCorrupt) => {
             StoreError::Damaged { what: format!("the store {place}"), why }
         }
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {

@@ -97,7 +97,7 @@ impl Rows<'_> {
         let damaged =
             |why: &str| StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() };
         let bytes = bytes.ok_or_else(|| damaged("it is gone"))?;
-        if Digest::of(&bytes).hex() != digest {
+        if Digest::new(&bytes).hex() != digest {
             return Err(damaged("its bytes are not those of its digest").into());
         }
         let text = String::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
@@ -109,7 +109,7 @@ impl Rows<'_> {
 }
 
 fn keep(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<String, Failure> {
-    let digest = Digest::of(bytes).hex();
+    let digest = Digest::new(bytes).hex();
     let mut statement = transaction
         .prepare_cached("INSERT INTO blob (digest, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     statement.execute(params![digest, bytes])?;
@@ -136,8 +136,8 @@ pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(),
         has_turn,
         opened_at,
     } = &epoch.head;
-    let (texts, description) = (blobs.texts_json(), Digest::of(blobs.description).hex());
-    let request = Digest::of(blobs.request).hex();
+    let (texts, description) = (blobs.texts_json(), Digest::new(blobs.description).hex());
+    let request = Digest::new(blobs.request).hex();
     let seal = Digests { texts: &texts, description: &description, request: &request }.seal(&epoch.head);
     transaction
         .prepare_cached(&format!(

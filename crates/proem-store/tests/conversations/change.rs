@@ -58,7 +58,7 @@ fn a_change_that_the_profile_does_not_follow_is_noted() {
                 let later = own.turn(&id, &site.request(fields.clone()), Caller::User).unwrap();
                 assert_eq!((later.is_reused, &later.kept.frozen), (true, &first.kept.frozen), "{reason}");
                 let expected = format!(
-                    "the change of `{reason}` waits: the profile `all-but-one` does not build its prompt anew for it"
+                    "the change of `{reason}` waits: the profile `all-but-one` does not rebuild its prompt for it"
                 );
                 assert_eq!(noted(&later.notes, Code::PendingChange), [expected]);
             }
@@ -122,8 +122,7 @@ fn of_two_changes_the_one_that_is_followed_is_made() {
         turn(&own, &site.request(json!({"profile": "tools-only"})));
         let both = json!({"profile": "tools-only", "cwd": site.path("other"), "tools": [{"name": "grep"}]});
         let second = turn(&own, &site.request(both));
-        let waits =
-            "the change of `cwd` waits: the profile `tools-only` does not build its prompt anew for it";
+        let waits = "the change of `cwd` waits: the profile `tools-only` does not rebuild its prompt for it";
         assert_eq!(noted(&second.notes, Code::PendingChange), [waits]);
         assert_eq!(history(store), epochs(&["startup", "tools"]));
         assert!(system(&second.kept).contains("- grep:") && !system(&second.kept).contains("/other\n"));
@@ -137,7 +136,7 @@ fn tools_that_cannot_be_set_are_refused_in_words() {
         let first = turn(&own, &site.request(json!({"profile": "template"})));
         let error = own.set_tools("c", &[tool("grep")], Caller::User).unwrap_err();
         assert!(error.is_usage());
-        let expected = "the profile `template` does not build its prompt anew for the reason `tools`\n\
+        let expected = "the profile `template` does not rebuild its prompt for the reason `tools`\n\
                         hint: add `tools` to `rebuild` in a profile that extends this one";
         assert_eq!(shown(site, &error), expected);
         assert_eq!(turn(&own, &site.request(json!({"profile": "template"}))).kept.frozen, first.kept.frozen);

@@ -298,7 +298,7 @@ fn a_profile_that_is_not_rebuilt_keeps_its_bytes_or_refuses() {
         let first = turn(&own, &site.request(json!({"profile": "still-behind"})));
         site.write("work/AGENTS.md", "new\n");
         let error = own.begin_compaction("a", None, Caller::User).unwrap_err();
-        let expected = "the profile `still-appended` does not build its prompt anew for the reason `compaction`\n\
+        let expected = "the profile `still-appended` does not rebuild its prompt for the reason `compaction`\n\
              hint: add `compaction` to `rebuild` in a profile that extends this one";
         assert_eq!(shown(site, &error), expected);
         assert_eq!(store.current_number("a").unwrap(), 1);

@@ -68,7 +68,7 @@ fn a_reload_that_the_profile_does_not_know_is_refused_in_words() {
                 Err(error) => {
                     assert!(!is_allowed && error.is_usage());
                     let expected = format!(
-                        "the profile `{profile}` does not build its prompt anew for the reason `reload`\n\
+                        "the profile `{profile}` does not rebuild its prompt for the reason `reload`\n\
                          hint: add `reload` to `rebuild` in a profile that extends this one"
                     );
                     assert_eq!(shown(site, &error), expected);
@@ -91,7 +91,7 @@ fn the_policy_is_that_of_the_frozen_profile() {
         site.write("config/proem.toml", "profile = \"default\"\n");
         let error =
             own.reload("c", None, Caller::User).map(|rebuilt| rebuilt.kept().head.clone()).unwrap_err();
-        let expected = "the profile `template` does not build its prompt anew for the reason `reload`\n\
+        let expected = "the profile `template` does not rebuild its prompt for the reason `reload`\n\
                         hint: add `reload` to `rebuild` in a profile that extends this one";
         assert_eq!(shown(site, &error), expected);
         assert_eq!(summary(&turn(&own, &request).kept), summary(&first.kept));

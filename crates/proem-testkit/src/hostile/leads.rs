@@ -1,4 +1,4 @@
-//! Repositories that name the objects of another one, `other`, to show what it is called there.
+//! Repositories that name objects of another repository, `other`, in order to reveal its content.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,16 +9,16 @@ use super::Site;
 /// A repository that leads to another one.
 #[derive(Debug)]
 pub struct Lead {
-    /// What it is.
+    /// The name of the case.
     pub name: &'static str,
     set: fn(&Site),
 }
 
 impl Lead {
-    /// What the other repository has and nobody outside of it may see.
+    /// The content of the other repository that must stay hidden.
     pub const SECRET: &'static str = "secret-name";
 
-    /// Lays it out. Plain git must show what it is after.
+    /// Sets the case up and checks that plain git reveals the content.
     #[must_use]
     pub fn lay_out(&self) -> Site {
         let site = Site::new();
@@ -45,7 +45,7 @@ fn make_other(site: &Site) {
 const OBJECTS: &str = "tree/.git/objects";
 const MAIN: &str = "tree/.git/refs/heads/main";
 
-/// Lets the branch be a commit of the other repository.
+/// Points the branch at a commit of the other repository.
 fn take_commit(site: &Site) {
     let id = site.git("other", "rev-parse HEAD");
     site.write(MAIN, &format!("{id}\n"));
@@ -55,7 +55,7 @@ fn take_objects(site: &Site) {
     site.write(format!("{OBJECTS}/info/alternates"), "{root}/other/.git/objects\n");
 }
 
-/// Puts a link in the place of whatever is there.
+/// Replaces a path with a link.
 fn lead(site: &Site, target: &str, path: &str) {
     let place = site.path(path);
     drop(fs::remove_file(&place));
@@ -63,7 +63,7 @@ fn lead(site: &Site, target: &str, path: &str) {
     symlink(site.path(target), site.place(path)).unwrap();
 }
 
-/// Folders of loose objects of the other repository, by name.
+/// Returns the folders of loose objects of the other repository, by name.
 fn loose(site: &Site) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(site.path("other/.git/objects")).unwrap();
     let named = entries
@@ -72,7 +72,7 @@ fn loose(site: &Site) -> Vec<(String, PathBuf)> {
     named.filter(|(name, _)| name.len() == 2).collect()
 }
 
-/// All of them.
+/// All cases.
 pub const LEADS: [Lead; 11] = [
     Lead {
         name: "alternates",

@@ -1,7 +1,7 @@
-//! Repositories that strangers made: each wants to run a program, or to show what lies elsewhere.
+//! Hostile repositories: each tries to run a program or to reveal content from elsewhere.
 //!
-//! Every trap has a control: plain git, in the very same repository, must walk into it before the build and again after
-//! it. A trap that plain git does not spring proves nothing, so it fails too.
+//! Every trap has a control: plain git, in the same repository, must fall into it before the build and again after
+//! it. A trap without effect on plain git proves nothing, so it fails the test too.
 
 mod leads;
 mod nuisances;
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 pub use leads::{LEADS, Lead};
 pub use nuisances::{
-    Ask, BRANCHES, Branch, HEADS, Head, NAMES, Name, Nuisance, PATIENT, SETTINGS, Said, Setting, enrich,
+    Ask, BRANCHES, Branch, HEADS, Head, NAMES, Name, Nuisance, PATIENT, Reply, SETTINGS, Setting, enrich,
 };
 pub use special::{SPECIAL, Special};
 pub use traps::{
@@ -33,34 +33,34 @@ pub use traps::{
 /// Branch, status and diff.
 pub type Facts = [&'static str; 3];
 
-/// All of it in one text.
+/// The template of all three facts.
 pub const TEMPLATE: &str = "[git:branch]|[git:status]|[git:diff]";
-/// What git says of the tree of every site.
+/// The status of the tree of every site.
 pub const STATUS: &str = " M a\nA  b\n?? new";
-/// The summary of what is not staged.
+/// The summary of unstaged changes.
 pub const UNSTAGED: &str = "a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)";
 /// The summary of all changes.
 pub const DIFF: &str =
     "a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\nb | 1 +\n 1 file changed, 1 insertion(+)";
-/// What is true about the tree of every site.
+/// The correct facts about the tree of every site.
 pub const WHOLE: Facts = ["main", STATUS, DIFF];
 
-/// How many sites are looked at together: most of the time is spent waiting for git.
+/// The number of sites that are examined in parallel: most of the time is spent waiting for git.
 const WORKERS: usize = 4;
 
-/// What is said where there is no repository.
+/// The notes outside a repository.
 pub const NO_REPOSITORY: &str = "\nabsent: `[git:branch]` is absent: not a git repository\
                              \nabsent: `[git:status]` is absent: not a git repository\
                              \nabsent: `[git:diff]` is absent: not a git repository";
 
-/// A folder with a repository in `tree` and, beside it, everything that the repository must not touch.
+/// A folder with a repository in `tree` and, next to it, everything that the repository must not touch.
 pub struct Site {
     root: TempDir,
     disturbances: Cell<u64>,
 }
 
 impl Site {
-    /// Lays out one committed file that is changed, one that is kept, one staged and one unknown.
+    /// Creates a site with one changed file, one unchanged file, one staged file and one untracked file.
     #[must_use]
     pub fn new() -> Self {
         let root = tempfile::Builder::new().prefix("proem-hostile-").tempdir().unwrap();
@@ -79,70 +79,70 @@ impl Site {
         site
     }
 
-    /// A path below the site.
+    /// Returns a path below the site.
     #[must_use]
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.path().join(path)
     }
 
-    /// Puts the site's own paths into `text`.
+    /// Inserts the site's paths into `text`.
     pub fn placed(&self, text: &str) -> String {
         let root = self.root.path().to_str().unwrap();
         text.replace("{program}", "{root}/program").replace("{root}", root)
     }
 
-    /// A message without what differs between sites and between versions of git.
+    /// Removes the parts of a message that differ between sites and between versions of git.
     #[must_use]
     pub fn in_general(&self, message: &str) -> String {
         let ours = ["fatal:", "error:"].iter().find_map(|word| Some(message.split_once(word)?.0));
         ours.unwrap_or(message).replace(self.root.path().to_str().unwrap(), "{root}")
     }
 
-    /// Makes the parent of `path`, whose name may be any bytes.
+    /// Creates the parent of `path`, whose name may be any bytes.
     pub fn place(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         path
     }
 
-    /// Writes a file, with the site's own paths in it.
+    /// Writes a file, with the site's paths inserted.
     pub fn write(&self, path: impl AsRef<Path>, text: &str) {
         fs::write(self.place(path), self.placed(text)).unwrap();
     }
 
-    /// Writes a program that leaves the canary and then does what `then` says.
+    /// Writes a program that creates the canary and then runs `then`.
     pub fn script(&self, path: &str, then: &str) {
         let (text, place) = (format!("{path}.text"), self.place(path));
         self.write(&text, &format!("#!/bin/sh\n: >'{{root}}/canary'\n{then}\n"));
         fs::set_permissions(self.path(&text), fs::Permissions::from_mode(0o755)).unwrap();
-        // Another process copies it. Were it open for writing here, then a child that another thread starts just now
-        // would hold it open for a moment, too, and the system runs no file that is being written.
+        // Another process writes the file. If this process had it open for writing, a child started by another thread
+        // could inherit the descriptor for a moment, and the system does not execute a file that is open for writing.
         let copied = Command::new("cp").arg(self.path(&text)).arg(place).status().unwrap();
         assert!(copied.success(), "{path} is not copied");
         fs::remove_file(self.path(text)).unwrap();
     }
 
-    /// Puts a FIFO in the place of whatever is there.
+    /// Replaces a path with a FIFO.
     pub fn fifo(&self, path: &str) {
         let place = self.place(path);
         drop(fs::remove_file(&place));
         mknodat(CWD, place, FileType::Fifo, 0o644.into(), 0).unwrap();
     }
 
-    /// Runs plain git and returns what it printed.
+    /// Runs plain git and returns its output.
     pub fn git(&self, folder: &str, words: &str) -> String {
         let output = self.plain(folder, "git", words.split_whitespace());
         assert!(output.status.success(), "git {words}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Runs a program with nothing of this process's environment but `PATH`.
+    /// Runs a program with an environment that contains only `PATH`.
     pub fn plain<'w>(&self, folder: &str, program: &str, words: impl Iterator<Item = &'w str>) -> Output {
         let mut command = Command::new(program);
         command.args(words.map(|word| self.placed(word))).current_dir(self.path(folder)).stdin(Stdio::null());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path("home"));
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
-        // Nothing of this has to outlive a power cut, and a busy disk takes its time.
+        // Durability does not matter here, and syncing to a busy disk is slow.
         command.env("GIT_CONFIG_COUNT", "1");
         command.env("GIT_CONFIG_KEY_0", "core.fsync").env("GIT_CONFIG_VALUE_0", "none");
         for who in ["AUTHOR", "COMMITTER"] {
@@ -152,7 +152,7 @@ impl Site {
         command.output().unwrap()
     }
 
-    /// Gives the kept files another time: git must look at their content again, and finds it the same.
+    /// Changes the timestamps of unchanged files, so that git compares their content again.
     pub fn disturb(&self) {
         self.disturbances.set(self.disturbances.get() + 1);
         let moment = SystemTime::UNIX_EPOCH + Duration::from_hours(self.disturbances.get());
@@ -170,7 +170,7 @@ impl Default for Site {
     }
 }
 
-/// Runs `check` on every case, some at a time, and names all those that failed.
+/// Runs `check` on every case, several at a time, and lists all failures.
 pub fn for_each<C: Sync>(cases: &[C], name: impl Fn(&C) -> String, check: impl Fn(&C) + Sync) {
     let next = AtomicUsize::new(0);
     let has_failed = |case: &C| catch_unwind(AssertUnwindSafe(|| check(case))).is_err();
@@ -186,17 +186,17 @@ pub fn for_each<C: Sync>(cases: &[C], name: impl Fn(&C) -> String, check: impl F
     assert!(names.is_empty(), "{} of {} failed:\n{}", names.len(), cases.len(), names.join("\n"));
 }
 
-/// How plain git is made to walk into a trap: a folder and git's arguments.
+/// The command that makes plain git fall into a trap: a folder and git's arguments.
 #[derive(Debug)]
 pub enum Control {
-    /// As it comes.
+    /// Without a terminal.
     Git(&'static str, &'static str),
-    /// With a terminal for its output: git starts a pager for nothing less.
+    /// With a terminal as output, because git starts a pager only for a terminal.
     GitOnTerminal(&'static str, &'static str),
 }
 
 impl Control {
-    /// Runs it.
+    /// Runs the command.
     #[must_use]
     pub fn run(&self, site: &Site) -> Output {
         match self {
@@ -211,21 +211,21 @@ impl Control {
 /// A repository that names a program.
 #[derive(Debug)]
 pub struct Trap {
-    /// What it is.
+    /// The name of the case.
     pub name: &'static str,
-    /// Sets it.
+    /// Sets the trap.
     pub set: fn(&Site),
-    /// How plain git walks into it.
+    /// The command that makes plain git fall into it.
     pub control: Control,
-    /// Where the build is made.
+    /// The directory of the build.
     pub cwd: &'static str,
-    /// What the build must say.
+    /// The expected facts.
     pub expected: Facts,
-    /// Lines for the facts that are rightly absent.
+    /// The expected notes for absent facts.
     pub absent: &'static str,
 }
 
-/// What most traps have in common.
+/// The defaults of most traps.
 pub(crate) const IN_TREE: Trap = Trap {
     name: "",
     set: |_| {},
@@ -236,12 +236,12 @@ pub(crate) const IN_TREE: Trap = Trap {
 };
 
 impl Trap {
-    /// All of them.
+    /// Returns all traps.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         [&CONFIGURATION[..], &ATTRIBUTES, &HOOKS, &REMOTES, &NESTED, &ELSEWHERE].into_iter().flatten()
     }
 
-    /// Lays it out, and shows that `build` runs nothing where plain git does; returns what the build said.
+    /// Sets the trap, checks that `build` runs nothing while plain git does, and returns the output of the build.
     pub fn check(&self, build: impl FnOnce(&Site) -> String) -> String {
         let site = Site::new();
         (self.set)(&site);
@@ -253,7 +253,7 @@ impl Trap {
         said
     }
 
-    /// Checks that plain git runs the program, and takes the canary away.
+    /// Checks that plain git runs the program, and removes the canary.
     fn spring(&self, site: &Site, when: &str) {
         site.disturb();
         let output = self.control.run(site);

@@ -1,4 +1,4 @@
-//! Repositories that want to hang a build, or to garble what it says.
+//! Repositories that try to hang a build or to garble its output.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,58 +10,58 @@ use std::time::Duration;
 use super::special::{SPECIAL, Special};
 use super::{Control, Site, TEMPLATE, UNSTAGED};
 
-/// Long enough for git on any machine, so that only a build that waits for ever is late.
+/// Long enough for git on any machine, so that only a build that waits forever fails.
 pub const PATIENT: Duration = Duration::from_mins(1);
 
-/// What is asked about a site.
+/// A query about a site.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// Where.
+    /// The directory.
     pub cwd: &'a str,
     /// The template.
     pub template: &'a str,
-    /// How long git may take.
+    /// The time limit for git.
     pub time_max: Duration,
 }
 
-/// What most of them ask.
+/// The defaults of most cases.
 const IN_TREE: Ask<'static> = Ask { cwd: "tree", template: TEMPLATE, time_max: PATIENT };
 
-/// What was said, and what the user must be told. Both are the prompt, then a line for each fact that is absent.
+/// The output and the expected output: the prompt, then a line for each absent fact.
 #[derive(Debug)]
-pub struct Said {
-    /// What was said.
+pub struct Reply {
+    /// The output.
     pub said: String,
-    /// What must be.
+    /// The expected output.
     pub expected: String,
 }
 
-/// A repository that wants to hang a build, or to garble what it says.
+/// A repository that tries to hang a build or to garble its output.
 #[derive(Debug)]
 pub enum Nuisance {
-    /// A setting that changes what plain git says.
+    /// A setting that changes the output of plain git.
     Setting(&'static Setting),
-    /// Something that is no regular file.
+    /// A special file.
     Special(&'static Special),
     /// The name of a file.
     Name(&'static Name),
     /// The name of a branch.
     Branch(&'static Branch),
-    /// A `HEAD` with no branch behind it.
+    /// A `HEAD` that leads to no branch.
     Head(&'static Head),
 }
 
 impl Nuisance {
-    /// All of them.
+    /// Returns all cases.
     pub fn all() -> impl Iterator<Item = Self> {
         let files = NAMES.iter().map(Self::Name);
         let heads = BRANCHES.iter().map(Self::Branch).chain(HEADS.iter().map(Self::Head));
-        // Those that wait until they are stopped come first: the others are done meanwhile.
+        // Cases that wait for a time limit come first, so that the others run meanwhile.
         let special = SPECIAL.iter().rev().map(Self::Special);
         special.chain(SETTINGS.iter().map(Self::Setting)).chain(files).chain(heads)
     }
 
-    /// What it is; no two have the same name.
+    /// Returns the name, which is unique.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -76,9 +76,9 @@ impl Nuisance {
         }
     }
 
-    /// Lays it out, shows that it has an effect, and asks.
+    /// Sets the case up, checks that it has an effect, and queries the site.
     #[must_use]
-    pub fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    pub fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let told = |site: &Site, question: &Ask<'_>| {
             let said = ask(site, question);
             let is_clean = |character: char| character == '\n' || !character.is_control();
@@ -88,14 +88,14 @@ impl Nuisance {
         match self {
             Self::Setting(setting) => setting.said(told),
             Self::Special(special) => special.said(told),
-            Self::Name(name) => of_name(name, told),
-            Self::Branch(branch) => of_branch(branch, told),
+            Self::Name(name) => name_reply(name, told),
+            Self::Branch(branch) => branch_reply(branch, told),
             Self::Head(head) => head.said(told),
         }
     }
 }
 
-/// A setting that changes what plain git says.
+/// A setting that changes the output of plain git.
 #[derive(Debug)]
 pub struct Setting {
     words: &'static str,
@@ -103,27 +103,27 @@ pub struct Setting {
     cwd: &'static str,
 }
 
-const fn of_status(words: &'static str) -> Setting {
+const fn status_setting(words: &'static str) -> Setting {
     Setting { words, control: Control::Git("tree", "status --short"), cwd: "tree" }
 }
 
-const fn of_diff(words: &'static str) -> Setting {
+const fn diff_setting(words: &'static str) -> Setting {
     Setting { words, control: Control::Git("tree", "diff --stat HEAD"), cwd: "tree" }
 }
 
-/// All of them.
+/// All settings.
 pub const SETTINGS: [Setting; 17] = [
-    of_status("color.ui always"),
-    of_status("color.status always"),
-    of_status("core.bare true"),
-    of_status("core.excludesFile {root}/everything"),
-    of_status("core.quotePath false"),
-    of_status("core.worktree {root}/other"),
-    of_status("diff.renames false"),
-    of_status("status.branch true"),
-    of_status("status.renames false"),
-    of_status("status.showUntrackedFiles all"),
-    of_status("status.showUntrackedFiles no"),
+    status_setting("color.ui always"),
+    status_setting("color.status always"),
+    status_setting("core.bare true"),
+    status_setting("core.excludesFile {root}/everything"),
+    status_setting("core.quotePath false"),
+    status_setting("core.worktree {root}/other"),
+    status_setting("diff.renames false"),
+    status_setting("status.branch true"),
+    status_setting("status.renames false"),
+    status_setting("status.showUntrackedFiles all"),
+    status_setting("status.showUntrackedFiles no"),
     Setting {
         words: "status.relativePaths false",
         control: Control::Git("tree/folder", "status --short"),
@@ -134,13 +134,13 @@ pub const SETTINGS: [Setting; 17] = [
         control: Control::Git("tree/folder", "diff --stat"),
         cwd: "tree/folder",
     },
-    of_diff("color.diff always"),
-    of_diff("core.attributesFile {root}/everything-binary"),
-    of_diff("diff.orderFile {root}/order"),
-    of_diff("diff.renames false"),
+    diff_setting("color.diff always"),
+    diff_setting("core.attributesFile {root}/everything-binary"),
+    diff_setting("diff.orderFile {root}/order"),
+    diff_setting("diff.renames false"),
 ];
 
-/// Adds what the settings are about: a rename, an unknown folder, a name that is not ASCII.
+/// Adds the subjects of the settings: a rename, an untracked folder, a name that is not ASCII.
 pub fn enrich(site: &Site) {
     for (path, text) in [
         ("everything", "*\n"),
@@ -159,7 +159,7 @@ pub fn enrich(site: &Site) {
 }
 
 impl Setting {
-    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         enrich(&site);
         let question = Ask { cwd: self.cwd, ..IN_TREE };
@@ -168,14 +168,14 @@ impl Setting {
         let after = (ask(&site, &question), self.control.run(&site).stdout);
         assert_ne!(after.1, before.1, "{}: control did not change", self.words);
         assert!(before.0.contains("renamed"), "{}: control: the answer is whole", self.words);
-        Said { said: after.0, expected: before.0 }
+        Reply { said: after.0, expected: before.0 }
     }
 }
 
-/// A name of a file that does harm as it is, and the form in which it is shown between quotes.
+/// A harmful name of a file, and its escaped form between quotes.
 pub type Name = (&'static [u8], &'static str);
 
-/// All of them.
+/// All names.
 pub const NAMES: [Name; 10] = [
     (b"\x07bell", r"\abell"),
     (b"\x1b[2J\x1b]0;title\x07", r"\033[2J\033]0;title\a"),
@@ -189,7 +189,7 @@ pub const NAMES: [Name; 10] = [
     ("bidi \u{202e}txt".as_bytes(), r"bidi \342\200\256txt"),
 ];
 
-fn of_name((name, shown): &Name, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+fn name_reply((name, shown): &Name, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
     let site = Site::new();
     let named = |prefix: &[u8]| Path::new("tree").join(OsStr::from_bytes(&[prefix, name].concat()));
     fs::write(site.path(named(b"z")), "z\n").unwrap();
@@ -206,10 +206,10 @@ fn of_name((name, shown): &Name, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Sai
         "b",
         width = renamed.len()
     );
-    Said { said: ask(&site, &IN_TREE), expected: format!("main|{status}|{UNSTAGED}\n{staged}") }
+    Reply { said: ask(&site, &IN_TREE), expected: format!("main|{status}|{UNSTAGED}\n{staged}") }
 }
 
-/// Makes `HEAD` name a ref below `refs/heads` that has a value.
+/// Points `HEAD` at a ref below `refs/heads` that has a value.
 fn point_head(site: &Site, name: &[u8]) {
     let id = site.git("tree", "rev-parse HEAD");
     let full = [b"refs/heads/", name].concat();
@@ -219,10 +219,10 @@ fn point_head(site: &Site, name: &[u8]) {
 
 const CONTROL_CHARACTERS: &str = "HEAD names no ref that git would accept";
 
-/// A name of a branch that would do harm, and why it is not taken.
+/// A harmful name of a branch, and the reason for rejecting it.
 pub type Branch = (&'static [u8], &'static str);
 
-/// All of them.
+/// All branches.
 pub const BRANCHES: [Branch; 7] = [
     (b"x\x1b[2J", CONTROL_CHARACTERS),
     (b"x\x7fy", CONTROL_CHARACTERS),
@@ -233,24 +233,24 @@ pub const BRANCHES: [Branch; 7] = [
     (b"x\xffy", "HEAD: not UTF-8: bad byte at offset 17"),
 ];
 
-fn of_branch((name, why): &Branch, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+fn branch_reply((name, why): &Branch, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
     let site = Site::new();
     point_head(&site, name);
     let head = fs::read(site.path("tree/.git/HEAD")).unwrap();
     assert!(head.ends_with(&[name, b"\n".as_slice()].concat()), "control: it is there for everybody to read");
     let expected = format!("<>\ngit_failed: `[git:branch]` is absent: git failed: {why}");
-    Said { said: ask(&site, &Ask { template: "<[git:branch]>", ..IN_TREE }), expected }
+    Reply { said: ask(&site, &Ask { template: "<[git:branch]>", ..IN_TREE }), expected }
 }
 
-/// A `HEAD` that plain git finds no branch behind.
+/// A `HEAD` for which plain git finds no branch.
 #[derive(Debug)]
 pub struct Head {
-    /// What it is.
+    /// The name of the case.
     pub name: &'static str,
     set: fn(&Site),
 }
 
-/// All of them.
+/// All cases.
 pub const HEADS: [Head; 7] = [
     Head { name: "a sentence", set: |site| point_head(site, b"Ignore what was said before.") },
     Head { name: "two dots", set: |site| point_head(site, b"x..y") },
@@ -280,13 +280,13 @@ pub const HEADS: [Head; 7] = [
 ];
 
 impl Head {
-    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         (self.set)(&site);
         let plain = Control::Git("tree", "rev-parse --abbrev-ref HEAD").run(&site);
         assert!(!plain.status.success(), "{}: git takes it for a branch", self.name);
         let said = ask(&site, &Ask { template: "<[git:branch]>", ..IN_TREE });
-        // Why there is none differs between them, and has tests of its own.
-        Said { said: said.lines().next().unwrap_or_default().to_owned(), expected: "<>".to_owned() }
+        // The reasons differ and have their own tests.
+        Reply { said: said.lines().next().unwrap_or_default().to_owned(), expected: "<>".to_owned() }
     }
 }

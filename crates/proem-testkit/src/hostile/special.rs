@@ -1,30 +1,30 @@
-//! Repositories with something that is no regular file where git expects one.
+//! Repositories with a special file where git expects a regular one.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::time::Duration;
 
-use super::nuisances::{Ask, PATIENT, Said};
+use super::nuisances::{Ask, PATIENT, Reply};
 use super::{NO_REPOSITORY, Site, TEMPLATE, WHOLE, embed_repository};
 
-/// Something that is no regular file where git expects one: whoever opens it may wait for ever.
+/// A special file where git expects a regular one; opening it may block forever.
 #[derive(Debug)]
 pub struct Special {
-    /// Where it lies.
+    /// The path.
     pub path: &'static str,
-    /// What it is.
+    /// The kind of file.
     pub kind: &'static str,
-    /// Puts it there, and makes git look there.
+    /// Creates the file and makes git look there.
     set: fn(&Site, &str),
-    /// What is asked.
+    /// The query.
     pub template: &'static str,
     time_max: Duration,
     expected: &'static [&'static str],
-    /// Lines for the facts that are absent.
+    /// The expected notes for absent facts.
     absent: &'static str,
 }
 
-/// A FIFO that git never gets to see.
+/// A FIFO that git never sees.
 const UNSEEN: Special = Special {
     path: "",
     kind: "FIFO",
@@ -44,7 +44,7 @@ const REFUSED: Special = Special {
     ..UNSEEN
 };
 
-/// A FIFO that git does open. It is stopped as soon as it waits there, and not when its time is over.
+/// A FIFO that git opens. Git is stopped as soon as it blocks, not at its time limit.
 const STOPPED: Special = Special {
     template: "[git:status]",
     expected: &[""],
@@ -52,19 +52,19 @@ const STOPPED: Special = Special {
     ..UNSEEN
 };
 
-/// Puts a FIFO in the place of a file that the repository's configuration names.
+/// Replaces a file that the repository's configuration names with a FIFO.
 fn name_fifo(site: &Site, key: &str, path: &str) {
     site.fifo(path);
     site.git("tree", &format!("config {key} {{root}}/{path}"));
 }
 
-/// Puts a link to a device that never ends in the place of whatever is there.
+/// Replaces a path with a link to an endless device.
 fn link_to_zero(site: &Site, path: &str) {
     fs::remove_file(site.path(path)).unwrap();
     symlink("/dev/zero", site.path(path)).unwrap();
 }
 
-/// Puts a FIFO into a folder that is made for it, beside a file.
+/// Creates a folder with a FIFO and a regular file.
 fn deep_fifo(site: &Site, path: &str) {
     let place = site.path(path);
     let folder = place.parent().unwrap();
@@ -79,7 +79,7 @@ fn embed_fifo(site: &Site, path: &str) {
     site.fifo(path);
 }
 
-/// All of them.
+/// All cases.
 pub const SPECIAL: [Special; 25] = [
     Special { path: "tree/.git/config", ..UNSEEN },
     Special { path: "tree/.git/config", kind: "character device", set: link_to_zero, ..UNSEEN },
@@ -129,15 +129,15 @@ pub const SPECIAL: [Special; 25] = [
 ];
 
 impl Special {
-    pub(super) fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Said {
+    pub(super) fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         (self.set)(&site, self.path);
-        // Plain git would wait there for ever, and so there is no other control than that.
+        // Plain git would block forever, so there is no other control.
         let found = fs::metadata(site.path(self.path)).unwrap().file_type();
         let is_special = if self.kind == "FIFO" { found.is_fifo() } else { found.is_char_device() };
         assert!(is_special, "{} is not a {}", self.path, self.kind);
         let absent = self.absent.replace("{path}", self.path).replace("{kind}", self.kind);
         let said = ask(&site, &Ask { cwd: "tree", template: self.template, time_max: self.time_max });
-        Said { said, expected: self.expected.join("|") + &absent }
+        Reply { said, expected: self.expected.join("|") + &absent }
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use super::{Control, DIFF, IN_TREE, NO_REPOSITORY, Site, Trap, UNSTAGED};
 
-/// A program in the configuration.
+/// Traps in the configuration.
 pub const CONFIGURATION: [Trap; 7] = [
     Trap {
         name: "fsmonitor",
@@ -55,7 +55,7 @@ pub const CONFIGURATION: [Trap; 7] = [
     },
 ];
 
-/// A program for the content of files.
+/// Traps for the content of files.
 pub const ATTRIBUTES: [Trap; 7] = [
     Trap {
         name: "clean filter by .gitattributes",
@@ -120,7 +120,7 @@ pub const ATTRIBUTES: [Trap; 7] = [
     },
 ];
 
-/// A hook.
+/// Traps with hooks.
 pub const HOOKS: [Trap; 2] = [
     Trap {
         name: "hooks/post-index-change",
@@ -137,7 +137,7 @@ pub const HOOKS: [Trap; 2] = [
     },
 ];
 
-/// Makes a partial clone of the tree that has none of its blobs.
+/// Makes a partial clone of the tree without its blobs.
 fn clone_without_blobs(site: &Site) {
     site.git("tree", "config uploadpack.allowFilter true");
     site.git("", "clone -q --no-checkout --filter=blob:none file://{root}/tree clone");
@@ -154,7 +154,7 @@ const IN_CLONE: Trap = Trap {
     ..IN_TREE
 };
 
-/// A missing object that is fetched.
+/// Traps that fetch a missing object.
 pub const REMOTES: [Trap; 3] = [
     Trap {
         name: "lazy fetch with uploadpack",
@@ -184,7 +184,7 @@ pub const REMOTES: [Trap; 3] = [
     },
 ];
 
-/// Adds a submodule `sub`, committed, whose own file is changed.
+/// Adds a committed submodule `sub` with a changed file.
 pub fn add_submodule(site: &Site) {
     site.git("", "clone -q tree library");
     site.git("tree", "-c protocol.file.allow=always submodule --quiet add {root}/library sub");
@@ -192,14 +192,14 @@ pub fn add_submodule(site: &Site) {
     site.write("tree/sub/a", "changed\n");
 }
 
-/// Commits a repository `sub` as a submodule would be, without saying so in `.gitmodules`.
+/// Commits a repository `sub` like a submodule, without an entry in `.gitmodules`.
 pub fn embed_repository(site: &Site) {
     site.git("", "clone -q tree tree/sub");
     site.git("tree", "add sub");
     site.git("tree", "commit -q -m sub sub");
 }
 
-/// Puts a commit with a signature on top of the submodule.
+/// Adds a signed commit to the submodule.
 fn sign_submodule(site: &Site) {
     let who = "A <a@example.org> 1767225600 +0000";
     let signature = "-----BEGIN PGP SIGNATURE-----\n \n eA==\n -----END PGP SIGNATURE-----";
@@ -210,11 +210,11 @@ fn sign_submodule(site: &Site) {
     site.git("tree/sub", &format!("reset -q --soft {id}"));
 }
 
-/// The configuration of a bare repository that takes itself for a working tree.
+/// The configuration of a bare repository that claims to be a working tree.
 const POSSESSED: &str =
     "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = {program}\n";
 
-/// A repository in the tree.
+/// Traps with a repository inside the tree.
 pub const NESTED: [Trap; 6] = [
     Trap {
         name: "bare repository inside the tree",
@@ -279,7 +279,7 @@ pub const NESTED: [Trap; 6] = [
     },
 ];
 
-/// Moves the repository's own files out of the tree and leaves a `.git` file.
+/// Moves the `.git` directory out of the tree and leaves a `.git` file.
 fn move_git_folder(site: &Site) {
     site.git("tree", "init -q --separate-git-dir={root}/elsewhere");
     site.git("tree", "config core.fsmonitor {program}");
@@ -305,7 +305,7 @@ const IN_SIDE: Trap = Trap {
     ..IN_TREE
 };
 
-/// A repository that is kept elsewhere.
+/// Traps in a repository that is stored elsewhere.
 pub const ELSEWHERE: [Trap; 6] = [
     Trap { name: ".git file", set: move_git_folder, ..IN_TREE },
     Trap {

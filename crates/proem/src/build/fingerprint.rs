@@ -22,14 +22,14 @@ impl Fingerprint {
     /// strings are spelt do not matter.
     #[must_use]
     pub fn of(prefix: &str, tools: &[Tool]) -> Self {
-        Self::new(Digest::of(prefix.as_bytes()), tools)
+        Self::new(Digest::new(prefix.as_bytes()), tools)
     }
 
     /// The fingerprint of a prefix whose digest is known, and its tools.
     #[must_use]
     pub fn new(system: Digest, tools: &[Tool]) -> Self {
-        let tools = Digest::of(canonical_tools(tools).as_bytes());
-        let whole = Digest::of(format!("{}:{}", system.hex(), tools.hex()).as_bytes());
+        let tools = Digest::new(canonical_tools(tools).as_bytes());
+        let whole = Digest::new(format!("{}:{}", system.hex(), tools.hex()).as_bytes());
         Self { system, tools, whole }
     }
 }
@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn without_tools_the_digest_is_of_nothing() {
         let fingerprint = Fingerprint::of("p", &[]);
-        assert_eq!(fingerprint.tools, Digest::of(b""));
-        let whole = format!("{}:{}", Digest::of(b"p").hex(), Digest::of(b"").hex());
-        assert_eq!(fingerprint.whole, Digest::of(whole.as_bytes()));
+        assert_eq!(fingerprint.tools, Digest::new(b""));
+        let whole = format!("{}:{}", Digest::new(b"p").hex(), Digest::new(b"").hex());
+        assert_eq!(fingerprint.whole, Digest::new(whole.as_bytes()));
     }
 }

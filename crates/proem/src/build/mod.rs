@@ -6,6 +6,8 @@ pub(crate) mod signature;
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Frozen, Suffix};
 
+use crate::request::Request;
+
 pub use fingerprint::Fingerprint;
 pub use signature::Signature;
 
@@ -25,6 +27,14 @@ pub struct Build {
 }
 
 impl Build {
+    /// Completes a frozen prompt with what identifies it.
+    pub(crate) fn new(frozen: Frozen, suffix: Suffix, request: &Request, cwd: &str) -> Self {
+        let whole = suffix.behind(&frozen);
+        let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
+        let signature = Signature::of(request, &frozen, cwd);
+        Self { frozen, suffix, whole, fingerprint, signature }
+    }
+
     /// The system prompt; `None` when there is nothing to send.
     #[must_use]
     pub fn system(&self) -> Option<&str> {

@@ -31,7 +31,7 @@ impl Signature {
     /// The signature of a prompt and its request; `cwd` is the directory as it was opened.
     #[must_use]
     pub fn of(request: &Request, frozen: &Frozen, cwd: &str) -> Self {
-        let digest = |text: &str| Digest::of(text.as_bytes()).hex();
+        let digest = |text: &str| Digest::new(text.as_bytes()).hex();
         Self {
             cwd: cwd.to_owned(),
             backend: request.backend.clone(),

@@ -1,7 +1,7 @@
 //! What waits for the next epoch: changes of files, skills and tools that the frozen prompt does not have.
 
+use proem_core::cache_loss::{self, CacheLoss};
 use proem_core::carrier::Carrier;
-use proem_core::change::{self, Change};
 use proem_core::frozen::{Body, Frozen};
 
 use crate::build::fingerprint::Fingerprint;
@@ -14,7 +14,7 @@ pub struct Pending {
     /// Whether the tools are others.
     pub tools: bool,
     /// What the cache loses of the frozen prompt when the change is made.
-    pub change: Option<Change>,
+    pub change: Option<CacheLoss>,
 }
 
 /// A section that would be different.
@@ -53,7 +53,7 @@ impl Pending {
         Self {
             sections: sections(before.0.body(), now.0.body()),
             tools: before.1.tools != now.1.tools,
-            change: (prefixes.0 != prefixes.1).then(|| change::between(prefixes.0, prefixes.1)),
+            change: (prefixes.0 != prefixes.1).then(|| cache_loss::between(prefixes.0, prefixes.1)),
         }
     }
 }
@@ -74,8 +74,9 @@ fn sections(before: &Body, after: &Body) -> Vec<PendingSection> {
         changed.push(PendingSection { id: placed.id.clone(), carrier: placed.carrier, kind });
     }
     for placed in after.sections() {
-        let is_known =
-            |other: &proem_core::frozen::Placed| other.id == placed.id && other.carrier == placed.carrier;
+        let is_known = |other: &proem_core::frozen::PlacedSection| {
+            other.id == placed.id && other.carrier == placed.carrier
+        };
         if !before.sections().iter().any(is_known) {
             let (id, carrier) = (placed.id.clone(), placed.carrier);
             changed.push(PendingSection { id, carrier, kind: PendingKind::Added });

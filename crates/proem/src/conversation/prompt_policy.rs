@@ -13,7 +13,7 @@ use crate::request::caller::Caller;
 use crate::sections;
 use crate::sections::jinja_job::{self, Job};
 use crate::sections::resolver::Resolver;
-use crate::settings::world::Setup;
+use crate::settings::world::World;
 
 /// The key of the catalog that holds what a model is told when it summarises a conversation.
 const COMPACTION: &str = "compaction";
@@ -36,8 +36,8 @@ pub struct Policy {
 impl Policy {
     /// The policy of the profile that a request names.
     pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
-        let Setup { found, workspace, .. } = Setup::of(request, caller)?;
-        let profile = found.profile;
+        let World { resolved, workspace, .. } = World::read(request, caller)?;
+        let profile = resolved.profile;
         Ok(Self {
             has_turn: profile.sections.iter().any(|section| section.part != Part::Prefix),
             profile: profile.name.clone(),
@@ -50,9 +50,9 @@ impl Policy {
 
 /// What a model is told when it summarises a conversation. Packs may say it in other words.
 pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<String, Error> {
-    let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
+    let World { host, workspace, config, resolved } = World::read(request, caller)?;
     let author = if caller.is_remote() { Author::Other } else { Author::User };
-    let mut resolver = Resolver::new(request, &host, &workspace, &config).with_profile(&found.profile);
+    let mut resolver = Resolver::new(request, &host, &workspace, &config).with_profile(&resolved.profile);
     let policy = resolver.read_policy(author);
     let packs: Vec<RequestPack> =
         request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone())).collect();
@@ -68,7 +68,7 @@ pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<Stri
     };
     let asset = Asset { reference: None, text: entry.text.clone(), origin, stability: entry.stability };
     let libraries = Libraries::new(&host, &workspace);
-    let options = sections::jinja_options(&found.profile);
+    let options = sections::jinja_options(&resolved.profile);
     let job = Job {
         name: entry.name(COMPACTION),
         asset,

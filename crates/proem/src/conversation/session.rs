@@ -11,7 +11,7 @@ use proem_core::profile::Reason;
 use crate::build::Build;
 use crate::conversation::pending::Pending;
 use crate::conversation::turn::{self, Prompt, Scene, Turn};
-use crate::engine::{self, Memory};
+use crate::engine;
 use crate::error::Error;
 use crate::hooks::{self, DiscoverReason, Handler, Hook, HookFailure, ResourcePaths, Resources};
 use crate::observe::host::Host;
@@ -19,7 +19,8 @@ use crate::observe::workspace::Workspace;
 use crate::request::caller::Caller;
 use crate::request::{Request, Tool, distinct_tools};
 use crate::sections::Parts;
-use crate::settings::world::Setup;
+use crate::sections::build_state::BuildState;
+use crate::settings::world::World;
 
 /// Is told of hooks that failed.
 type OnFailure = Arc<dyn Fn(&HookFailure) + Send + Sync>;
@@ -73,7 +74,7 @@ impl Engine {
 
     /// Builds a prompt.
     pub fn build(&self, request: &Request, caller: Caller) -> Result<Build, Error> {
-        self.build_with(request, caller, &mut Memory::default())
+        self.build_with(request, caller, &mut BuildState::default())
     }
 
     /// Builds a prompt from what `memory` holds, and reports the hooks that failed now.
@@ -81,7 +82,7 @@ impl Engine {
         &self,
         request: &Request,
         caller: Caller,
-        memory: &mut Memory,
+        memory: &mut BuildState,
     ) -> Result<Build, Error> {
         let is_asked_now = memory.resources.is_none();
         memory.withholds_hook_output = self.withholds_hook_output;
@@ -95,7 +96,7 @@ impl Engine {
     /// Observes what belongs to one turn alone, and nothing else: no file that is frozen is read again.
     pub fn observe(&self, request: &Request, caller: Caller) -> Result<Observed, Error> {
         // What hooks bring is for what is frozen: they were asked then.
-        let mut memory = Memory { resources: Some(Resources::default()), ..Memory::default() };
+        let mut memory = BuildState { resources: Some(Resources::default()), ..BuildState::default() };
         let build = engine::build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
         let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
         Ok(Observed { notes: notes.cloned().collect(), suffix: build.suffix })
@@ -192,7 +193,7 @@ pub struct Session {
     handlers: Vec<Handler>,
     request: Request,
     caller: Caller,
-    memory: Memory,
+    memory: BuildState,
     rebuild: Vec<Reason>,
     /// All tools there are; the request holds the active ones.
     registry: Vec<Tool>,
@@ -228,8 +229,8 @@ impl Clone for Once {
 
 impl Session {
     fn start(engine: Engine, request: Request, caller: Caller) -> Result<Self, Error> {
-        let Setup { workspace, config, found, .. } = Setup::of(&request, caller)?;
-        let profile = found.profile;
+        let World { workspace, config, resolved, .. } = World::read(&request, caller)?;
+        let profile = resolved.profile;
         let registry = request.tools.clone().unwrap_or_else(|| {
             let description = |name: &String| profile.tools.descriptions.get(name).cloned();
             let named = |name: &String| Tool {
@@ -240,7 +241,7 @@ impl Session {
             profile.tools.default.iter().map(named).collect()
         });
         let handlers = hooks::handlers(&engine.hooks, &config.hooks.value);
-        let mut memory = Memory::default();
+        let mut memory = BuildState::default();
         let build = engine.build_with(&request, caller, &mut memory)?;
         let (rebuild, epoch, trigger) = (profile.rebuild.clone(), 1, Trigger::Startup);
         Ok(Self {
@@ -376,19 +377,19 @@ impl Session {
 
     /// Reads everything again.
     pub fn reload(&mut self) -> Result<Rebuild, Error> {
-        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        let memory = BuildState { reason: DiscoverReason::Reload, ..BuildState::default() };
         self.open(self.with_pending(), memory, Trigger::Reload)
     }
 
     /// Goes on with the files, skills and tools as they are now.
     pub fn reload_skills(&mut self) -> Result<Rebuild, Error> {
-        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        let memory = BuildState { reason: DiscoverReason::Reload, ..BuildState::default() };
         self.open(self.with_pending(), memory, Trigger::SkillsReload)
     }
 
     /// Goes on with another profile.
     pub fn switch_profile(&mut self, name: &str) -> Result<Rebuild, Error> {
-        let memory = Memory { reason: DiscoverReason::Reload, ..Memory::default() };
+        let memory = BuildState { reason: DiscoverReason::Reload, ..BuildState::default() };
         let request = Request { profile: Some(name.to_owned()), ..self.with_pending() };
         self.open(request, memory, Trigger::ProfileSwitch)
     }
@@ -396,7 +397,7 @@ impl Session {
     /// What would be another prompt if one were built now. Nothing is changed.
     pub fn pending(&self) -> Result<Pending, Error> {
         let request = self.with_pending();
-        let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut Memory::default())?;
+        let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut BuildState::default())?;
         let (before, after) = (&self.build, &now);
         Ok(Pending::between((&before.frozen, &before.fingerprint), (&after.frozen, &after.fingerprint)))
     }
@@ -443,14 +444,14 @@ impl Session {
     }
 
     /// Opens a new epoch. If that fails, the old one stays in force.
-    fn open(&mut self, request: Request, mut memory: Memory, trigger: Trigger) -> Result<Rebuild, Error> {
+    fn open(&mut self, request: Request, mut memory: BuildState, trigger: Trigger) -> Result<Rebuild, Error> {
         if let Some(reason) = trigger.reason().filter(|reason| !self.rebuild.contains(reason)) {
             return Ok(Rebuild::NotAllowed(reason));
         }
         let build = self.engine.build_with(&request, self.caller, &mut memory)?;
         if matches!(trigger, Trigger::Reload | Trigger::SkillsReload | Trigger::ProfileSwitch) {
-            let Setup { config, found, .. } = Setup::of(&request, self.caller)?;
-            self.rebuild.clone_from(&found.profile.rebuild);
+            let World { config, resolved, .. } = World::read(&request, self.caller)?;
+            self.rebuild.clone_from(&resolved.profile.rebuild);
             self.handlers = hooks::handlers(&self.engine.hooks, &config.hooks.value);
         }
         self.build = build;

@@ -1,7 +1,7 @@
 //! One turn: everything that the model sees, in one place.
 
+use proem_core::cache_loss::CacheLoss;
 use proem_core::carrier::Carrier;
-use proem_core::change::Change;
 use proem_core::frozen::Body;
 use proem_core::note::{Code, Note, Severity};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub struct PrefixChange {
     /// The hook's name.
     pub hook: String,
     /// Where, and what it costs.
-    pub change: Change,
+    pub change: CacheLoss,
 }
 
 /// What a turn is made of, besides what the user says.

@@ -2,14 +2,14 @@
 //! warm.
 
 use proem_core::carrier::Carrier;
-use proem_core::frozen::Placed;
+use proem_core::frozen::PlacedSection;
 use proem_core::note::{Code, Note, Severity};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::build::Build;
 use crate::build::fingerprint::canonical_tools;
-use crate::costs::simulate::{Figures, Payload, Sent, simulate};
+use crate::costs::simulate::{Figures, Payload, Sent, foreign_prices, simulate};
 use crate::deliver::{Delivered, Options, Provider, ProviderName, RawMessage, deliver};
 use crate::error::Error;
 use crate::request::Request;
@@ -25,6 +25,9 @@ pub struct Stats {
     /// The provider whose rules are followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'static str>,
+    /// The model and the vendor whose prices are taken, where the provider is not that vendor's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices_of: Option<String>,
     /// The day of rules and prices.
     pub as_of: String,
     /// How tokens were counted.
@@ -37,7 +40,7 @@ pub struct Stats {
     pub carriers: Vec<CarrierStats>,
     /// The definitions of the tools.
     pub tools: ToolStats,
-    /// Tools and frozen system prompt together: what a cache must hold to be of use.
+    /// Tools and everything that is frozen, on every carrier: what a cache must hold to be of use.
     pub prefix_tokens: usize,
     /// The least and the most tokens that the prefix can have, where they are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,8 +143,9 @@ pub fn stats(
         Some(provider) => two_turns(provider, build, request, models, options)?,
         None => None,
     };
-    let developer = build.frozen.body().text(Carrier::Developer).unwrap_or_default();
-    let prefix_tokens = tools.tokens + tokenizer.count(build.frozen.prefix()) + tokenizer.count(developer);
+    let frozen = frozen_texts(build);
+    let prefix_tokens = tools.tokens + frozen.iter().map(|text| tokenizer.count(text)).sum::<usize>();
+    let counted_texts = || std::iter::once(canonical.as_str()).chain(frozen);
     let min_tokens = known.and_then(|model| model.min_tokens);
     let mut sections: Vec<SectionStats> =
         build.whole.sections().iter().map(|placed| section(placed, build, tokenizer)).collect();
@@ -155,14 +159,15 @@ pub fn stats(
     let stats = Stats {
         model: request.model.clone(),
         provider: provider.map(|name| name.word),
+        prices_of: provider.and_then(|name| foreign_prices(name.cache?, known)),
         as_of: models.as_of.clone(),
-        counted: counted(tokenizer, [&canonical, build.frozen.prefix(), developer], request, known.is_some()),
+        counted: counted(tokenizer, counted_texts(), request, known.is_some()),
         exact: tokenizer.is_exact(),
         sections,
         carriers: carriers(build, tokenizer),
         tools,
         prefix_tokens,
-        prefix_bounds: tokenizer.bounds([canonical.as_str(), build.frozen.prefix(), developer]),
+        prefix_bounds: tokenizer.bounds(counted_texts()),
         min_tokens,
         cold: turns.as_ref().map(|(cold, _, _)| *cold),
         warm: turns.as_ref().map(|(_, warm, _)| *warm),
@@ -173,8 +178,19 @@ pub fn stats(
     Ok((stats, notes))
 }
 
+/// The frozen text of each carrier that is cached, in the order in which a provider reads them.
+fn frozen_texts(build: &Build) -> [&str; 3] {
+    let of = |carrier: Carrier| build.frozen.body().text(carrier).unwrap_or_default();
+    [build.frozen.prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
+}
+
 /// Says how tokens were counted, how wrong an estimate can be, and why it is one.
-fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known: bool) -> String {
+fn counted<'t>(
+    tokenizer: Tokenizer,
+    prefix: impl Iterator<Item = &'t str>,
+    request: &Request,
+    is_known: bool,
+) -> String {
     let counted = tokenizer.describe(prefix);
     match &request.model {
         _ if tokenizer.is_exact() => counted,
@@ -184,7 +200,7 @@ fn counted(tokenizer: Tokenizer, prefix: [&str; 3], request: &Request, is_known:
     }
 }
 
-fn section(placed: &Placed, build: &Build, tokenizer: Tokenizer) -> SectionStats {
+fn section(placed: &PlacedSection, build: &Build, tokenizer: Tokenizer) -> SectionStats {
     let text = build.whole.text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
     let frozen_bytes = build.frozen.body().text(placed.carrier).map_or(0, str::len);
     let cached = match placed.carrier {

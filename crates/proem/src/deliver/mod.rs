@@ -231,7 +231,7 @@ fn with_blocks(shape: Shape, text: &str, blocks: &[Value]) -> Result<RawMessage,
 fn cache_key(request: &Request, fingerprint: &Fingerprint) -> String {
     let conversation = request.conversation.as_deref().unwrap_or_default();
     let key = format!("{}:{conversation}", fingerprint.whole.hex());
-    proem_core::digest::Digest::of(key.as_bytes()).hex().chars().take(32).collect()
+    proem_core::digest::Digest::new(key.as_bytes()).hex().chars().take(32).collect()
 }
 
 /// Notes a model that the table does not have: it gets the form that every model takes.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use proem_core::nearest::nearest;
+use proem_core::did_you_mean::nearest;
 
 /// The form of a request: one for each API or agent that takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proem_core::builtin;
+use proem_core::did_you_mean::nearest;
 use proem_core::fact::Absence;
 use proem_core::limit::SETTINGS_BYTES_MAX;
-use proem_core::nearest::nearest;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -23,7 +23,7 @@ use crate::settings::toml_file::parse_toml;
 /// The file of a layer, in the user's and in the workspace's folder.
 const FILE_NAME: &str = "prompts.toml";
 
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// The wording that holds for one build.
 #[derive(Debug, Clone, Default)]

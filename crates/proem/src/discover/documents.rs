@@ -2,24 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
-use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::file_outcome::Outcome;
+use proem_core::limit::{ANCESTORS_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, Size, VARIANT_ENTRIES_MAX};
 use proem_core::line_map::LineMap;
-use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
+use proem_core::text_safety::confusable::is_variant;
 
 use super::{Owner, Places, Trail, file};
 use crate::observe::file::{
     Cap, Found, Identity, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
 };
 
-const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
-
-/// Directories with more entries are not searched for names that are nearly right.
-const VARIANT_ENTRIES_MAX: usize = 10_000;
+const CAP: Cap = Cap::new(DOCUMENTS_BYTES_MAX);
 
 /// An instruction file.
 #[derive(Debug, Clone)]
@@ -261,7 +258,10 @@ impl Search<'_> {
         }
         let bytes = self.bytes + text.len();
         if self.documents.len() == DOCUMENTS_MAX || bytes > DOCUMENTS_BYTES_MAX {
-            let why = format!("of {DOCUMENTS_MAX} files and 1 MiB for all instruction files");
+            let why = format!(
+                "of {DOCUMENTS_MAX} files and {} for all instruction files",
+                Size::new(DOCUMENTS_BYTES_MAX)
+            );
             self.trail.notes.push(no_room(path, &why));
             self.trail.consider(path, Outcome::OverBudget, Some(why));
             return;

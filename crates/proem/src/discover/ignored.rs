@@ -24,7 +24,7 @@ use crate::observe::file::{Cap, ReadPolicy, read_bytes, shown};
 /// The names in directories of skills, in the order in which later ones overrule earlier ones.
 pub(super) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
-const CAP: Cap = Cap { bytes_max: IGNORE_FILE_BYTES_MAX, words: "64 KiB" };
+const CAP: Cap = Cap::new(IGNORE_FILE_BYTES_MAX);
 
 /// The files of a folder that count, and the way in which their patterns are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

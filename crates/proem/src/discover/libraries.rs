@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use proem_core::builtin;
+use proem_core::did_you_mean::nearest;
 use proem_core::fact::Absence;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
-use proem_core::nearest::nearest;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -16,7 +16,7 @@ use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
 use crate::request::caller::Author;
 
-const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// The places where assets are looked for.
 pub(crate) struct Libraries {

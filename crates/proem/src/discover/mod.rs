@@ -16,8 +16,8 @@ pub(crate) mod skills;
 
 use std::collections::BTreeMap;
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
@@ -55,40 +55,50 @@ impl Owner {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trail {
     pub(crate) notes: Vec<Note>,
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
     /// The files that are there and could not be read.
     pub(crate) unread: Vec<(String, Absence)>,
 }
 
 impl Trail {
     fn consider(&mut self, path: &str, outcome: Outcome, why: Option<String>) {
-        self.considered.push(Considered { path: path.to_owned(), outcome, why });
+        self.considered.push(FileOutcome { path: path.to_owned(), outcome, why });
     }
 
-    /// Notes a place that this caller may not look at at all: there is nothing wrong with the file.
+    /// Lists a place that this caller may not look at at all, and says once that there are such places. The file may not
+    /// even exist: the answer must not tell, and there is nothing that the caller could do about it.
     fn out_of_reach(&mut self, path: &str, why: &Absence) {
-        self.note(path, why, true);
+        self.consider(
+            path,
+            Outcome::from_absence(why),
+            Some("not looked at: outside the allowed roots".to_owned()),
+        );
+        let note = out_of_reach();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
     /// Notes a file that could not be read; one that does not exist is only listed.
     fn unread(&mut self, path: &str, why: &Absence) {
-        self.note(path, why, false);
-    }
-
-    fn note(&mut self, path: &str, why: &Absence, is_by_rule: bool) {
-        self.consider(path, Outcome::of(why), Some(why.to_string()));
+        self.consider(path, Outcome::from_absence(why), Some(why.to_string()));
         if *why == Absence::NoSuchFile {
             return;
         }
-        // What may not be read by rule is as good as not there: whoever asks cannot do anything about it.
-        self.unread.extend((!is_by_rule).then(|| (path.to_owned(), why.clone())));
+        self.unread.push((path.to_owned(), why.clone()));
         // `absent` speaks of variables.
         let code = if why.code() == Code::Absent { Code::Unreadable } else { why.code() };
-        let severity = if is_by_rule { Severity::Info } else { Severity::Warning };
-        let note = Note::new(code, severity, format!("{path} is left out: {why}"));
+        let note = Note::new(code, Severity::Warning, format!("{path} is left out: {why}"));
         let note = note.with_source(file(path));
         self.notes.push(why.hint().into_iter().fold(note, Note::with_hint));
     }
+}
+
+/// The one note about all places that a caller may not look at.
+pub(crate) fn out_of_reach() -> Note {
+    let message = "files outside the working directory, its git repository and proem's configuration are not looked for: \
+                   neither for requests over HTTP nor for profiles of a workspace";
+    Note::new(Code::RootNotAllowed, Severity::Info, message)
 }
 
 /// What was found, by section, so that it need not be looked for again.

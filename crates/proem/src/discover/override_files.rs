@@ -1,12 +1,13 @@
 //! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
 
-use proem_core::considered::Outcome;
+use proem_core::fact::Absence;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
 use super::{Owner, Places, Trail};
 use crate::observe::file::{Cap, ReadPolicy, exists, read};
 
-const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// A file's text.
 #[derive(Debug, Clone)]
@@ -51,6 +52,13 @@ pub(crate) fn find(
             Ok(text) => {
                 trail.consider(&shown, Outcome::Used, None);
                 found.push(FileText { path: shown, text, owner: *owner });
+            }
+            // For a remote client the place is out of reach by rule. A profile of the workspace names it by itself: that is
+            // worth a warning.
+            Err(why @ Absence::OutsideRoots)
+                if policy.is_served() && policy.check_as_written(path).is_err() =>
+            {
+                trail.out_of_reach(&shown, &why);
             }
             Err(why) => trail.unread(&shown, &why),
         }

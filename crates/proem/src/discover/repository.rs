@@ -14,7 +14,7 @@ use proem_core::limit::{ANCESTORS_MAX, CHECK_ENTRIES_MAX, CHECK_FILES_MAX};
 use proem_core::note::{Code, Note, Severity};
 
 use super::ignored::{Reader, Rules};
-use super::roster::{Role, Roster};
+use super::roster::{Role, Roster, is_fixture};
 use super::{Places, Trail, file};
 use crate::observe::file::{Identity, ReadPolicy, canonical, shown};
 use crate::observe::listing_order;
@@ -123,7 +123,7 @@ impl Walk<'_> {
         let is_folder = kind.is_dir() || (kind.is_symlink() && path.is_dir());
         if !is_folder {
             let (role, meant) = (self.roster.role(&parts), self.roster.meant(&parts));
-            if let Some(meant) = meant {
+            if let Some(meant) = meant.filter(|_| !is_fixture(&parts)) {
                 self.variant(path, meant);
             }
             if let Some(role) = role {

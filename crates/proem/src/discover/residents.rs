@@ -10,10 +10,13 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::front_matter::{self, FrontMatter, Split, Value};
-use proem_core::limit::{RESIDENT_BYTES_MAX, RESIDENTS_MAX};
+use proem_core::limit::{
+    FRONT_MATTER_BYTES_MAX, RESIDENT_BYTES_MAX, RESIDENT_NAME_BYTES_MAX, RESIDENTS_MAX, Size,
+    WORKFLOW_DESCRIPTION_CHARACTERS_MAX,
+};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::Place;
@@ -22,9 +25,7 @@ use crate::error::Error;
 use crate::error::reason;
 use crate::observe::file::{Cap, ReadPolicy, is_dir, read_dir, read_text, shown};
 
-const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
-const SLUG_BYTES_MAX: usize = 64;
-const WORKFLOW_DESCRIPTION_CHARS_MAX: usize = 1024;
+const CAP: Cap = Cap::new(RESIDENT_BYTES_MAX);
 
 /// The key that makes a file resident: as the format spells it, and as the dictionary does.
 const FLAGS: [&str; 2] = ["model_invokation", "model_invocation"];
@@ -57,7 +58,7 @@ pub(crate) struct Collected {
     /// What was skipped and should not have been written so.
     pub(crate) notes: Vec<Note>,
     /// Every file that was looked at, by slug.
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
 /// Reads the front matter of every `*.md` directly in `folder`.
@@ -98,12 +99,12 @@ pub(crate) fn lines(entries: &[Entry]) -> String {
 impl Collected {
     fn add(&mut self, entry: Entry) {
         let path = entry.path.clone();
-        self.considered.push(Considered { path, outcome: Outcome::Used, why: None });
+        self.considered.push(FileOutcome { path, outcome: Outcome::Used, why: None });
         self.entries.push(entry);
     }
 
     fn consider(&mut self, path: &Path, outcome: Outcome, why: Option<String>) {
-        self.considered.push(Considered { path: shown(path), outcome, why });
+        self.considered.push(FileOutcome { path: shown(path), outcome, why });
     }
 
     /// Notes a problem with knowledge; one with a workflow is an error.
@@ -195,9 +196,9 @@ fn examine(path: &Path, slug: &OsStr, kind: ResidentKind, policy: &ReadPolicy) -
         return Ok(Finding::Passed(Outcome::Hidden, format!("`{}` is not true", FLAGS[0])));
     }
     let chars = description.chars().count();
-    if kind == ResidentKind::Workflow && chars > WORKFLOW_DESCRIPTION_CHARS_MAX {
+    if kind == ResidentKind::Workflow && chars > WORKFLOW_DESCRIPTION_CHARACTERS_MAX {
         let message = format!(
-            "`description` has {chars} characters, and at most {WORKFLOW_DESCRIPTION_CHARS_MAX} may be resident"
+            "`description` has {chars} characters, and at most {WORKFLOW_DESCRIPTION_CHARACTERS_MAX} may be resident"
         );
         return Err(Problem::malformed(message));
     }
@@ -211,7 +212,10 @@ fn read(text: &str) -> Result<FrontMatter, Problem> {
             return Err(Problem::malformed("there is no front matter: the first line is not `---`"));
         }
         Split::Unclosed => return Err(Problem::malformed("front matter has no closing `---`")),
-        Split::TooLong => return Err(Problem::malformed("front matter has no closing `---` within 8 KiB")),
+        Split::TooLong => {
+            let limit = Size::new(FRONT_MATTER_BYTES_MAX);
+            return Err(Problem::malformed(format!("front matter has no closing `---` within {limit}")));
+        }
     };
     front_matter::parse(yaml).map_err(|error| {
         let place = Some(error.place_in_file());
@@ -259,7 +263,7 @@ fn is_slug(slug: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    slug.len() <= SLUG_BYTES_MAX && slug.split('-').all(is_word)
+    slug.len() <= RESIDENT_NAME_BYTES_MAX && slug.split('-').all(is_word)
 }
 
 /// Why a file or folder cannot be used.
@@ -291,7 +295,7 @@ impl Problem {
     fn unread(why: &Absence) -> Self {
         // `absent` speaks of variables; the other codes say something about a file.
         let code = if why.code() == Code::Absent { Code::MalformedResident } else { why.code() };
-        let outcome = Outcome::of(why);
+        let outcome = Outcome::from_absence(why);
         Self { code, outcome, message: why.to_string(), hint: why.hint(), place: None }
     }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proem_core::lookalike::is_variant;
 use proem_core::profile::{Collection, Content, Profile, RulesRecipe};
+use proem_core::text_safety::confusable::is_variant;
 
 /// Folders of agents whose profiles name no file in them.
 const MORE_FOLDERS: [&str; 3] = [".codex", ".gemini", ".opencode"];
@@ -15,6 +15,9 @@ const SHARED_FOLDERS: [&str; 1] = [".github"];
 
 /// Endings of files that are looked at when they lie in a folder of an agent.
 const TEXT_ENDINGS: [&str; 5] = [".md", ".mdc", ".j2", ".txt", ".prompt"];
+
+/// Folders of files that tests read: what is wrong with these is wrong on purpose.
+const FIXTURES: [&str; 5] = ["__fixtures__", "fixture", "fixtures", "test_data", "testdata"];
 
 const SKILL: &str = "SKILL.md";
 const SKILL_ENDING: &str = ".md";
@@ -39,6 +42,12 @@ impl Role {
             Self::Text => "text",
         }
     }
+}
+
+/// Tells whether a file is one that tests read, by the parts of its path.
+pub(crate) fn is_fixture<S: AsRef<str>>(path: &[S]) -> bool {
+    let folders = path.split_last().map_or(path, |(_, folders)| folders);
+    folders.iter().any(|part| FIXTURES.contains(&part.as_ref()))
 }
 
 /// A profile, and the name of the agent that it stands in for.

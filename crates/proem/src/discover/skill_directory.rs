@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
 use proem_core::digest::Digest;
 use proem_core::fact::Absence;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::{RESIDENT_BYTES_MAX, SKILL_FOLDERS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillDirectoryRecipe;
@@ -18,7 +18,7 @@ use super::{Owner, Places, Trail, file};
 use crate::observe::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
 use crate::observe::listing_order;
 
-const CAP: Cap = Cap { bytes_max: RESIDENT_BYTES_MAX, words: "1 MiB" };
+const CAP: Cap = Cap::new(RESIDENT_BYTES_MAX);
 const DESCRIPTION_CHARACTERS_MAX: usize = 80;
 const HASH_DIGITS: usize = 12;
 
@@ -166,7 +166,7 @@ fn entry(text: &str, folder: &str) -> Entry {
     let description: String = description.chars().take(DESCRIPTION_CHARACTERS_MAX).collect();
     let run_mode =
         value(&["runas", "run_mode", "run-mode"]).filter(|mode| !mode.is_empty()).unwrap_or("direct");
-    let hash = Digest::of(body.trim().as_bytes()).hex();
+    let hash = Digest::new(body.trim().as_bytes()).hex();
     let tools = value(&["allowed-tools", "allowed_tools", "allowedtools"]).unwrap_or_default();
     let mut tools: Vec<&str> = tools.split(',').map(str::trim).filter(|tool| !tool.is_empty()).collect();
     tools.sort_unstable();

@@ -9,10 +9,10 @@ use proem_core::draft::TooLarge;
 use proem_core::fact::Absence;
 use proem_core::limit::{BUILD_CPU_MAX, EXTENDS_DEPTH_MAX};
 use proem_core::profile::ProfileError;
-use proem_core::shown::{shown, shown_line};
 use proem_core::source::Source;
-use proem_core::text::Place;
+use proem_core::text_safety::escape::{escape, escape_line};
 
+pub use proem_core::text::Excerpt;
 pub use template::TemplateError;
 
 /// Whose turn it is to act.
@@ -22,15 +22,6 @@ pub enum Kind {
     Usage,
     /// All of that is right, and it did not work.
     Failed,
-}
-
-/// A line of the user's own text with the place of the mistake.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt {
-    /// Where the mistake is.
-    pub place: Place,
-    /// The text of that line.
-    pub line: String,
 }
 
 /// The purpose of a settings file that cannot be used.
@@ -364,7 +355,7 @@ fn is_circle(chain: &[String]) -> bool {
 }
 
 fn unknown_profile_hint(name: &str, known: &[String]) -> String {
-    match proem_core::nearest::nearest(name, known.iter().map(String::as_str)) {
+    match proem_core::did_you_mean::nearest(name, known.iter().map(String::as_str)) {
         Some(near) if near == name => {
             "a profile that extends its own name needs one of that name to hide".into()
         }
@@ -378,7 +369,7 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = String::new();
         self.say(&mut said)?;
-        formatter.write_str(&shown(&said))
+        formatter.write_str(&escape(&said))
     }
 }
 
@@ -387,7 +378,7 @@ impl Error {
         match self {
             Self::Request { message, .. } => write!(formatter, "cannot use the request: {message}"),
             Self::Cwd { path, why } => {
-                write!(formatter, "cannot use `{}` as the working directory: {why}", shown_line(path))
+                write!(formatter, "cannot use `{}` as the working directory: {why}", escape_line(path))
             }
             Self::UnknownProfile { name, named_by, .. } => {
                 write!(formatter, "there is no profile `{name}`")?;
@@ -408,10 +399,10 @@ impl Error {
                 write!(formatter, "{why}: {}", chain.join(" → "))
             }
             Self::Config { role, path, message, .. } => {
-                write!(formatter, "cannot use the {role} {}: {message}", shown_line(path))
+                write!(formatter, "cannot use the {role} {}: {message}", escape_line(path))
             }
             Self::File { role, path, why } => {
-                write!(formatter, "cannot read the {role} {}: {why}", shown_line(path))
+                write!(formatter, "cannot read the {role} {}: {why}", escape_line(path))
             }
             Self::Usage { message, .. } => formatter.write_str(message),
             Self::Message { index, provider, why } => {
@@ -421,11 +412,11 @@ impl Error {
                 write!(
                     formatter,
                     "cannot build the prompt without the instructions of {}: {why}",
-                    shown_line(path)
+                    escape_line(path)
                 )
             }
             Self::Resident { path, message } => {
-                write!(formatter, "cannot use the workflow {}: {message}", shown_line(path))
+                write!(formatter, "cannot use the workflow {}: {message}", escape_line(path))
             }
             Self::NoAsset { message, named_by, .. } => {
                 write!(formatter, "cannot load the template that {named_by} names: {message}")
@@ -441,7 +432,7 @@ impl Error {
             Self::Refused { source, message, more, key } => {
                 formatter.write_str("cannot build the prompt")?;
                 if let Some(source) = source {
-                    write!(formatter, " from {}", shown_line(&source.to_string()))?;
+                    write!(formatter, " from {}", escape_line(&source.to_string()))?;
                 }
                 write!(formatter, ": `{key}` refuses it: {message}")?;
                 if *more > 0 { write!(formatter, "; and {more} more") } else { Ok(()) }
@@ -449,7 +440,7 @@ impl Error {
             Self::TooLarge(error) => write!(formatter, "cannot assemble the prompt: {error}"),
             Self::Stopped { why } => write!(formatter, "the build was stopped: {why}"),
             Self::Write { path, why } => {
-                write!(formatter, "cannot write {}: {}", shown_line(path), reason(why))
+                write!(formatter, "cannot write {}: {}", escape_line(path), reason(why))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proem_core::change::{self, Change};
+use proem_core::cache_loss::{self, CacheLoss};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub(crate) struct Start {
     pub(crate) system_prompt: String,
     pub(crate) messages: Vec<Message>,
     /// Each change of the system prompt, measured against the frozen one.
-    pub(crate) changes: Vec<(String, Change)>,
+    pub(crate) changes: Vec<(String, CacheLoss)>,
     pub(crate) notes: Vec<Note>,
 }
 
@@ -111,10 +111,10 @@ pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart, caller: Calle
 
 /// What one handler changed: from which byte on, and how much of the frozen prompt is lost by it that
 /// those before had left.
-fn own_change(frozen: &str, before: &str, now: &str) -> Change {
-    let kept = |text: &str| change::between(frozen, text).first_byte;
+fn own_change(frozen: &str, before: &str, now: &str) -> CacheLoss {
+    let kept = |text: &str| cache_loss::between(frozen, text).first_byte;
     let lost_bytes = kept(before).saturating_sub(kept(now));
-    Change { first_byte: change::between(before, now).first_byte, lost_bytes }
+    CacheLoss { first_byte: cache_loss::between(before, now).first_byte, lost_bytes }
 }
 
 fn emptied() -> Note {
@@ -162,7 +162,7 @@ fn injected(message: Injected) -> Message {
     crate::request::message::message("user", content)
 }
 
-fn changed_prefix(handler: &Handler, change: &Change) -> Note {
+fn changed_prefix(handler: &Handler, change: &CacheLoss) -> Note {
     let name = handler.name();
     let message = format!("the hook `{name}` changed the system prompt {change}");
     Note::new(Code::PrefixChanged, Severity::Warning, message)

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use proem_core::limit::{HOOK_OUTPUT_BYTES_MAX, HOOK_TIME_MAX};
-use proem_core::secret::Scanner;
+use proem_core::text_safety::secret::Scanner;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,8 +4,8 @@
 //! shapes are masked before anything is kept. Remote clients get none of the line, because a mask misses what has no shape.
 
 use proem_core::note::{Code, Note, Severity};
-use proem_core::secret::Scanner;
 use proem_core::source::Source;
+use proem_core::text_safety::secret::Scanner;
 
 use super::{HookError, HookEvent};
 use crate::request::caller::Caller;

@@ -11,10 +11,10 @@ use proem_core::text::Offsets;
 
 use crate::build::Build;
 use crate::conversation::session::Engine;
-use crate::engine::Memory;
 use crate::error::Error;
 use crate::request::Request;
 use crate::request::caller::Caller;
+use crate::sections::build_state::BuildState;
 use crate::settings::models::Model;
 use crate::settings::tokens::Tokenizer;
 
@@ -33,7 +33,7 @@ pub struct Preview {
 impl Engine {
     /// Builds a prompt and keeps the structure of the request's template.
     pub fn preview(&self, request: &Request, caller: Caller) -> Result<Preview, Error> {
-        let mut memory = Memory { outline: Some(Outline::default()), ..Memory::default() };
+        let mut memory = BuildState { outline: Some(Outline::default()), ..BuildState::default() };
         let build = self.build_with(request, caller, &mut memory)?;
         Ok(Preview { build, outline: memory.outline.unwrap_or_default() })
     }
@@ -72,7 +72,7 @@ impl<'t> Ranges<'t> {
     fn offset(&mut self, source: &Source) -> Option<usize> {
         match source {
             Source::Request { field, place: Some(place) } if **field == *"template" => {
-                self.offsets.of(*place)
+                self.offsets.at(*place)
             }
             _ => None,
         }
@@ -105,7 +105,7 @@ impl Break {
     #[must_use]
     pub fn message(&self) -> String {
         format!(
-            "{} stands at token {} and changes {}: a prompt built anew then takes {} tokens out of the cache; move \
+            "{} stands at token {} and changes {}: a rebuilt prompt then takes {} tokens out of the cache; move \
              it to the turn carrier, or as far down as possible",
             self.source,
             self.token,

@@ -1,20 +1,21 @@
 //! What skills there are, and what became of each: for people who write them.
 
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::note::Note;
 use proem_core::profile::{Collection, Content};
 
 use crate::discover::Places;
 use crate::discover::skills::{self, Candidate};
-use crate::engine::{self, Memory};
 use crate::error::Error;
 use crate::observe::deadline;
 use crate::request::Request;
 use crate::request::caller::Author;
 use crate::request::caller::Caller;
+use crate::sections::build_state::BuildState;
 use crate::sections::resolver::Resolver;
-use crate::settings::profiles::Found;
-use crate::settings::world::Setup;
+use crate::sections::sources::resources;
+use crate::settings::profiles::ResolvedProfile;
+use crate::settings::world::World;
 
 /// One file that could be a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +42,13 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
 }
 
 fn skills_here(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
-    let Setup { host, workspace, config, found } = Setup::of(request, caller)?;
-    let Found { profile, is_of_workspace, .. } = found;
-    let (places, resolver) =
-        (Places::new(&host, &workspace), Resolver::new(request, &host, &workspace, &config));
-    let author = if is_of_workspace { Author::Other } else { Author::User };
+    let world = World::read(request, caller)?;
+    let World { host, workspace, config, resolved } = &world;
+    let ResolvedProfile { profile, is_of_workspace, .. } = resolved;
+    let (places, resolver) = (Places::new(host, workspace), Resolver::new(request, host, workspace, config));
+    let author = if *is_of_workspace { Author::Other } else { Author::User };
     let policy = resolver.discovery_policy(author, &places);
-    let (resources, failures) = engine::resources(&mut Memory::default(), &[], &config, &host, &workspace);
+    let (resources, failures) = resources(&mut BuildState::default(), &[], &world, workspace);
     let mut notes: Vec<Note> = failures.iter().map(|failure| failure.note(caller)).collect();
     let mut reports = Vec::new();
     for section in &profile.sections {

@@ -3,7 +3,7 @@
 use proem_core::fact::Fact;
 use proem_core::note::Note;
 use proem_core::stability::Stability;
-use proem_core::variable::{self, Variable};
+use proem_core::variable::Variable;
 
 use crate::error::Error;
 use crate::observe::host::Host;
@@ -38,13 +38,14 @@ pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableRepor
     let config = Config::load(&host, &workspace)?;
     let mut resolver = Resolver::new(request, &host, &workspace, &config);
     let mut reports: Vec<VariableReport> = Vec::new();
-    for row in &variable::TABLE {
-        reports.push(report(row, author, &mut resolver));
-        if row.kind == "env" {
+    for variable in Variable::ALL {
+        reports.push(report(variable, author, &mut resolver));
+        if variable == Variable::Env {
             let allowed = config.env_allow.value.iter();
-            reports.extend(
-                allowed.map(|name| named(&format!("env:{name}"), row.description, author, &mut resolver)),
-            );
+            reports
+                .extend(allowed.map(|name| {
+                    named(&format!("env:{name}"), variable.description(), author, &mut resolver)
+                }));
         }
     }
     let known: Vec<String> = reports.iter().map(|report| report.key.clone()).collect();
@@ -53,13 +54,13 @@ pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableRepor
     Ok((reports, config.notes.clone()))
 }
 
-fn report(row: &Variable, author: Author, resolver: &mut Resolver<'_>) -> VariableReport {
-    let key = format!("{}:{}", row.kind, row.name);
-    if row.dynamic {
-        let (description, stability) = (row.description.to_owned(), row.stability);
+fn report(variable: Variable, author: Author, resolver: &mut Resolver<'_>) -> VariableReport {
+    let key = format!("{}:{}", variable.kind(), variable.name());
+    if variable.is_dynamic() {
+        let (description, stability) = (variable.description().to_owned(), variable.stability());
         return VariableReport { key, description, stability, dynamic: true, fact: None };
     }
-    named(&key, row.description, author, resolver)
+    named(&key, variable.description(), author, resolver)
 }
 
 fn named(key: &str, description: &str, author: Author, resolver: &mut Resolver<'_>) -> VariableReport {

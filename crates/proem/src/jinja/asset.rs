@@ -27,9 +27,6 @@ pub(crate) struct Assets {
     outlines: BTreeMap<String, Arc<Outline>>,
 }
 
-/// An asset with its name.
-type Entry<'a> = (&'a String, &'a Result<Asset, String>);
-
 impl Assets {
     pub(crate) fn insert(&mut self, name: String, asset: Result<Asset, String>) {
         self.outlines.remove(&name);
@@ -49,18 +46,6 @@ impl Assets {
 
     pub(crate) fn find(&self, name: &str) -> Option<Result<&Asset, &str>> {
         self.by_name.get(name).map(|found| found.as_ref().map_err(String::as_str))
-    }
-
-    /// Tells whether the others have the same names and texts, and lack the same.
-    pub(super) fn are_written_like(&self, others: &Self) -> bool {
-        let is_same = |(own, other): (&Entry, &Entry)| match (own.1, other.1) {
-            (Ok(own), Ok(other)) => own.text == other.text && own.reference == other.reference,
-            (Err(own), Err(other)) => own == other,
-            _ => false,
-        };
-        self.by_name.len() == others.by_name.len()
-            && self.by_name.keys().eq(others.by_name.keys())
-            && self.by_name.iter().zip(&others.by_name).all(|(own, other)| is_same((&own, &other)))
     }
 
     /// The assets that exist, by name.

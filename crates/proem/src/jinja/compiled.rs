@@ -10,7 +10,7 @@ use std::sync::Arc;
 use minijinja::{Environment, ErrorKind};
 use proem_core::rendered::Rendered;
 
-use super::{Asset, Assets, Options, Stop, WANTED_ASSET, Wish, compile_cache, environment};
+use super::{Asset, Assets, Options, Stop, WANTED_ASSET, Wish, environment};
 use crate::error::TemplateError;
 use crate::jinja::cost::guard::{self, Budget};
 use crate::jinja::cost::value_size::{self, STOPPED, TOO_LARGE};
@@ -46,13 +46,8 @@ pub(crate) struct Session<'s> {
 impl<'s> Session<'s> {
     /// Prepares the asset called `root`.
     pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
-        let compiled = compile_cache::take(assets, options).unwrap_or_else(|| Compiled::new(assets, options));
+        let compiled = Compiled::new(assets, options);
         Self { root, assets, compiled }
-    }
-
-    /// Lets the thread keep what is compiled, for the next build.
-    pub(crate) fn keep(self) {
-        compile_cache::keep(self.compiled);
     }
 
     /// Renders.
@@ -84,7 +79,6 @@ impl<'s> Session<'s> {
 
 /// Assets that minijinja has read.
 pub(super) struct Compiled {
-    assets: Assets,
     options: Options,
     outlines: Outlines,
     traced: Prepared,
@@ -96,17 +90,7 @@ impl Compiled {
     fn new(assets: &Assets, options: &Options) -> Self {
         let outlines = outlines(assets, options);
         let traced = Prepared::new(assets, &outlines, options, Tracing::On);
-        Self { assets: assets.clone(), options: options.clone(), outlines, traced, plain: None }
-    }
-
-    /// Tells whether these texts would give the same.
-    pub(super) fn is_of(&self, assets: &Assets, options: &Options) -> bool {
-        self.options == *options && self.assets.are_written_like(assets)
-    }
-
-    /// The bytes of all texts.
-    pub(super) fn bytes(&self) -> usize {
-        self.assets.present().map(|(_, asset)| asset.text.len()).sum()
+        Self { options: options.clone(), outlines, traced, plain: None }
     }
 
     fn plain(&mut self, root: &str, context: &Arc<Context>, assets: &Assets) -> Result<String, Stop> {

@@ -73,7 +73,7 @@ pub(super) fn is_recursion(error: &minijinja::Error) -> bool {
 /// Names the variable that is not defined, and those that are.
 fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateError {
     let wanted = first_unknown(wanted, known);
-    let near = proem_core::nearest::nearest(wanted, known.iter().map(String::as_str));
+    let near = proem_core::did_you_mean::nearest(wanted, known.iter().map(String::as_str));
     let message = match error.message.split_once(": ") {
         Some((_, detail)) if detail.starts_with("what ") => detail.to_owned(),
         _ if wanted.is_empty() => error.message.clone(),

@@ -6,7 +6,6 @@
 //! implement `std::io::Write` to see what minijinja writes.
 
 mod asset;
-mod compile_cache;
 mod compiled;
 mod cost;
 mod edit;
@@ -81,16 +80,15 @@ pub(crate) fn outline(
     asset: &Asset,
     options: &Options,
 ) -> Result<Arc<Outline>, Box<TemplateError>> {
-    compile_cache::outline(&asset.text, options, || syntax::outline(&asset.text, name, &options.syntax()))
-        .map_err(|error| {
-            let mut assets = Assets::default();
-            assets.insert(name.to_owned(), Ok(asset.clone()));
-            let explained = explain::explain(&error, &assets, &|_, offset| offset, &[]);
-            // What is refused before minijinja sees it carries no name.
-            let template =
-                if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
-            Box::new(TemplateError { template, ..explained })
-        })
+    syntax::outline(&asset.text, name, &options.syntax()).map(Arc::new).map_err(|error| {
+        let mut assets = Assets::default();
+        assets.insert(name.to_owned(), Ok(asset.clone()));
+        let explained = explain::explain(&error, &assets, &|_, offset| offset, &[]);
+        // What is refused before minijinja sees it carries no name.
+        let template =
+            if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
+        Box::new(TemplateError { template, ..explained })
+    })
 }
 
 /// The asset that an include names, as a qualified reference.

@@ -13,7 +13,7 @@ use minijinja::{Error, ErrorKind};
 use proem_core::fact::Facts;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
-use proem_core::variable;
+use proem_core::variable::{self, Variable};
 
 use crate::jinja::cost::value_size;
 use crate::jinja::items::{self, Field, Item, ItemValue, Touch};
@@ -84,8 +84,8 @@ impl Context {
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.bindings.keys().cloned().collect();
         if self.facts.is_some() {
-            let fixed = variable::TABLE.iter().filter(|row| !row.dynamic);
-            names.extend(fixed.map(|row| format!("{}.{}", row.kind, row.name)));
+            let fixed = Variable::ALL.into_iter().filter(|variable| !variable.is_dynamic());
+            names.extend(fixed.map(|variable| format!("{}.{}", variable.kind(), variable.name())));
             names.extend(self.own_keys.iter().map(|key| key.replacen(':', ".", 1)));
             names.extend(["env.NAME".to_owned(), "file(\"PATH\")".to_owned()]);
         }

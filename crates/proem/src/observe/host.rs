@@ -208,7 +208,7 @@ fn zone_name(path: &str) -> Option<String> {
 
 /// The text of a small file of the system.
 fn system_text(path: &str) -> Option<String> {
-    let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+    let cap = Cap::new(SETTINGS_BYTES_MAX);
     read_text(Path::new(path), &ReadPolicy::user(None, &[]), cap).ok()
 }
 

@@ -5,7 +5,6 @@
 pub(crate) mod date_words;
 pub(crate) mod deadline;
 pub(crate) mod file;
-pub mod file_stamp;
 pub(crate) mod git;
 pub(crate) mod host;
 pub(crate) mod listing_order;

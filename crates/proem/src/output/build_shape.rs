@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use proem_core::carrier::Carrier;
-use proem_core::considered::Considered;
-use proem_core::frozen::{Body, Placed};
+use proem_core::file_outcome::FileOutcome;
+use proem_core::frozen::{Body, PlacedSection};
 use proem_core::note::Note;
 use proem_core::rendered::Span;
-use proem_core::shown::shown_line;
 use proem_core::source::Source;
+use proem_core::text_safety::escape::escape_line;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -313,7 +313,6 @@ impl<'b> TurnShape<'b> {
     /// Puts a turn into this shape.
     #[must_use]
     pub fn of(build: &'b Build, turn: &'b Turn) -> Self {
-        let notes = build.frozen.notes().iter().chain(&turn.notes);
         Self {
             version: VERSION,
             profile: build.frozen.profile(),
@@ -324,9 +323,16 @@ impl<'b> TurnShape<'b> {
             history: &turn.history,
             changes: turn.changes.iter().map(change).collect(),
             expected_miss: turn.expected_miss.as_deref(),
-            notes: notes.map(NoteShape::of).collect(),
+            notes: notes_of_turn(build, turn).map(NoteShape::of).collect(),
         }
     }
+}
+
+/// The notes of a conversation's prompt and of one of its turns, each once: the facts of a turn are observed again, and what
+/// could not be observed for the prompt mostly cannot be for the turn.
+pub fn notes_of_turn<'b>(build: &'b Build, turn: &'b Turn) -> impl Iterator<Item = &'b Note> {
+    let of_prompt = build.frozen.notes();
+    of_prompt.iter().chain(turn.notes.iter().filter(|note| !of_prompt.contains(note)))
 }
 
 fn tool(tool: &ToolDefinition) -> ToolShape<'_> {
@@ -421,8 +427,8 @@ impl<'b> NoteShape<'b> {
 }
 
 impl<'b> ConsideredShape<'b> {
-    fn of(considered: &'b Considered) -> Self {
-        let (path, why) = (shown_line(&considered.path), considered.why.as_deref().map(shown_line));
+    fn of(considered: &'b FileOutcome) -> Self {
+        let (path, why) = (escape_line(&considered.path), considered.why.as_deref().map(escape_line));
         Self { path, outcome: considered.outcome.word(), why }
     }
 }
@@ -451,7 +457,7 @@ impl<'b> SourceShape<'b> {
     fn shown(mut self) -> Self {
         if let Self::File { path, .. } | Self::Pack { path, .. } | Self::Variable { path: Some(path), .. } =
             &mut self
-            && let Cow::Owned(spelt) = shown_line(path)
+            && let Cow::Owned(spelt) = escape_line(path)
         {
             *path = Cow::Owned(spelt);
         }
@@ -465,7 +471,7 @@ pub fn section_shapes(body: &Body) -> Vec<SectionShape<'_>> {
     body.sections().iter().map(section).collect()
 }
 
-fn section(placed: &Placed) -> SectionShape<'_> {
+fn section(placed: &PlacedSection) -> SectionShape<'_> {
     SectionShape {
         id: &placed.id,
         carrier: placed.carrier.word(),

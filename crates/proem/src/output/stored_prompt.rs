@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
-use proem_core::considered::{Considered, Outcome};
 use proem_core::digest::Digest;
-use proem_core::frozen::{Frozen, Pieces, Placed};
+use proem_core::file_outcome::{FileOutcome, Outcome};
+use proem_core::frozen::{Frozen, Pieces, PlacedSection};
 use proem_core::note::{Code, Fix, Note, Severity};
 use proem_core::rendered::{Rendered, Span};
 use proem_core::source::Source;
@@ -190,7 +190,7 @@ fn describe(json: &str) -> Result<Description, Damaged> {
     read.map_err(|error| Damaged(error.to_string()))
 }
 
-fn store_section(placed: &Placed) -> StoredSection {
+fn store_section(placed: &PlacedSection) -> StoredSection {
     StoredSection {
         id: placed.id.clone(),
         carrier: placed.carrier,
@@ -202,8 +202,8 @@ fn store_section(placed: &Placed) -> StoredSection {
     }
 }
 
-fn restore_section(stored: StoredSection) -> Placed {
-    Placed {
+fn restore_section(stored: StoredSection) -> PlacedSection {
+    PlacedSection {
         id: stored.id,
         carrier: stored.carrier,
         bytes: stored.start..stored.end,
@@ -247,20 +247,20 @@ fn store_note(note: &Note) -> StoredNote {
 
 /// Notes of a code that this proem does not know are of no use to it.
 fn restore_note(stored: StoredNote) -> Option<Note> {
-    let code = Code::named(&stored.code)?;
+    let code = Code::from_word(&stored.code)?;
     let StoredNote { severity, message, hint, source, fix, .. } = stored;
     let fix = fix.map(|(start, end, text)| Fix { bytes: start..end, text });
     Some(Note { code, severity, message, hint, source: source.map(restore_source), fix })
 }
 
-fn store_considered(considered: Considered) -> StoredConsidered {
-    let Considered { path, outcome, why } = considered;
+fn store_considered(considered: FileOutcome) -> StoredConsidered {
+    let FileOutcome { path, outcome, why } = considered;
     StoredConsidered { path, outcome, why }
 }
 
-fn restore_considered(stored: StoredConsidered) -> Considered {
+fn restore_considered(stored: StoredConsidered) -> FileOutcome {
     let StoredConsidered { path, outcome, why } = stored;
-    Considered { path, outcome, why }
+    FileOutcome { path, outcome, why }
 }
 
 fn store_source(source: &Source) -> StoredSource {
@@ -298,13 +298,13 @@ mod tests {
 
     fn stored(description: &str) -> StoredPrompt {
         let texts = BTreeMap::from([(Carrier::System, "text".to_owned())]);
-        StoredPrompt::new(texts, description.to_owned()).hashed(Some(Digest::of(b"text")))
+        StoredPrompt::new(texts, description.to_owned()).hashed(Some(Digest::new(b"text")))
     }
 
     #[test]
     fn a_description_of_another_prompt_does_not_get_the_digest_of_this_one() {
         let frozen = stored(NOTHING).frozen().expect("it can be read");
-        assert_eq!((frozen.prefix(), frozen.digest()), ("", Digest::of(b"")));
+        assert_eq!((frozen.prefix(), frozen.digest()), ("", Digest::new(b"")));
     }
 
     #[test]

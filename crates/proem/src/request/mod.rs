@@ -19,8 +19,8 @@ use crate::error::{Error, Excerpt};
 use crate::request::message::{Message, RawMessage};
 use crate::request::raw_json::Items;
 use crate::request::strict_json::{Object, object, objects, required_object, required_objects, unique_keys};
+use proem_core::did_you_mean::nearest;
 use proem_core::limit::REQUEST_BYTES_MAX;
-use proem_core::nearest::nearest;
 use proem_core::text::Place;
 
 /// A request for a prompt.

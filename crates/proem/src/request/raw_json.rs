@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use proem_core::limit::LIST_ITEMS_MAX;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -142,9 +143,6 @@ pub(crate) fn without_key(fields: &Fields, key: &str) -> Option<Fields> {
     Some(fields.iter().filter(|(own, _)| own != key).cloned().collect())
 }
 
-/// Most items of one list in a conversation. A list of millions of nothing would take gigabytes.
-const ITEMS_MAX: usize = 100_000;
-
 /// The items of a list, as they are written; not too many.
 pub(crate) struct Items(pub(crate) Vec<Box<RawValue>>);
 
@@ -161,9 +159,9 @@ impl<'de> Deserialize<'de> for Items {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = list.next_element()? {
-                    if items.len() == ITEMS_MAX {
+                    if items.len() == LIST_ITEMS_MAX {
                         return Err(serde::de::Error::custom(format_args!(
-                            "a list of more than {ITEMS_MAX} items"
+                            "a list of more than {LIST_ITEMS_MAX} items"
                         )));
                     }
                     items.push(item);
@@ -258,8 +256,8 @@ mod tests {
     #[test]
     fn a_list_has_an_end() {
         let list = |items: usize| format!("[{}0]", "0,".repeat(items - 1));
-        assert!(serde_json::from_str::<Items>(&list(ITEMS_MAX)).is_ok());
-        assert!(serde_json::from_str::<Items>(&list(ITEMS_MAX + 1)).is_err());
+        assert!(serde_json::from_str::<Items>(&list(LIST_ITEMS_MAX)).is_ok());
+        assert!(serde_json::from_str::<Items>(&list(LIST_ITEMS_MAX + 1)).is_err());
     }
 
     #[test]

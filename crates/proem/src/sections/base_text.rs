@@ -24,7 +24,7 @@ use crate::settings::config::{Config, Origin};
 /// The section that `system`, `template` and the configured template replace.
 pub(crate) const SECTION: &str = "base";
 
-const TEMPLATE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const TEMPLATE: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 /// A template's text, and everything that follows from where it comes from.
 #[derive(Debug)]
@@ -39,14 +39,14 @@ pub(crate) struct Text {
 }
 
 /// Where the text of templates is found.
-pub(crate) struct Sources<'s> {
+pub(crate) struct TemplateSources<'s> {
     pub(crate) request: &'s Request,
     pub(crate) config: &'s Config,
     pub(crate) libraries: &'s Libraries,
     pub(crate) profile: &'s Profile,
 }
 
-impl Sources<'_> {
+impl TemplateSources<'_> {
     /// What the request or the configuration puts in place of the base, if anything.
     pub(crate) fn replacement(&self, resolver: &Resolver<'_>, syntax: Syntax) -> Result<Option<Text>, Error> {
         if let Some(text) = &self.request.system {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Facts};
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::FILE_BYTES_MAX;
 use proem_core::note::{Note, Severity};
 use proem_core::profile::{Collection, Profile};
@@ -37,7 +37,7 @@ pub(crate) struct Collected {
     pub(crate) more: Vec<(&'static str, Binding)>,
     pub(crate) source: Source,
     pub(crate) notes: Vec<Note>,
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
 /// What may be read.
@@ -263,7 +263,7 @@ fn nothing(field: &str) -> Collected {
 
 /// The `AGENTS.md` of the working directory, whole; white space alone counts as none.
 fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
-    const CAP: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
+    const CAP: Cap = Cap::new(FILE_BYTES_MAX);
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
     let source = Source::File { path: shown.clone().into(), place: None };
@@ -278,7 +278,7 @@ fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> Collected {
             (Outcome::Unreadable, Some(why.to_string()), Some(note))
         }
     };
-    let considered = vec![Considered { path: shown, outcome, why }];
+    let considered = vec![FileOutcome { path: shown, outcome, why }];
     let text = text.ok().filter(|text| !text.trim().is_empty());
     let binding = text.map(|text| {
         let source = source.at(Place { line: 1, column: 1 });

@@ -1,11 +1,11 @@
 //! Templates whose only tags are names in double braces.
 
+use proem_core::brace_slots::{self, Slot};
 use proem_core::carrier::Carrier;
 use proem_core::draft::check_bytes;
 use proem_core::fact::Absence;
 use proem_core::note::{Note, Severity};
 use proem_core::rendered::Rendered;
-use proem_core::slots::{self, Slot};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
@@ -19,15 +19,15 @@ impl Builder<'_> {
     /// has a slot for it.
     pub(super) fn render_slots(&mut self, text: &Text, carrier: Carrier) -> Result<Rendered, Error> {
         let (recipe, author) = (&self.sources.profile.slots, self.author(text.author));
-        let mut rendered = slots::begin(&text.content, &text.origin, text.stability);
+        let mut rendered = brace_slots::begin(&text.content, &text.origin, text.stability);
         for name in &recipe.order {
-            let count = slots::count(rendered.text(), name);
+            let count = brace_slots::count(rendered.text(), name);
             if count == 0 {
                 continue;
             }
             let slot = self.slot(name, author, &text.origin);
             check_bytes(carrier, slot.value.len().saturating_mul(count).saturating_add(rendered.len()))?;
-            rendered = slots::fill(&rendered, &slot);
+            rendered = brace_slots::fill(&rendered, &slot);
         }
         Ok(rendered)
     }

@@ -126,7 +126,7 @@ impl Builder<'_> {
     }
 
     /// Checks every wording that was read, used or not, before anything is rendered.
-    pub(super) fn check_catalog(&mut self) -> Result<(), Error> {
+    pub(crate) fn check_catalog(&mut self) -> Result<(), Error> {
         self.notes.extend(self.catalog.notes().iter().cloned());
         for (key, entry) in self.catalog.all() {
             let (author, libraries) = (entry.author, self.sources.libraries);

@@ -55,7 +55,6 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
         let reference = loop {
             match session.render(&context) {
                 Ok(rendered) => {
-                    session.keep();
                     notes.extend(absences(&asked, context.facts.as_ref()));
                     return Ok((rendered, notes));
                 }

@@ -3,10 +3,12 @@
 pub(crate) mod base_text;
 pub(crate) mod bindings;
 mod brace_slots;
+pub(crate) mod build_state;
 mod collected;
 pub(crate) mod jinja_job;
 pub(crate) mod resolver;
 pub(crate) mod scope;
+pub(crate) mod sources;
 mod template_text;
 pub(crate) mod text_findings;
 pub(crate) mod text_policy;
@@ -19,8 +21,8 @@ use std::path::PathBuf;
 use proem_core::bracket::outline::{self, Outline};
 use proem_core::bracket::{self, Template, diagnose, lint};
 use proem_core::carrier::Carrier;
-use proem_core::considered::Considered;
 use proem_core::draft::{self, Draft, Section};
+use proem_core::file_outcome::FileOutcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Content, JinjaRecipe, Part, Profile, SectionRecipe, Syntax};
 use proem_core::rendered::Rendered;
@@ -28,19 +30,23 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 use crate::discover::catalog::Catalog;
-use crate::discover::{Discovered, Places, Trail};
+use crate::discover::{Discovered, Places, Trail, out_of_reach};
 use crate::error::Error;
 use crate::jinja::{Asset, Context, Options};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
+use crate::request::Request;
 use crate::request::caller::Author;
 use crate::request::caller::Caller;
-use crate::sections::base_text::{Sources, Text};
 use crate::sections::resolver::Resolver;
 use crate::sections::text_policy::{Treatment, is_of_file};
 use crate::sections::tools::Tools;
+use crate::settings::world::World;
+use base_text::{TemplateSources, Text};
 use bindings::Policies;
+use build_state::BuildState;
 use jinja_job::Job;
+use sources::Sources;
 
 pub(crate) fn jinja_options(profile: &Profile) -> Options {
     let JinjaRecipe { trim_blocks, lstrip_blocks, aliases, .. } = profile.jinja.clone();
@@ -55,9 +61,35 @@ pub(crate) enum Parts {
     Turn,
 }
 
+impl Parts {
+    /// Tells whether a section belongs to these parts.
+    pub(crate) fn include(self, recipe: &SectionRecipe) -> bool {
+        self == Self::All || recipe.part != Part::Prefix
+    }
+}
+
+/// The collected content of a section.
+pub(crate) enum SectionContent {
+    /// Nothing, because of this source.
+    Absent(Source),
+    /// Text that is finished, with its source.
+    Rendered(Rendered, Source),
+    /// A template that is still to be rendered.
+    Template(Text),
+}
+
+impl From<(Option<Rendered>, Source)> for SectionContent {
+    fn from((rendered, source): (Option<Rendered>, Source)) -> Self {
+        match rendered {
+            Some(rendered) => Self::Rendered(rendered, source),
+            None => Self::Absent(source),
+        }
+    }
+}
+
 /// Renders the sections of one profile.
 pub(crate) struct Builder<'b> {
-    pub(crate) sources: Sources<'b>,
+    pub(crate) sources: TemplateSources<'b>,
     pub(crate) caller: Caller,
     pub(crate) catalog: &'b Catalog,
     pub(crate) workspace: &'b Workspace,
@@ -65,62 +97,95 @@ pub(crate) struct Builder<'b> {
     pub(crate) is_of_workspace: bool,
     pub(crate) resolver: Resolver<'b>,
     pub(crate) options: Options,
-    pub(crate) tools: Tools,
+    pub(crate) tools: &'b Tools,
     pub(crate) treatment: Treatment,
     pub(crate) places: Places,
     pub(crate) skill_paths: &'b [PathBuf],
     pub(crate) discovered: &'b mut Discovered,
     pub(crate) outline: Option<&'b mut Outline>,
     pub(crate) lints: Option<&'b mut Vec<Note>>,
-    pub(crate) parts: Parts,
+    /// The number of lints before the section that is worked on.
+    lints_before: usize,
     pub(crate) notes: Vec<Note>,
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
-impl Builder<'_> {
-    pub(crate) fn draft(mut self) -> Result<Draft, Error> {
-        let profile = self.sources.profile;
-        self.check_catalog()?;
-        let parts = self.parts;
-        let is_wanted = |recipe: &&SectionRecipe| parts == Parts::All || recipe.part != Part::Prefix;
-        let wanted = profile.sections.iter().filter(is_wanted);
-        let sections = wanted.map(|recipe| self.section(recipe)).collect::<Result<_, _>>()?;
-        self.resolver.take_refusal()?;
-        let mut draft = draft::assemble(profile, sections)?;
-        draft.notes.append(&mut self.resolver.take_notes());
-        draft.notes.append(&mut self.notes);
-        draft.considered = self.resolver.into_considered();
-        draft.considered.append(&mut self.considered);
-        draft.considered.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(draft)
+impl<'b> Builder<'b> {
+    /// Prepares to render the sections of a profile.
+    pub(crate) fn new(
+        world: &'b World,
+        sources: &'b Sources,
+        request: &'b Request,
+        caller: Caller,
+        state: &'b mut BuildState,
+    ) -> Self {
+        let World { host, config, resolved, .. } = world;
+        let (profile, workspace) = (&*resolved.profile, &sources.workspace);
+        Self {
+            sources: TemplateSources { request, config, libraries: &sources.libraries, profile },
+            caller,
+            catalog: &sources.catalog,
+            workspace,
+            host,
+            is_of_workspace: resolved.is_of_workspace,
+            resolver: Resolver::new(request, host, workspace, config).with_profile(profile),
+            options: jinja_options(profile),
+            treatment: Treatment::of(profile, config),
+            places: Places::new(host, workspace),
+            skill_paths: &sources.resources.skills,
+            discovered: &mut state.discovered,
+            outline: state.outline.as_mut(),
+            lints: state.lints.as_mut(),
+            lints_before: 0,
+            tools: &sources.tools,
+            notes: sources.notes.clone(),
+            considered: Vec::new(),
+        }
     }
 
-    fn section(&mut self, recipe: &SectionRecipe) -> Result<Section, Error> {
+    /// Collects the content of a section: discovers files, resolves facts, reads templates.
+    pub(crate) fn collect(&mut self, recipe: &SectionRecipe) -> Result<SectionContent, Error> {
+        self.lints_before = self.lints.as_ref().map_or(0, |lints| lints.len());
         let has_tool = recipe.when_tool.as_deref().is_none_or(|tool| self.tools.may_use(tool));
-        let is_wanted = has_tool && (!recipe.when_project || self.has_project());
         if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !has_tool) {
             self.notes.push(left_out(&recipe.id, tool));
         }
-        let known_lints = self.lints.as_ref().map_or(0, |lints| lints.len());
-        let (content, source) = match &recipe.content {
-            _ if !is_wanted => (None, Source::Request { field: "tools".into(), place: None }),
+        if !has_tool || (recipe.when_project && !self.has_project()) {
+            return Ok(SectionContent::Absent(Source::Request { field: "tools".into(), place: None }));
+        }
+        Ok(match &recipe.content {
             Content::Template(template) => {
                 let mut text = self.template_text(recipe, template)?;
                 if is_of_file(&text.origin) {
                     self.treatment.treat(&mut text.content, &text.origin, &mut self.notes)?;
                 }
                 text.stability = recipe.stability.unwrap_or(text.stability);
+                SectionContent::Template(text)
+            }
+            Content::Given(field) => self.given(*field, recipe)?.into(),
+            Content::Collected(collection) => self.collected(collection, recipe)?.into(),
+        })
+    }
+
+    /// Renders the content of a section and puts its frame around it.
+    pub(crate) fn render_section(
+        &mut self,
+        recipe: &SectionRecipe,
+        content: SectionContent,
+    ) -> Result<Section, Error> {
+        let (content, source) = match content {
+            SectionContent::Absent(source) => (None, source),
+            SectionContent::Rendered(rendered, source) => (Some(rendered), source),
+            SectionContent::Template(text) => {
                 let origin = text.origin.clone();
                 (Some(self.render(text, recipe.carrier)?), origin)
             }
-            Content::Given(field) => self.given(*field, recipe)?,
-            Content::Collected(collection) => self.collected(collection, recipe)?,
         };
         if let Some(lints) = self.lints.as_deref_mut()
             && (recipe.part != Part::Prefix || recipe.carrier == Carrier::Turn)
         {
             // What belongs to the turn may change with it.
-            let new = lints.split_off(known_lints);
+            let new = lints.split_off(self.lints_before);
             lints.extend(new.into_iter().filter(|note| note.code != Code::VolatileInPrefix));
         }
         let rendered =
@@ -131,6 +196,23 @@ impl Builder<'_> {
         let (id, carrier, fresh_line) = (recipe.id.clone(), recipe.carrier, recipe.fresh_line);
         let accepts = recipe.accepts.unwrap_or(Stability::Session);
         Ok(Section { id, carrier, rendered, source, fresh_line, accepts, part: recipe.part })
+    }
+
+    /// Puts the sections together, with all notes and every file that was considered.
+    pub(crate) fn assemble(mut self, sections: Vec<Section>) -> Result<Draft, Error> {
+        self.resolver.take_refusal()?;
+        let TemplateSources { request, config, profile, .. } = self.sources;
+        let mut draft = draft::assemble(profile, sections)?;
+        draft.notes.splice(0..0, config.notes.iter().cloned());
+        draft.notes.append(&mut self.resolver.take_notes());
+        draft.notes.append(&mut self.notes);
+        draft.notes.extend(unused_fields::fields(request, profile));
+        draft.notes.extend(unused_fields::template(config, profile));
+        keep_first(&mut draft.notes, &out_of_reach());
+        draft.considered = self.resolver.into_considered();
+        draft.considered.append(&mut self.considered);
+        draft.considered.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(draft)
     }
 
     pub(super) fn remember(&mut self, trail: Trail) {
@@ -181,7 +263,7 @@ impl Builder<'_> {
         let Text { content, origin, author, stability, reference, .. } = text;
         let name = reference.as_ref().map_or_else(|| origin.to_string(), ToString::to_string);
         let asset = Asset { reference, text: content, origin, stability };
-        let context = bindings::context(self.sources.request, self.sources.profile, &self.tools);
+        let context = bindings::context(self.sources.request, self.sources.profile, self.tools);
         self.run(name, asset, author, context)
     }
 
@@ -216,6 +298,12 @@ impl Builder<'_> {
 /// Whether a text is the template that the request brings.
 fn is_of_request(origin: &Source) -> bool {
     matches!(origin, Source::Request { field, .. } if **field == *"template")
+}
+
+/// Keeps the first of several equal notes, which each section adds for itself.
+fn keep_first(notes: &mut Vec<Note>, repeated: &Note) {
+    let mut is_known = false;
+    notes.retain(|note| note != repeated || !std::mem::replace(&mut is_known, true));
 }
 
 fn left_out(section: &str, tool: &str) -> Note {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::{Absence, Fact, Facts};
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::{FILE_BYTES_MAX, FILES_BYTES_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Profile;
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::clip;
-use proem_core::variable;
+use proem_core::variable::{self, ReadFrom, Variable};
 
 use crate::discover::Places;
 use crate::error::Error;
@@ -31,7 +31,7 @@ use crate::settings::config::Config;
 /// What stands behind a fact that is cut.
 pub(crate) const CUT_MARKER: &str = "\n... [truncated]";
 
-const FILE: Cap = Cap { bytes_max: FILE_BYTES_MAX, words: "1 MiB" };
+const FILE: Cap = Cap::new(FILE_BYTES_MAX);
 
 /// Looks things up for one build.
 pub(crate) struct Resolver<'b> {
@@ -43,7 +43,7 @@ pub(crate) struct Resolver<'b> {
     git: OnceCell<Git>,
     /// The same for templates of others, once one of them asks.
     guarded_git: OnceCell<Git>,
-    considered: BTreeMap<(String, Author), Considered>,
+    considered: BTreeMap<(String, Author), FileOutcome>,
     notes: Vec<Note>,
     /// The bytes of all files that were read so far.
     files_bytes: usize,
@@ -92,7 +92,7 @@ impl<'b> Resolver<'b> {
     /// The facts that the request gives a value, and that do not change while a conversation lasts.
     pub(crate) fn given(&self) -> Vec<&'b str> {
         let is_lasting =
-            |key: &str| variable::find(key).is_none_or(|variable| variable.stability <= Stability::Session);
+            |key: &str| variable::find(key).is_none_or(|variable| variable.stability() <= Stability::Session);
         let given = self.request.variables.iter().filter(|(_, value)| value.is_some());
         given.map(|(key, _)| key.as_str()).filter(|key| is_lasting(key)).collect()
     }
@@ -100,26 +100,58 @@ impl<'b> Resolver<'b> {
     /// Observes one fact.
     pub(crate) fn fact(&mut self, key: &str, author: Author) -> Fact {
         let known = variable::find(key);
-        let stability = known.map_or(Stability::Session, |variable| variable.stability);
-        if let Some(said) = self.request.variables.get(key) {
-            return Fact { value: said.clone().ok_or(Absence::SaidAbsent), stability, path: None };
+        let stability = known.map_or(Stability::Session, Variable::stability);
+        if let Some(given) = self.request.variables.get(key) {
+            return Fact { value: given.clone().ok_or(Absence::SaidAbsent), stability, path: None };
         }
-        let (kind, name) = variable::split(key);
-        let value = match kind {
-            "system" => self.system(name),
-            "prompt" => self.prompt(name),
-            "git" => self.git(name, author),
-            "env" => self.env(name),
-            "file" => return self.file(name, author),
-            variable::LITERAL => return Fact::given(format!("[{name}]"), Stability::Release),
-            _ => Err(self.unknown(kind)),
+        let Some(variable) = known else { return self.undefined(key) };
+        let (_, name) = variable::split(key);
+        let given = |field: &Option<String>| field.clone().ok_or(Absence::NotGiven);
+        // A variable without an arm does not compile.
+        let value = match variable {
+            Variable::SystemTime => self.utc("%Y-%m-%dT%H:%M:%S%.3fZ"),
+            Variable::SystemDate => self.utc("%Y-%m-%d"),
+            Variable::SystemClock => self.utc("%H:%M:%S"),
+            Variable::SystemDatetime => self.utc("%Y-%m-%dT%H:%M:%SZ"),
+            Variable::SystemLocalTime => self.local(long_date),
+            Variable::SystemLocalDate => self.local(local_date),
+            Variable::SystemOs => self.host.os(),
+            Variable::SystemOsName => self.host.os_name(),
+            Variable::SystemOsVersion => self.host.os_version(),
+            Variable::SystemHostname => self.host.hostname(),
+            Variable::SystemShell => self.host.shell(),
+            Variable::SystemTimezone => self.host.timezone(),
+            Variable::PromptCwd => Ok(self.workspace.cwd().to_owned()),
+            Variable::PromptModel => given(&self.request.model),
+            Variable::PromptConversationId => given(&self.request.conversation),
+            Variable::PromptWorkspaceId => given(&self.request.workspace_id),
+            Variable::PromptLanguage => given(&self.request.language),
+            Variable::PromptBackend => given(&self.request.backend),
+            Variable::PromptMcpServers => {
+                self.request.mcp_servers.as_ref().map(|names| names.join(", ")).ok_or(Absence::NotGiven)
+            }
+            Variable::GitBranch => self.git(author).branch(),
+            Variable::GitStatus => self.git(author).status(),
+            Variable::GitDiff => self.git(author).diff(),
+            Variable::Env => self.env(name),
+            Variable::File => return self.file(name, author),
         };
         let value = match value {
-            Ok(text) if kind == "git" => Ok(self.treated(key, text, None)),
+            Ok(text) if variable.read_from() == ReadFrom::Git => Ok(self.treated(key, text, None)),
             value => value,
         };
         let value = value.map(|text| self.cut(key, text));
         Fact { value: value.or_else(|why| self.default(key).ok_or(why)), stability, path: None }
+    }
+
+    /// The fact for a key that the table of variables does not have.
+    fn undefined(&self, key: &str) -> Fact {
+        let (kind, name) = variable::split(key);
+        if kind == variable::LITERAL {
+            return Fact::given(format!("[{name}]"), Stability::Release);
+        }
+        let why = if variable::is_known_type(kind) { Absence::UnknownName } else { self.unknown(kind) };
+        Fact { value: self.default(key).ok_or(why), stability: Stability::Session, path: None }
     }
 
     /// What the profile makes of text that strangers wrote.
@@ -167,7 +199,7 @@ impl<'b> Resolver<'b> {
     }
 
     /// The files that were looked at, by path.
-    pub(crate) fn into_considered(self) -> Vec<Considered> {
+    pub(crate) fn into_considered(self) -> Vec<FileOutcome> {
         self.considered.into_values().collect()
     }
 
@@ -176,23 +208,9 @@ impl<'b> Resolver<'b> {
         if is_of_request { Absence::UnknownName } else { Absence::UnknownType }
     }
 
-    fn system(&self, name: &str) -> Result<String, Absence> {
-        let time = |format: &str| self.host.now().map(|now: Timestamp| now.strftime(format).to_string());
-        match name {
-            "time" => time("%Y-%m-%dT%H:%M:%S%.3fZ"),
-            "date" => time("%Y-%m-%d"),
-            "clock" => time("%H:%M:%S"),
-            "datetime" => time("%Y-%m-%dT%H:%M:%SZ"),
-            "local_time" => self.local(long_date),
-            "local_date" => self.local(local_date),
-            "os" => self.host.os(),
-            "os_name" => self.host.os_name(),
-            "os_version" => self.host.os_version(),
-            "hostname" => self.host.hostname(),
-            "shell" => self.host.shell(),
-            "timezone" => self.host.timezone(),
-            _ => Err(Absence::UnknownName),
-        }
+    /// The moment of the build in UTC.
+    fn utc(&self, format: &str) -> Result<String, Absence> {
+        self.host.now().map(|now: Timestamp| now.strftime(format).to_string())
     }
 
     /// The moment of the build in the host's zone. A zone that has no name, or one that nobody knows, is
@@ -203,36 +221,13 @@ impl<'b> Resolver<'b> {
         format(now, &zone).or_else(|| format(now, "UTC")).ok_or(Absence::NotOnThisHost("time zone"))
     }
 
-    fn prompt(&self, name: &str) -> Result<String, Absence> {
-        let request = self.request;
-        let given = |field: &Option<String>| field.clone().ok_or(Absence::NotGiven);
-        match name {
-            "cwd" => Ok(self.workspace.cwd().to_owned()),
-            "model" => given(&request.model),
-            "conversation_id" => given(&request.conversation),
-            "workspace_id" => given(&request.workspace_id),
-            "language" => given(&request.language),
-            "backend" => given(&request.backend),
-            "mcp_servers" => {
-                request.mcp_servers.as_ref().map(|names| names.join(", ")).ok_or(Absence::NotGiven)
-            }
-            _ => Err(Absence::UnknownName),
-        }
-    }
-
-    fn git(&self, name: &str, author: Author) -> Result<String, Absence> {
+    fn git(&self, author: Author) -> &Git {
         let time_max = self.config.git_time_max.value;
-        let git = match author {
+        match author {
             Author::User => self.own_git(),
             Author::Other => {
                 self.guarded_git.get_or_init(|| Git::new(self.workspace.path(), time_max, Reach::Tree))
             }
-        };
-        match name {
-            "branch" => git.branch(),
-            "status" => git.status(),
-            "diff" => git.diff(),
-            _ => Err(Absence::UnknownName),
         }
     }
 
@@ -261,17 +256,15 @@ impl<'b> Resolver<'b> {
         let shown = path.display().to_string();
         let value = match name {
             "" => Err(Absence::BadPath("the path is empty")),
-            _ if self.files_bytes >= FILES_BYTES_MAX => {
-                Err(Absence::OverLimit("16 MiB for all files of a build"))
-            }
+            _ if self.files_bytes >= FILES_BYTES_MAX => Err(Absence::OverTotal(FILES_BYTES_MAX)),
             _ => read_text(&path, &self.read_policy(author), FILE),
         };
         self.files_bytes += value.as_ref().map_or(0, String::len);
         let (outcome, why) = match &value {
             Ok(_) => (Outcome::Used, None),
-            Err(why) => (Outcome::of(why), Some(why.to_string())),
+            Err(why) => (Outcome::from_absence(why), Some(why.to_string())),
         };
-        self.considered.insert((shown.clone(), author), Considered { path: shown.clone(), outcome, why });
+        self.considered.insert((shown.clone(), author), FileOutcome { path: shown.clone(), outcome, why });
         let value = value.map(|text| self.treated(name, text, Some(&shown)));
         Fact { value, stability: Stability::Project, path: Some(shown.into()) }
     }

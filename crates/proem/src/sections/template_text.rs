@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{AppendFiles, FilesRecipe, GivenField, SectionRecipe, TemplateRecipe};
@@ -21,7 +21,7 @@ use crate::request::OneOrMany;
 use crate::request::caller::Author;
 use crate::sections::base_text::{self, Text};
 
-const FILE: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
+const FILE: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
 impl Builder<'_> {
     /// The template of a section: what the request or the configuration says in place of the base,
@@ -32,9 +32,17 @@ impl Builder<'_> {
         template: &TemplateRecipe,
     ) -> Result<Text, Error> {
         if recipe.id == base_text::SECTION
-            && let Some(text) = self.sources.replacement(&self.resolver, template.syntax())?
+            && let Some(mut text) = self.sources.replacement(&self.resolver, template.syntax())?
         {
             self.shadow_files(recipe, &text.origin);
+            // An editor sends the profile's own template back until it is edited, which stays the same for as long as ever.
+            let is_sent = matches!(&text.origin, Source::Request { field, .. } if **field == *"template");
+            if is_sent
+                && let Ok(own) = self.sources.of_profile(recipe, template, self.profile_author())
+                && own.content == text.content
+            {
+                text.stability = own.stability;
+            }
             return Ok(text);
         }
         let files = recipe.files.as_ref();
@@ -75,14 +83,14 @@ impl Builder<'_> {
         let (outcome, why) = match &text {
             Ok(text) if text.chars().all(is_javascript_space) => (Outcome::Empty, Some("it is empty".into())),
             Ok(_) => (Outcome::Used, None),
-            Err(why) => (Outcome::of(why), Some(why.to_string())),
+            Err(why) => (Outcome::from_absence(why), Some(why.to_string())),
         };
         if let Some(why) = why.as_ref().filter(|_| outcome != Outcome::Empty) {
             let message = format!("the section `{section}` is absent: {shown}: {why}");
             let source = discover::file(&shown);
             self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
         }
-        self.considered.push(Considered { path: shown.clone(), outcome, why });
+        self.considered.push(FileOutcome { path: shown.clone(), outcome, why });
         FileText { path: shown, text: text.unwrap_or_default(), owner: Owner::User }
     }
 
@@ -124,7 +132,7 @@ impl Builder<'_> {
         let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
         for path in paths.iter().filter(|path| exists(path)) {
             let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
-            self.considered.push(Considered { path, outcome: Outcome::Shadowed, why });
+            self.considered.push(FileOutcome { path, outcome: Outcome::Shadowed, why });
         }
     }
 

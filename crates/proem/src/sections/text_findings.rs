@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use proem_core::hygiene::{self, Kind, Oddity};
-use proem_core::lookalike::disguised_word;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::secret::{Scanner, masked};
 use proem_core::source::Source;
 use proem_core::text::{Place, Places};
+use proem_core::text_safety::confusable::disguised_word;
+use proem_core::text_safety::hygiene::{self, Oddity, OddityKind};
+use proem_core::text_safety::secret::{Scanner, masked};
 
 /// Most findings of one kind that are listed for one text.
 const LISTED_MAX: usize = 20;
@@ -80,7 +80,8 @@ impl ScannedText<'_> {
         let mut line = Line::default();
         for oddity in hygiene::scan(self.text) {
             let place = places.at(oddity.bytes.start);
-            let is_mark = oddity.kind == Kind::Bidi && self.is_mark_beside_script(&oddity.bytes, &mut line);
+            let is_mark =
+                oddity.kind == OddityKind::Bidi && self.is_mark_beside_script(&oddity.bytes, &mut line);
             match runs
                 .iter_mut()
                 .rev()
@@ -229,16 +230,18 @@ impl Run {
         };
         let what = if *count == 1 { what.trim_end_matches('s') } else { &what };
         let (code, hint) = match kind {
-            Kind::Bidi => (Code::BidiControl, "remove it, unless the text is in a script that needs it"),
-            Kind::Control => (Code::ControlCharacter, "remove it: it can change what a terminal shows"),
-            _ if is_file => (Code::HiddenText, "remove it: `proem check --fix` does"),
+            OddityKind::Bidi => {
+                (Code::BidiControl, "remove it, unless the text is in a script that needs it")
+            }
+            OddityKind::Control => (Code::ControlCharacter, "remove it: it can change what a terminal shows"),
+            _ if is_file => (Code::HiddenText, "remove it, or add `--fix` to the command"),
             _ => (Code::HiddenText, "remove it"),
         };
         let (severity, said) = match decoded {
             Some(text) => (Severity::Error, format!(", in clear text: «{}»", shortened(text))),
             None => (Severity::Warning, format!(": {}", run.chars().take(4).map(spell).collect::<String>())),
         };
-        let is_harmless = *kind == Kind::ByteOrderMark || self.is_mark;
+        let is_harmless = *kind == OddityKind::ByteOrderMark || self.is_mark;
         let severity = if is_harmless { Severity::Info } else { severity };
         Note::new(code, severity, format!("{count} {what}{said}")).with_hint(hint)
     }

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use proem_core::hygiene;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Hygiene, Profile, Secrets};
 use proem_core::source::Source;
+use proem_core::text_safety::hygiene;
 
 use crate::error::Error;
 use crate::jinja::{Binding, Field, Item};

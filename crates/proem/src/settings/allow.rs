@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use proem_core::nearest::nearest;
+use proem_core::did_you_mean::nearest;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use serde::Deserialize;
@@ -75,7 +75,7 @@ impl Allow {
             hint,
             excerpt: None,
         };
-        let code = Code::named(&keys.code).ok_or_else(|| {
+        let code = Code::from_word(&keys.code).ok_or_else(|| {
             let near = nearest(&keys.code, Code::ALL.into_iter().map(Code::word));
             let hint = near.map_or_else(
                 || "`proem check --codes` lists the codes".to_owned(),

@@ -30,7 +30,7 @@ pub const FILE_NAME: &str = "proem.toml";
 /// The profile that is used when nobody says one.
 pub const DEFAULT_PROFILE: &str = "default";
 
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// Whose setting it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

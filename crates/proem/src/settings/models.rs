@@ -21,7 +21,7 @@ pub const FILE_NAME: &str = "models.toml";
 const ROLE: FileRole = FileRole::Models;
 
 const BUILT_IN: &str = include_str!("../../builtin/models.toml");
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// The models and cache rules that are known.
 #[derive(Debug, Clone, PartialEq)]

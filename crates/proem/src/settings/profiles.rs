@@ -19,7 +19,7 @@ use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::request::caller::Caller;
 
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// Where a profile comes from, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ pub struct Profiles {
 
 /// A profile with everything decided, and what a reader should know about how it was found.
 #[derive(Debug)]
-pub struct Found {
+pub struct ResolvedProfile {
     /// The profile.
     pub profile: Arc<Profile>,
     /// Whether any part of it was written by the workspace.
@@ -106,7 +106,7 @@ impl Profiles {
     /// Finds a profile and everything that it extends.
     ///
     /// A profile that extends its own name starts from the one that it hides.
-    pub fn find(&self, name: &str) -> Result<Found, Error> {
+    pub fn find(&self, name: &str) -> Result<ResolvedProfile, Error> {
         let mut chain: Vec<Text> = Vec::new();
         let mut wanted = Some((name.to_owned(), Home::Workspace));
         while let Some((next, from)) = wanted {
@@ -127,7 +127,7 @@ impl Profiles {
         self.resolve(name, chain)
     }
 
-    fn resolve(&self, name: &str, chain: Vec<Text>) -> Result<Found, Error> {
+    fn resolve(&self, name: &str, chain: Vec<Text>) -> Result<ResolvedProfile, Error> {
         let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
         let notes =
             self.notes.iter().cloned().chain(chain.iter().filter_map(|text| self.hides(text))).collect();
@@ -135,7 +135,7 @@ impl Profiles {
         let layer = |text: Text| Layer { origin: text.origin, file: Arc::unwrap_or_clone(text.file) };
         let resolve = || profile::resolve(name, chain.into_iter().rev().map(layer).collect());
         let profile = if is_built_in { once(&RESOLVED, name, resolve)? } else { Arc::new(resolve()?) };
-        Ok(Found { profile, is_of_workspace, notes })
+        Ok(ResolvedProfile { profile, is_of_workspace, notes })
     }
 
     /// Notes that a file takes the place of another profile of the same name.

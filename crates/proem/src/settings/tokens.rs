@@ -37,7 +37,7 @@ impl Tokenizer {
     pub fn count(self, text: &str) -> usize {
         match (self, self.vocabulary()) {
             (Self::Exact(name), Some(vocabulary)) => pieces::count(name, vocabulary, text),
-            _ => Estimate::of(text).tokens(),
+            _ => Estimate::from_text(text).tokens(),
         }
     }
 
@@ -117,7 +117,7 @@ impl TokenBounds {
 }
 
 fn total<'t>(texts: impl IntoIterator<Item = &'t str>) -> Estimate {
-    texts.into_iter().map(Estimate::of).fold(Estimate::default(), std::ops::Add::add)
+    texts.into_iter().map(Estimate::from_text).fold(Estimate::default(), std::ops::Add::add)
 }
 
 #[cfg(test)]

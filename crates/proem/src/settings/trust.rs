@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use proem_core::digest::Digest;
 use proem_core::fact::Absence;
-use proem_core::limit::SETTINGS_BYTES_MAX;
+use proem_core::limit::{SETTINGS_BYTES_MAX, TRUSTED_SCRIPT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -29,10 +29,9 @@ use crate::settings::toml_file::parse_toml;
 
 const FILE_NAME: &str = "trust.toml";
 const ROLE: FileRole = FileRole::Trust;
-const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
-/// How large a script may be.
-const SCRIPT: Cap = Cap { bytes_max: 4 << 20, words: "4 MiB" };
+const SCRIPT: Cap = Cap::new(TRUSTED_SCRIPT_BYTES_MAX);
 
 /// Everything that is trusted, as the file has it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -142,7 +141,7 @@ fn identity(real: &Path, root: &Path) -> Result<String, Error> {
         path: real.display().to_string(),
         why,
     })?;
-    Ok(format!("sha256:{}", Digest::of(&bytes).hex()))
+    Ok(format!("sha256:{}", Digest::new(&bytes).hex()))
 }
 
 impl Trusted {

@@ -1,4 +1,4 @@
-//! What every command starts from: the machine, the directory, the settings and the recipe of a request.
+//! The world of one operation: host, workspace, settings and profile, read once and passed along.
 
 use crate::error::Error;
 use crate::observe::host::Host;
@@ -6,30 +6,31 @@ use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::request::caller::Caller;
 use crate::settings::config::Config;
-use crate::settings::profiles::{Found, Profiles};
+use crate::settings::profiles::{Profiles, ResolvedProfile};
 
-/// The profile that a request gets which names none.
+/// Returns the profile of a request that names none.
 pub fn default_profile(request: &Request, caller: Caller) -> Result<String, Error> {
     let host = Host::of(request, caller)?;
     Ok(Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?.profile.value)
 }
 
 /// The surroundings of a request.
-pub(crate) struct Setup {
+pub(crate) struct World {
     pub(crate) host: Host,
     pub(crate) workspace: Workspace,
     pub(crate) config: Config,
     /// The profile that the request names, else the configuration's.
-    pub(crate) found: Found,
+    pub(crate) resolved: ResolvedProfile,
 }
 
-impl Setup {
-    pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+impl World {
+    /// Reads the surroundings of a request.
+    pub(crate) fn read(request: &Request, caller: Caller) -> Result<Self, Error> {
         let host = Host::of(request, caller)?;
         let workspace = Workspace::find(&host, request.cwd.as_deref())?;
         let config = Config::load(&host, &workspace)?;
         let name = request.profile.as_deref().unwrap_or(&config.profile.value);
-        let found = Profiles::new(&host, &workspace).find(name)?;
-        Ok(Self { host, workspace, config, found })
+        let resolved = Profiles::new(&host, &workspace).find(name)?;
+        Ok(Self { host, workspace, config, resolved })
     }
 }

@@ -319,3 +319,21 @@ fn a_working_directory_that_leads_out_gives_nothing() {
         }
     }
 }
+
+/// What is not looked at is not said to be refused: it may not even be there.
+#[test]
+fn places_out_of_reach_have_one_note() {
+    let site = Site::new();
+    let build = site.build_as(site.remote());
+    let about = build.frozen.notes().iter().filter(|note| note.code == Code::RootNotAllowed);
+    let said: Vec<(&str, &str)> = about.map(|note| (note.severity.word(), note.message.as_str())).collect();
+    let expected = "files outside the working directory, its git repository and proem's configuration are not looked for: \
+                    neither for requests over HTTP nor for profiles of a workspace";
+    assert_eq!(said, [("info", expected)]);
+    let refused = build.frozen.considered().iter().filter(|one| one.outcome.word() == "refused");
+    let why: Vec<&str> = refused.filter_map(|one| one.why.as_deref()).collect();
+    assert!(
+        !why.is_empty() && why.iter().all(|why| *why == "not looked at: outside the allowed roots"),
+        "{why:?}"
+    );
+}

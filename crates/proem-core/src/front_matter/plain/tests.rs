@@ -1,4 +1,4 @@
-//! The usual form against the parser: where the one answers, the other must say the same.
+//! The fast path against the YAML parser: a result of the first must equal that of the second.
 
 use std::format;
 use std::string::String;
@@ -10,7 +10,7 @@ use proptest::sample::{Index, select};
 use super::super::{FrontMatter, parse_any};
 use super::*;
 
-/// Fails if the usual form gives what the parser does not; tells whether it gave anything.
+/// Fails if the fast path returns a result that differs from the parser's; tells whether it returned any.
 fn check(yaml: &str) -> bool {
     let quick = parse(yaml).map(|entries| Ok(FrontMatter { entries }));
     assert!(quick.is_none() || quick == Some(parse_any(yaml)), "{yaml:?} gives {quick:?}");
@@ -90,7 +90,7 @@ fn numbered(entries: usize) -> String {
     (0..entries).map(|number| format!("k{number}: v\n")).collect::<Vec<_>>().concat()
 }
 
-/// Every text of at most `characters_max` characters of `alphabet`.
+/// Returns every text of at most `characters_max` characters of `alphabet`.
 fn texts(alphabet: &str, characters_max: usize) -> Vec<String> {
     let mut all = Vec::from([String::new()]);
     let mut start = 0;
@@ -210,7 +210,7 @@ fn one_of(texts: &'static [&'static str]) -> impl Strategy<Value = String> {
     select(texts).prop_map(String::from)
 }
 
-/// One of the parts of `parts`, so often that it is about as long as the longest key that YAML allows.
+/// Repeats one of `parts` until it is about as long as the longest key that YAML allows.
 fn long(parts: &'static [&'static str]) -> impl Strategy<Value = String> {
     (select(parts), 1015..1035_usize).prop_map(|(part, bytes)| part.repeat(bytes / part.len()))
 }
@@ -242,7 +242,7 @@ fn usual_entry() -> impl Strategy<Value = String> {
     (key, value, ending).prop_map(|(key, value, ending)| format!("{key}: {value}{ending}"))
 }
 
-/// A key, a separator, a value and an ending, each of them odd now and then.
+/// Generates a key, a separator, a value and an ending, each of them occasionally unusual.
 fn odd_entry() -> impl Strategy<Value = String> {
     let key = prop_oneof![
         4 => one_of(&KEYS),
@@ -277,7 +277,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A document, in which a piece may be put in or a character left out at any place.
+/// Generates a document in which a piece may be inserted or a character removed anywhere.
 fn document() -> impl Strategy<Value = String> {
     let edits = prop::collection::vec((any::<Index>(), prop::option::of(piece())), 0..=2);
     (prop::collection::vec(line(), 0..=5), edits).prop_map(|(lines, edits)| {
@@ -292,7 +292,7 @@ fn document() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    // More if PROPTEST_CASES says so.
+    // PROPTEST_CASES can raise the number.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(4000),
         failure_persistence: None,

@@ -2,6 +2,7 @@
 //! it, or paid in full. By published rules, which are data with a date.
 
 mod breakpoints;
+mod form;
 mod pieces;
 mod prefix;
 
@@ -12,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::deliver::{ProviderName, UnknownProvider};
+use crate::deliver::{Provider, ProviderName, UnknownProvider};
 use crate::error::Error;
 use crate::request::raw_json::{Fields, Json, Readable, field};
 use crate::settings::models::{CacheKind, CacheRules, Model, Models};
@@ -136,6 +137,12 @@ pub struct Simulation {
     /// The model, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The model and the vendor whose prices are taken, where the cache is not that vendor's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices_of: Option<String>,
+    /// What is doubtful about the requests: those that do not have the form of the provider.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The day of rules and prices.
     pub as_of: String,
     /// How tokens were counted.
@@ -284,12 +291,23 @@ pub fn simulate(
     Ok(Simulation {
         version: crate::SHAPE_VERSION,
         cache: rules.name.clone(),
+        prices_of: foreign_prices(&rules.name, known),
+        warnings: form::warnings(cache, sent),
         as_of: models.as_of.clone(),
         counted: counted(sent, rules, tokenizer, before.as_ref()),
         model,
         turns,
         total,
     })
+}
+
+/// The model and the vendor whose prices count in a cache that is not the vendor's own; `None` where it is, and without
+/// prices.
+pub(crate) fn foreign_prices(cache: &str, model: Option<&Model>) -> Option<String> {
+    let model = model.filter(|model| model.input.is_some())?;
+    let own = Provider::of_vendor(&model.vendor).name().cache?;
+    let is_own = own == cache || own == OPENAI && cache == OPENAI_BREAKPOINTS;
+    (!is_own).then(|| format!("{} ({})", model.name, model.vendor))
 }
 
 /// When a request is sent.

@@ -101,7 +101,7 @@ impl Pieces {
         let (mut ends, mut before, mut tokens) = (Vec::new(), self.model.clone(), 0);
         for piece in &self.list {
             tokens += piece.tokens;
-            let digest = Digest::of(format!("{before}\n{}", piece.text).as_bytes());
+            let digest = Digest::new(format!("{before}\n{}", piece.text).as_bytes());
             before = digest.hex();
             ends.push((digest, tokens));
         }

@@ -1,6 +1,6 @@
 //! Caches that compare from the first token on: those of inference servers, and implicit ones of providers.
 
-use proem_core::change::estimated_tokens;
+use proem_core::cache_loss::estimated_tokens;
 
 use super::pieces::Pieces;
 use super::{Cache, Figures, Miss, Sent, least, lifetime};

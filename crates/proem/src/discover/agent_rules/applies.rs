@@ -1,7 +1,7 @@
 //! Files that say in their front matter when they apply.
 
-use proem_core::considered::Outcome;
-use proem_core::profile::rules::{AppliesRecipe, Otherwise};
+use proem_core::file_outcome::Outcome;
+use proem_core::profile::rules::{AppliesRecipe, RuleDefault};
 
 /// When a file applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +64,11 @@ impl Applies {
     }
 }
 
-impl From<Otherwise> for Applies {
-    fn from(otherwise: Otherwise) -> Self {
+impl From<RuleDefault> for Applies {
+    fn from(otherwise: RuleDefault) -> Self {
         match otherwise {
-            Otherwise::Always => Self::Always,
-            Otherwise::Manual => Self::Manual,
+            RuleDefault::Always => Self::Always,
+            RuleDefault::Manual => Self::Manual,
         }
     }
 }
@@ -143,7 +143,7 @@ mod tests {
             always: Some("alwaysApply".into()),
             patterns: Some("globs".into()),
             description: Some("description".into()),
-            otherwise: Otherwise::Manual,
+            otherwise: RuleDefault::Manual,
             required: true,
         }
     }

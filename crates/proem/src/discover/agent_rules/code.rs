@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use proem_core::profile::rules::Code;
-use proem_core::text::Ahead;
+use proem_core::profile::rules::ImportCode;
+use proem_core::text::ForwardSearch;
 
 /// The bytes in which a reference is none, asked about in the order of the text.
 pub(super) struct Regions {
@@ -15,7 +15,7 @@ pub(super) struct Regions {
 
 impl Regions {
     /// Finds the regions of some kinds.
-    pub(super) fn of(text: &str, kinds: &[Code]) -> Self {
+    pub(super) fn of(text: &str, kinds: &[ImportCode]) -> Self {
         let mut found = code(text, kinds);
         found.sort_by_key(|region| region.start);
         let mut regions: Vec<Range<usize>> = Vec::with_capacity(found.len());
@@ -46,16 +46,16 @@ impl Regions {
     }
 }
 
-fn code(text: &str, kinds: &[Code]) -> Vec<Range<usize>> {
+fn code(text: &str, kinds: &[ImportCode]) -> Vec<Range<usize>> {
     let mut regions = Vec::new();
-    if kinds.contains(&Code::Fences) || kinds.contains(&Code::Indented) {
+    if kinds.contains(&ImportCode::Fences) || kinds.contains(&ImportCode::Indented) {
         lines(text, kinds, &mut regions);
     }
-    if kinds.contains(&Code::Backticks) || kinds.contains(&Code::Spans) {
-        let is_across = kinds.contains(&Code::Backticks);
+    if kinds.contains(&ImportCode::Backticks) || kinds.contains(&ImportCode::Spans) {
+        let is_across = kinds.contains(&ImportCode::Backticks);
         backticks(text, is_across, &mut regions);
     }
-    if kinds.contains(&Code::Comments) {
+    if kinds.contains(&ImportCode::Comments) {
         let mut from = 0;
         while let Some(start) = text.get(from..).and_then(|rest| rest.find("<!--")).map(|at| from + at) {
             let end =
@@ -68,19 +68,19 @@ fn code(text: &str, kinds: &[Code]) -> Vec<Range<usize>> {
 }
 
 /// Fenced and indented blocks.
-fn lines(text: &str, kinds: &[Code], regions: &mut Vec<Range<usize>>) {
+fn lines(text: &str, kinds: &[ImportCode], regions: &mut Vec<Range<usize>>) {
     let (mut start, mut open, mut is_after_blank) = (0, None, true);
     for line in text.split_inclusive('\n') {
         let plain = line.trim_start_matches(' ');
         let indent = line.len() - plain.len();
         let is_fence =
-            kinds.contains(&Code::Fences) && (plain.starts_with("```") || plain.starts_with("~~~"));
+            kinds.contains(&ImportCode::Fences) && (plain.starts_with("```") || plain.starts_with("~~~"));
         if is_fence && indent < 4 {
             match open.take() {
                 Some(begin) => regions.push(begin..start + line.len()),
                 None => open = Some(start),
             }
-        } else if open.is_none() && kinds.contains(&Code::Indented) && is_after_blank {
+        } else if open.is_none() && kinds.contains(&ImportCode::Indented) && is_after_blank {
             let is_code = (indent >= 4 || line.starts_with('\t')) && !line.trim().is_empty();
             regions.extend(is_code.then(|| start..start + line.len()));
             is_after_blank = is_code || line.trim().is_empty();
@@ -99,7 +99,7 @@ fn lines(text: &str, kinds: &[Code], regions: &mut Vec<Range<usize>>) {
 /// one first; that part may be closed by the rest of the run itself.
 fn backticks(text: &str, is_across: bool, regions: &mut Vec<Range<usize>>) {
     let runs = Runs::of(text);
-    let mut paragraphs = Ahead::new(text, "\n\n");
+    let mut paragraphs = ForwardSearch::new(text, "\n\n");
     let mut index = 0;
     // How many backticks of the run belong to the region before it.
     let mut taken = 0;
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn regions_contain_what_any_of_them_contains() {
-        let kinds = [Code::Spans, Code::Fences, Code::Indented, Code::Comments];
+        let kinds = [ImportCode::Spans, ImportCode::Fences, ImportCode::Indented, ImportCode::Comments];
         let parts = ["`", "```\n", "~~~\n", "    a\n", "\n", "a", "<!--", "-->", "\t"];
         let mut dice = Dice(2);
         for _ in 0..5_000 {

@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
-use proem_core::limit::DOCUMENTS_BYTES_MAX;
+use proem_core::file_outcome::Outcome;
+use proem_core::limit::{
+    DOCUMENTS_BYTES_MAX, IMPORT_MATCHES_MAX, IMPORT_PATTERN_BYTES_MAX, IMPORT_REFERENCES_MAX,
+    IMPORTS_BYTES_MAX, Size,
+};
 use proem_core::note::{Code as NoteCode, Note, Severity};
 use proem_core::profile::rules::{
-    ImportPut, ImportsRecipe, Inside, Once, Removed, RulePlace, RuleTrim, RulesRecipe,
+    ImportInside, ImportOnce, ImportPut, ImportsRecipe, RulePlace, RuleStrip, RuleTrim, RulesRecipe,
 };
 use proem_core::text::Places;
 use regex::{Regex, RegexBuilder};
@@ -22,16 +25,6 @@ use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
 use crate::discover::{Trail, file};
 use crate::observe::deadline;
 use crate::observe::file::{Found, ReadPolicy, read_head, shown};
-
-/// Most text that imports of one file may bring.
-const INSERTED_BYTES_MAX: usize = 1 << 20;
-/// Most references of one file that are looked at, whatever the recipe says.
-const REFERENCES_MAX: usize = 1_000;
-
-/// Most matches of a recipe's pattern in one file that are looked at, references or not.
-const MATCHES_MAX: usize = 100_000;
-/// Most memory that a compiled pattern may take, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// The rules of imports, ready for use.
 pub(super) struct Importer<'r> {
@@ -89,7 +82,7 @@ pub(super) type Told = HashSet<(String, String)>;
 impl<'r> Importer<'r> {
     pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
         let reference = RegexBuilder::new(&recipe.reference)
-            .size_limit(PATTERN_BYTES_MAX)
+            .size_limit(IMPORT_PATTERN_BYTES_MAX)
             .build()
             .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
         if reference.captures_len() < 2 {
@@ -101,10 +94,10 @@ impl<'r> Importer<'r> {
     /// What must hold the files that a file imports.
     pub(super) fn boundary(&self, place: &RulePlace, path: &Path, folders: &Folders) -> Option<PathBuf> {
         let inside = match place.inside.unwrap_or(self.recipe.inside) {
-            Inside::Anywhere => return None,
-            Inside::Cwd => folders.cwd().to_owned(),
-            Inside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
-            Inside::Root => folders.root_of(path),
+            ImportInside::Anywhere => return None,
+            ImportInside::Cwd => folders.cwd().to_owned(),
+            ImportInside::Root if place.dir.is_some() => path.parent().unwrap_or(path).to_owned(),
+            ImportInside::Root => folders.root_of(path),
         };
         Some(crate::observe::file::canonical(&inside).unwrap_or(inside))
     }
@@ -114,8 +107,8 @@ impl<'r> Importer<'r> {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
         let chain = match self.recipe.once {
-            Once::Chain => Vec::new(),
-            Once::File | Once::Prompt => vec![first.real.clone()],
+            ImportOnce::Chain => Vec::new(),
+            ImportOnce::File | ImportOnce::Prompt => vec![first.real.clone()],
         };
         let mut run = Run {
             trail,
@@ -145,7 +138,7 @@ impl<'r> Importer<'r> {
         let (mut pieces, mut end) = (Vec::new(), 0);
         for (number, found) in self.reference.captures_iter(&piece.text).enumerate() {
             // A pattern may search all of the text for each of its matches. The build fails then.
-            if number > MATCHES_MAX || deadline::check_clocks().is_err() {
+            if number > IMPORT_MATCHES_MAX || deadline::check_clocks().is_err() {
                 break;
             }
             let Some(group) = found.get(1) else { continue };
@@ -154,11 +147,16 @@ impl<'r> Importer<'r> {
                 continue;
             }
             run.references += 1;
-            if run.references > self.recipe.references_max.unwrap_or(REFERENCES_MAX).min(REFERENCES_MAX) {
+            if run.references
+                > self.recipe.references_max.unwrap_or(IMPORT_REFERENCES_MAX).min(IMPORT_REFERENCES_MAX)
+            {
                 break;
             }
             let named = self.plain(group.as_str());
-            match self.follow(&named, path, run) {
+            let told = run.trail.notes.len();
+            let followed = self.follow(&named, path, run);
+            place_notes(&mut run.trail.notes[told..], piece, path, at);
+            match followed {
                 Followed::Nothing => {}
                 Followed::Words(words, key) => {
                     let is_behind = self.recipe.put == ImportPut::Behind;
@@ -195,8 +193,8 @@ impl<'r> Importer<'r> {
         let Import { named, found, real } = import;
         let path = shown(real);
         // Once there is no room, nothing has room: then the text need not be looked at.
-        if run.bytes > INSERTED_BYTES_MAX {
-            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+        if run.bytes > IMPORTS_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some(over_imports()));
             return Vec::new();
         }
         let raw = found.bytes.clone();
@@ -211,11 +209,15 @@ impl<'r> Importer<'r> {
             text.truncate(text.trim_end().len());
         }
         run.bytes += text.len();
-        if run.bytes > INSERTED_BYTES_MAX {
-            run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
+        if run.bytes > IMPORTS_BYTES_MAX {
+            run.trail.consider(&path, Outcome::OverBudget, Some(over_imports()));
             return Vec::new();
         }
-        run.trail.consider(&path, Outcome::Used, None);
+        let importer = match &by.source {
+            PieceSource::File(path, _) => path,
+            PieceSource::Words(_) => &by.path,
+        };
+        run.trail.consider(&path, Outcome::Used, Some(format!("imported by {importer}")));
         run.brought.insert(real.clone());
         let source = PieceSource::File(path.clone(), line_map);
         let (own_path, relative) =
@@ -280,11 +282,11 @@ impl<'r> Importer<'r> {
             return words(&self.recipe.outside, &real, "outside");
         }
         let known = match self.recipe.once {
-            Once::Chain => run.chain.contains(&real),
-            Once::File => run.brought.contains(&real),
-            Once::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
+            ImportOnce::Chain => run.chain.contains(&real),
+            ImportOnce::File => run.brought.contains(&real),
+            ImportOnce::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
         };
-        let bytes_max = if run.bytes > INSERTED_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
+        let bytes_max = if run.bytes > IMPORTS_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
         match read_head(&wanted, run.job.policy, bytes_max) {
             Ok(_) if known => words(&self.recipe.known, &real, "known"),
             Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
@@ -328,7 +330,8 @@ fn words(template: &str, named: &str, real: &Path) -> String {
 
 /// Front matter of an import stays where it is put in place.
 fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
-    let remove = recipe.remove.iter().copied().filter(|removed| *removed == Removed::ByteOrderMark).collect();
+    let remove =
+        recipe.remove.iter().copied().filter(|removed| *removed == RuleStrip::ByteOrderMark).collect();
     RulesRecipe { remove, ..recipe.clone() }
 }
 
@@ -339,6 +342,16 @@ fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
     if run.told.insert((by.clone(), message.clone())) {
         let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
         run.trail.notes.push(note);
+    }
+}
+
+/// Gives notes about a reference its place in the file that has it.
+fn place_notes(notes: &mut [Note], piece: &Piece, path: &Path, at: usize) {
+    let PieceSource::File(own, line_map) = &piece.source else { return };
+    let (by, mut places) = (file(&shown(path)), Places::new(&piece.text));
+    for note in notes.iter_mut().filter(|note| note.source.as_ref() == Some(&by)) {
+        let place = places.at(at);
+        note.source = Some(line_map.source_at(&file(own), place));
     }
 }
 
@@ -388,6 +401,11 @@ fn part(piece: &Piece, text: String, source: PieceSource) -> Piece {
     let Piece { path, relative, kind, owner, .. } = piece;
     let (path, relative, kind) = (path.clone(), relative.clone(), kind.clone());
     Piece { path, relative, kind, owner: *owner, text, source, begins: false, ends: false }
+}
+
+/// The reason for leaving out an import.
+fn over_imports() -> String {
+    format!("of {} of imported text", Size::new(IMPORTS_BYTES_MAX))
 }
 
 /// Marks the first and the last piece of an entry, and trims what imports left at its ends.

@@ -3,15 +3,12 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use proem_core::limit::{RULE_DEPTH_MAX, RULE_ENTRIES_MAX};
+
 use super::{ReadPolicy, joined};
 use crate::observe::deadline;
 use crate::observe::file;
 use crate::observe::listing_order;
-
-/// How deep folders of rules are looked into.
-const DEPTH_MAX: usize = 16;
-/// Most entries that are looked at below one folder.
-const ENTRIES_MAX: usize = 20_000;
 
 /// Tells whether a name with a star is a pattern that is understood.
 pub(super) fn is_pattern(name: &str) -> bool {
@@ -22,7 +19,7 @@ pub(super) fn is_pattern(name: &str) -> bool {
 pub(super) fn paths(folder: &Path, name: &str, policy: &ReadPolicy) -> Vec<PathBuf> {
     let Some((below, ending)) = name.split_once("**/*") else { return vec![joined(folder, name)] };
     let top = joined(folder, below.trim_end_matches('/'));
-    let mut list = List { ending, policy, above: Vec::new(), left: ENTRIES_MAX, found: Vec::new() };
+    let mut list = List { ending, policy, above: Vec::new(), left: RULE_ENTRIES_MAX, found: Vec::new() };
     list.folder(&top);
     list.found
 }
@@ -41,7 +38,7 @@ impl List<'_> {
         let Ok(status) = file::metadata(folder) else { return };
         let identity = (status.dev(), status.ino());
         let is_allowed = file::canonical(folder).is_ok_and(|real| self.policy.allows(&real));
-        if self.above.contains(&identity) || self.above.len() > DEPTH_MAX || !is_allowed {
+        if self.above.contains(&identity) || self.above.len() > RULE_DEPTH_MAX || !is_allowed {
             return;
         }
         let entries = file::read_dir(folder).into_iter().flatten().flatten();

@@ -10,12 +10,14 @@ mod walk;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
 use proem_core::fact::Absence;
-use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX};
+use proem_core::file_outcome::Outcome;
+use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, RULE_FILES_MAX, Size};
 use proem_core::line_map::LineMap;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::rules::{Dropped, RuleFile, RulePlace, RuleTake, RuleTrim, RulesRecipe, Twins};
+use proem_core::profile::rules::{
+    RuleDrop, RuleFile, RuleIdentity, RulePlace, RuleTake, RuleTrim, RulesRecipe,
+};
 use proem_core::source::Source;
 
 use super::{Owner, Places, Trail, file};
@@ -26,9 +28,6 @@ use walk::Folders;
 
 /// Most files without room that are noted one by one.
 const NOTES_MAX: usize = 20;
-
-/// Most files that are read at all; what is found beyond that is only counted.
-const READ_MAX: usize = 2_000;
 
 /// A piece of the text that files give, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,11 +255,15 @@ impl Search<'_> {
         owner: Owner,
     ) -> Option<Candidate> {
         self.read += 1;
-        if self.read > READ_MAX {
-            if self.read == READ_MAX + 1 {
+        if self.read > RULE_FILES_MAX {
+            if self.read == RULE_FILES_MAX + 1 {
                 self.found.trail.notes.push(too_many(&shown));
             }
-            self.found.trail.consider(&shown, Outcome::OverBudget, Some(format!("of {READ_MAX} files")));
+            self.found.trail.consider(
+                &shown,
+                Outcome::OverBudget,
+                Some(format!("of {RULE_FILES_MAX} files")),
+            );
             return None;
         }
         match read_head(&path, self.policy, DOCUMENTS_BYTES_MAX) {
@@ -309,15 +312,18 @@ impl Search<'_> {
         let trim = place.trim.unwrap_or(self.recipe.trim);
         let (treated, line_map) = text::treated(&text, self.recipe, trim);
         let is_dropped = match self.recipe.drop {
-            Dropped::None => false,
-            Dropped::Empty => treated.is_empty(),
-            Dropped::Blank => treated.trim().is_empty(),
+            RuleDrop::None => false,
+            RuleDrop::Empty => treated.is_empty(),
+            RuleDrop::Blank => treated.trim().is_empty(),
         };
         if is_dropped {
             return self.found.trail.consider(&shown, Outcome::Empty, None);
         }
         if self.taken.len() >= DOCUMENTS_MAX || self.bytes + treated.len() > DOCUMENTS_BYTES_MAX {
-            let why = format!("of {DOCUMENTS_MAX} files and 1 MiB for all instruction files");
+            let why = format!(
+                "of {DOCUMENTS_MAX} files and {} for all instruction files",
+                Size::new(DOCUMENTS_BYTES_MAX)
+            );
             return self.leave_out(&shown, why);
         }
         self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
@@ -374,9 +380,9 @@ impl Search<'_> {
 
     fn twin(&self, shown: &str, found: &Found) -> Option<&str> {
         let is_twin = |taken: &&Taken| match self.recipe.twins {
-            Twins::Path => taken.path == shown,
-            Twins::File => taken.identity == found.identity || taken.real == found.real,
-            Twins::Content => taken.raw == found.bytes,
+            RuleIdentity::Path => taken.path == shown,
+            RuleIdentity::File => taken.identity == found.identity || taken.real == found.real,
+            RuleIdentity::Content => taken.raw == found.bytes,
         };
         self.taken.iter().find(is_twin).map(|taken| taken.path.as_str())
     }
@@ -461,6 +467,14 @@ impl Search<'_> {
                 key(a).cmp(&key(b))
             });
         }
+        // A file that another one imports is used, whatever else keeps it from being read by itself.
+        let considered = &mut self.found.trail.considered;
+        let used: HashSet<String> = considered
+            .iter()
+            .filter(|one| one.outcome == Outcome::Used && one.why.is_some())
+            .map(|one| one.path.clone())
+            .collect();
+        considered.retain(|one| one.outcome != Outcome::Shadowed || !used.contains(&one.path));
         self.found.pieces =
             std::mem::take(&mut self.taken).into_iter().flat_map(|taken| taken.pieces).collect();
     }
@@ -495,7 +509,7 @@ fn no_room(path: &str, why: &str) -> Note {
 }
 
 fn too_many(path: &str) -> Note {
-    let message = format!("{path} and what follows is left out: over the limit of {READ_MAX} files");
+    let message = format!("{path} and what follows is left out: over the limit of {RULE_FILES_MAX} files");
     Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(path))
 }
 

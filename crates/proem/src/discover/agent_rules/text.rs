@@ -3,20 +3,20 @@
 use std::ops::Range;
 
 use proem_core::line_map::LineMap;
-use proem_core::profile::rules::{Removed, RuleTrim, RulesRecipe};
-use proem_core::text::{Ahead, is_javascript_space};
+use proem_core::profile::rules::{RuleStrip, RuleTrim, RulesRecipe};
+use proem_core::text::{ForwardSearch, is_javascript_space};
 
 /// Returns the text as the recipe wants it, and where its lines stand in the file.
 pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (String, LineMap) {
     let mut rest = text;
-    if recipe.remove.contains(&Removed::ByteOrderMark) {
+    if recipe.remove.contains(&RuleStrip::ByteOrderMark) {
         rest = rest.strip_prefix('\u{FEFF}').unwrap_or(rest);
     }
-    if recipe.remove.contains(&Removed::FrontMatter) {
+    if recipe.remove.contains(&RuleStrip::FrontMatter) {
         rest = without_front_matter(rest);
     }
     let start = text.len() - rest.len();
-    let has_comments = !recipe.remove.contains(&Removed::Comments);
+    let has_comments = !recipe.remove.contains(&RuleStrip::Comments);
     let mut kept =
         if has_comments { std::iter::once(0..rest.len()).collect() } else { without_comments(rest) };
     for bytes in &mut kept {
@@ -75,7 +75,7 @@ fn without_front_matter(text: &str) -> &str {
 /// What follows a comment begins a line of what is left.
 fn without_comments(text: &str) -> Vec<Range<usize>> {
     let mut kept: Vec<Range<usize>> = Vec::new();
-    let (mut breaks, mut closings) = (Ahead::new(text, "\n"), Ahead::new(text, "-->"));
+    let (mut breaks, mut closings) = (ForwardSearch::new(text, "\n"), ForwardSearch::new(text, "-->"));
     let (mut at, mut fence) = (0, None);
     while at < text.len() {
         // Behind a comment the rest of its line counts as a line.
@@ -107,7 +107,7 @@ fn without_comments(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The byte at which the text goes on behind a comment: one that ends its line takes the line breaks along.
-fn behind_comment(text: &str, end: usize, breaks: &mut Ahead<'_>) -> usize {
+fn behind_comment(text: &str, end: usize, breaks: &mut ForwardSearch<'_>) -> usize {
     let line_end = breaks.find_from(end).unwrap_or(text.len());
     let is_alone = text.get(end..line_end).unwrap_or_default().trim_start().is_empty();
     if !is_alone {

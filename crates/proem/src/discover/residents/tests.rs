@@ -41,7 +41,7 @@ impl Fixture {
 
     /// Every file with what became of it and why.
     fn considered(&self, collected: &Collected) -> Vec<String> {
-        let line = |one: &Considered| {
+        let line = |one: &FileOutcome| {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", self.brief(&one.path), one.outcome.word())
         };

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proem_core::front_matter::{self, FrontMatter, Split, Value};
+use proem_core::limit::{
+    FRONT_MATTER_BYTES_MAX, SKILL_COMPATIBILITY_CHARACTERS_MAX, SKILL_DESCRIPTION_CHARACTERS_MAX,
+    SKILL_NAME_CHARACTERS_MAX, Size,
+};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
 use super::{Owner, Spot};
 use crate::observe::file::shown;
-
-const NAME_CHARACTERS_MAX: usize = 64;
-const DESCRIPTION_CHARACTERS_MAX: usize = 1024;
-const COMPATIBILITY_CHARACTERS_MAX: usize = 500;
 
 /// A skill as the prompt knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,8 +73,11 @@ impl Problem {
     }
 }
 
+/// A skill, if the file is one, and its problems.
+pub(super) type ParsedSkill = (Option<Arc<Skill>>, Vec<Problem>);
+
 /// Reads a skill from the head of its file. Without one, the first problem says why.
-pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> (Option<Arc<Skill>>, Vec<Problem>) {
+pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
         Ok(head) => {
@@ -137,7 +140,7 @@ fn skill(spot: &Spot<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill
     };
     let mut problems = Vec::new();
     check_name(name, (!is_in_root).then_some(folder), head, &mut problems);
-    check_length("description", description, DESCRIPTION_CHARACTERS_MAX, head, &mut problems);
+    check_length("description", description, SKILL_DESCRIPTION_CHARACTERS_MAX, head, &mut problems);
     check_others(head, &mut problems);
     let key = "disable-model-invocation";
     let is_hidden = head.value(key) == Some(&Value::Bool(true));
@@ -162,8 +165,9 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
     };
     let text = match text_of_front_matter(head).map_or_else(|| str::from_utf8(head), Ok) {
         Ok(text) => text,
-        // The head may end inside a character, and the body is nobody's business here.
+        // The head may end inside a character, which is no fault of the file; and the body is not judged here.
         Err(error) => match head.get(..error.valid_up_to()).map(str::from_utf8) {
+            Some(Ok(text)) if error.error_len().is_none() => text,
             Some(Ok(text)) if matches!(front_matter::split(text), Split::Found { .. }) => text,
             _ => return Err(none(&format!("not UTF-8: bad byte at offset {}", error.valid_up_to()))),
         },
@@ -180,7 +184,10 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
         },
         Split::Absent => Err(none("it has no front matter: the first line is not `---`")),
         Split::Unclosed => Err(none("its front matter has no closing `---`")),
-        Split::TooLong => Err(none("its front matter has no closing `---` within 8 KiB")),
+        Split::TooLong => {
+            let limit = Size::new(FRONT_MATTER_BYTES_MAX);
+            Err(none(&format!("its front matter has no closing `---` within {limit}")))
+        }
     }
 }
 
@@ -221,21 +228,25 @@ fn check_name(name: &str, folder: Option<&str>, head: &Head<'_>, problems: &mut 
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    if !name.split('-').all(is_word) {
-        let message = format!("the name `{}` is not well formed", name.escape_debug());
-        let problem =
-            Problem::new(message).hint("use lower-case letters, digits and single hyphens between them");
-        problems.push(problem.at(place));
+    let is_well_formed = name.split('-').all(is_word);
+    let faults = [
+        (!is_well_formed).then(|| "not well formed".to_owned()),
+        folder
+            .filter(|folder| *folder != name)
+            .map(|folder| format!("not that of its folder, `{}`", folder.escape_debug())),
+    ];
+    let faults: Vec<String> = faults.into_iter().flatten().collect();
+    if !faults.is_empty() {
+        // One name is one fault: what is written instead mends both.
+        let message = format!("the name `{}` is {}", name.escape_debug(), faults.join(", and "));
+        let hint = if is_well_formed {
+            "rename the folder or the skill"
+        } else {
+            "use lower-case letters, digits and single hyphens between them"
+        };
+        problems.push(Problem::new(message).hint(hint).at(place));
     }
-    check_length("name", name, NAME_CHARACTERS_MAX, head, problems);
-    if let Some(folder) = folder.filter(|folder| *folder != name) {
-        let message = format!(
-            "the name `{}` is not that of its folder, `{}`",
-            name.escape_debug(),
-            folder.escape_debug()
-        );
-        problems.push(Problem::new(message).hint("rename the folder or the skill").at(place));
-    }
+    check_length("name", name, SKILL_NAME_CHARACTERS_MAX, head, problems);
 }
 
 fn check_length(key: &str, text: &str, max: usize, head: &Head<'_>, problems: &mut Vec<Problem>) {
@@ -264,7 +275,7 @@ fn check_others(head: &Head<'_>, problems: &mut Vec<Problem>) {
     });
     check_metadata(head, problems);
     if let Some(Value::Text(text)) = head.value("compatibility") {
-        check_length("compatibility", text, COMPATIBILITY_CHARACTERS_MAX, head, problems);
+        check_length("compatibility", text, SKILL_COMPATIBILITY_CHARACTERS_MAX, head, problems);
     }
 }
 

@@ -8,8 +8,7 @@ use proem_core::limit::FRONT_MATTER_BYTES_MAX;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::observe::file::{self, Handle, ReadPolicy};
-use crate::observe::file_stamp::Stamp;
+use crate::observe::file::{self, Handle, Identity, ReadPolicy};
 
 /// Front matter of the largest size, its two rules and the line breaks.
 pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;
@@ -19,7 +18,7 @@ const FIRST_READ: usize = 2 << 10;
 /// What trying to open a file gave.
 pub(super) enum Opened {
     /// A regular file: its head is in the buffer.
-    Head(Stamp, usize),
+    Head(Identity, usize),
     /// A symbolic link, or something else that needs a careful look.
     Careful,
     Missing,
@@ -36,9 +35,9 @@ pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec
         Err(Errno::NOENT | Errno::NOTDIR) => return Opened::Missing,
         Err(error) => return Opened::Failed(error),
     };
-    let stamp = Stamp::of(found.status());
+    let identity = Identity::of_status(found.status());
     match found.open_below(folder, name).and_then(|opened| fill(opened.as_fd(), buffer)) {
-        Ok(bytes) => Opened::Head(stamp, bytes),
+        Ok(bytes) => Opened::Head(identity, bytes),
         Err(Errno::BUSY) => Opened::Careful,
         Err(error) => Opened::Failed(error),
     }

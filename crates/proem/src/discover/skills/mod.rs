@@ -5,17 +5,14 @@
 
 mod entry;
 mod head;
-mod memory;
 mod scan;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::{PATH_BYTES_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillsRecipe;
@@ -65,7 +62,7 @@ pub(crate) struct Found {
     /// What else a reader should know: directories that could not be read, limits.
     pub(crate) notes: Vec<Note>,
     /// Files and folders of which nothing became a candidate.
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<FileOutcome>,
 }
 
 impl Found {
@@ -92,7 +89,7 @@ impl Found {
             );
         }
         let mut considered = self.considered.clone();
-        considered.extend(self.candidates.iter().map(|candidate| Considered {
+        considered.extend(self.candidates.iter().map(|candidate| FileOutcome {
             path: candidate.location.as_ref().into(),
             outcome: candidate.outcome,
             why: candidate.why.clone(),
@@ -213,7 +210,12 @@ impl Search<'_> {
     }
 
     /// Takes a file, unless it was taken under another name; `read` makes a skill of it.
-    fn take(&mut self, spot: &Spot<'_>, identity: Identity, read: impl FnOnce(&Arc<str>) -> memory::Read) {
+    fn take(
+        &mut self,
+        spot: &Spot<'_>,
+        identity: Identity,
+        read: impl FnOnce(&Arc<str>) -> entry::ParsedSkill,
+    ) {
         let path = spot.path;
         let Some(location) = path.to_str() else {
             return self.unread(path, &Absence::BadPath("the path is not UTF-8"));
@@ -264,7 +266,9 @@ impl Search<'_> {
     fn out_of_reach(&mut self, path: &Path, why: &Absence) {
         let mut trail = Trail::default();
         trail.out_of_reach(&crate::observe::file::shown(path), why);
-        self.found.notes.extend(trail.notes);
+        let is_new = |note: &Note| !self.found.notes.contains(note);
+        let notes: Vec<Note> = trail.notes.into_iter().filter(is_new).collect();
+        self.found.notes.extend(notes);
         self.found.considered.extend(trail.considered);
     }
 
@@ -282,13 +286,13 @@ impl Search<'_> {
         } else {
             let (path, outcome) = (crate::observe::file::shown(path), Outcome::OverBudget);
             let why = Some("of the ignore files of a build".to_owned());
-            self.found.considered.push(Considered { path, outcome, why });
+            self.found.considered.push(FileOutcome { path, outcome, why });
         }
     }
 
     fn ignored(&mut self, path: &Path, by: &str) {
         let (path, why) = (crate::observe::file::shown(path), Some(format!("by {by}")));
-        self.found.considered.push(Considered { path, outcome: Outcome::Ignored, why });
+        self.found.considered.push(FileOutcome { path, outcome: Outcome::Ignored, why });
     }
 
     fn over_limit(&mut self, path: &Path, what: &str) {
@@ -297,7 +301,7 @@ impl Search<'_> {
             Note::new(Code::OverLimit, Severity::Warning, format!("{path} is not looked into: {what}"));
         self.found.notes.push(note.with_source(file(&path)));
         let (outcome, why) = (Outcome::OverBudget, Some(what.to_owned()));
-        self.found.considered.push(Considered { path, outcome, why });
+        self.found.considered.push(FileOutcome { path, outcome, why });
     }
 
     fn push(&mut self, candidate: Candidate) {

@@ -8,22 +8,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use proem_core::considered::{Considered, Outcome};
 use proem_core::fact::Absence;
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::{DIRECTORY_ENTRIES_MAX, SKILL_DEPTH_MAX, SKILL_FOLDERS_MAX};
-use proem_core::lookalike::is_variant;
 use proem_core::note::{Code, Note, Severity};
+use proem_core::text_safety::confusable::is_variant;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::head::{self, HEAD_BYTES_MAX, Opened};
-use super::memory::{self, Known, Scan};
 use super::{Root, Search, Spot, entry};
 use crate::discover::ignored::{self, Reader, Rules};
 use crate::error::reason;
 use crate::observe::deadline;
 use crate::observe::file::{self, Identity, Look};
-use crate::observe::file_stamp::{self, Stamp};
 use crate::observe::listing_order;
 
 const FILE_NAME: &[u8] = b"SKILL.md";
@@ -45,7 +43,6 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
         rules: Vec::new(),
         folders: 0,
         buffer: Vec::with_capacity(HEAD_BYTES_MAX),
-        scan: Scan::Cold,
     };
     walk.folder(&folder, &root.path);
 }
@@ -93,8 +90,6 @@ struct Walk<'w, 's> {
     rules: Vec<Arc<Rules>>,
     folders: usize,
     buffer: Vec<u8>,
-    /// What is known of the folder that is looked through.
-    scan: Scan,
 }
 
 /// An entry of a folder.
@@ -112,7 +107,7 @@ impl Walk<'_, '_> {
         if !self.seen.insert(identity) {
             let (path, why) = (file::shown(path), Some("of a folder that was looked through".to_owned()));
             let outcome = Outcome::Duplicate;
-            return self.search.found.considered.push(Considered { path, outcome, why });
+            return self.search.found.considered.push(FileOutcome { path, outcome, why });
         }
         let (entries, ignore_files) = match list(folder) {
             Ok(listed) => listed,
@@ -123,13 +118,9 @@ impl Walk<'_, '_> {
         }
         let pushed = self.push_rules(path, |name| ignore_files.contains(&name));
         self.chain.push(identity);
-        let own =
-            if file_stamp::is_local(folder) { memory::begin(path, self.root.owner) } else { Scan::Cold };
-        let above = std::mem::replace(&mut self.scan, own);
         for entry in &entries {
             self.entry(folder, path, entry);
         }
-        memory::end(path, self.root.owner, std::mem::replace(&mut self.scan, above));
         self.chain.pop();
         if pushed {
             self.rules.pop();
@@ -142,7 +133,7 @@ impl Walk<'_, '_> {
         if is_loop {
             let why = Some("of a folder that it lies in: a loop of links".to_owned());
             let (path, outcome) = (file::shown(path), Outcome::Duplicate);
-            self.search.found.considered.push(Considered { path, outcome, why });
+            self.search.found.considered.push(FileOutcome { path, outcome, why });
         }
         is_loop
     }
@@ -190,55 +181,24 @@ impl Walk<'_, '_> {
             let note = Note::new(Code::NameVariant, Severity::Warning, message);
             self.search.found.notes.push(note.with_source(super::file(&shown)));
             let (outcome, why) = (Outcome::Malformed, Some("its name is not SKILL.md".to_owned()));
-            self.search.found.considered.push(Considered { path: shown, outcome, why });
+            self.search.found.considered.push(FileOutcome { path: shown, outcome, why });
         }
     }
 
     /// A folder that is no link: its `SKILL.md` is tried first, before anything else is known of it.
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
-        // Before anything in it is looked at: what changes meanwhile will show next time.
-        self.scan.count();
-        let stamp = if self.scan.is_warm() { stamp(parent, name) } else { None };
         let file = path.join("SKILL.md");
-        if let Some(known) = self.known(parent, name, stamp)
-            && self.excluding(&file, false).is_none()
-        {
-            memory::used();
-            return self.take_known(&known, &file);
-        }
         let opened =
             below(name, FILE_NAME, |skill| head::read_beneath(parent.as_fd(), skill, &mut self.buffer));
         // Asked below the open folder: the way from the root to here need not be walked three times more.
         let has = |file: &str| below(name, file.as_bytes(), |file| exists(parent, file));
         if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
-            return match (&opened, stamp) {
-                (Opened::Head(stamp, bytes), Some(folder)) if !ignored::NAMES.into_iter().any(has) => {
-                    let (spot, location) = (self.spot(&file, false), file.to_string_lossy().into());
-                    let read = entry::read(&spot, &location, self.buffer.get(..*bytes).unwrap_or_default());
-                    let known = Known { folder, file: *stamp, read: Arc::new(read) };
-                    self.scan.keep(name, &known);
-                    self.take_known(&known, &file);
-                }
-                _ => self.opened(&opened, &file, false),
-            };
+            return self.opened(&opened, &file, false);
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
             Ok(folder) => self.descend(&folder, path),
             Err(error) => self.search.unread(path, &absence(&error.into())),
         }
-    }
-
-    /// What is known of a folder, if it still holds.
-    fn known(&self, parent: &OwnedFd, name: &[u8], folder: Option<Stamp>) -> Option<Known> {
-        let known = self.scan.known(name).filter(|known| Some(known.folder) == folder)?;
-        let file = below(name, FILE_NAME, |skill| stamp(parent, skill))?;
-        (known.file == file).then(|| known.clone())
-    }
-
-    /// Takes a skill that is known.
-    fn take_known(&mut self, known: &Known, path: &Path) {
-        let spot = self.spot(path, false);
-        self.search.take(&spot, known.file.identity, |_| (*known.read).clone());
     }
 
     /// A link to a folder: it may lead anywhere, so the policy is asked.
@@ -302,9 +262,9 @@ impl Walk<'_, '_> {
     fn opened(&mut self, opened: &Opened, path: &Path, is_in_root: bool) {
         let spot = self.spot(path, is_in_root);
         match opened {
-            Opened::Head(stamp, bytes) => {
+            Opened::Head(identity, bytes) => {
                 let head = self.buffer.get(..*bytes).unwrap_or_default();
-                self.search.take(&spot, stamp.identity, |location| entry::read(&spot, location, head));
+                self.search.take(&spot, *identity, |location| entry::read(&spot, location, head));
             }
             Opened::Careful => self.search.linked_file(&spot),
             Opened::Missing => self.search.unread(path, &Absence::NoSuchFile),
@@ -382,12 +342,6 @@ fn below<R>(folder: &[u8], file: &[u8], work: impl FnOnce(&[u8]) -> R) -> R {
     name[folder.len()] = b'/';
     name[start..].copy_from_slice(file);
     work(name)
-}
-
-/// The stamp of what a name stands for, links not followed.
-fn stamp(folder: &OwnedFd, name: &[u8]) -> Option<Stamp> {
-    let status = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(Stamp::of(&status))
 }
 
 fn exists(folder: &OwnedFd, name: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::Place;

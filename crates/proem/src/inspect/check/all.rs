@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proem_core::fact::Absence;
 use proem_core::limit::{CHECK_BYTES_MAX, DOCUMENTS_BYTES_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::rules::{RulePlace, RuleTake};
@@ -12,10 +13,10 @@ use proem_core::source::Source;
 
 use super::{FILE, Report, Subject, allowances, choices, content, references};
 use crate::discover::repository::{self, Entry, Repository};
-use crate::discover::roster::{Agent, Role, Roster};
+use crate::discover::roster::{Agent, Role, Roster, is_fixture};
 use crate::discover::{Places, skills};
 use crate::error::Error;
-use crate::observe::file::{Identity, ReadPolicy, read, with_fixed_roots};
+use crate::observe::file::{Found, Identity, ReadPolicy, read, with_fixed_roots};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
 use crate::request::Request;
@@ -23,6 +24,9 @@ use crate::request::caller::Caller;
 use crate::sections::text_findings::ScannedText;
 use crate::settings::config::Config;
 use crate::settings::profiles::Profiles;
+
+/// Endings of pages that are written to be read.
+const PAGE_ENDINGS: [&str; 2] = [".md", ".mdc"];
 
 /// Everything that is looked for here. An allowance of another code is none of this check's business.
 pub(super) const CODES: [Code; 19] = [
@@ -106,6 +110,10 @@ impl Project {
             let is_in_skill = || entry.path.ancestors().any(|folder| skills.contains(folder));
             entry.role != Role::Text || roster.is_of_agent(&parts) || is_in_skill()
         });
+        // Secrets and hidden text count in these as well; whether they would work as instructions does not.
+        for entry in found.entries.iter_mut().filter(|entry| is_fixture(&entry.parts)) {
+            entry.role = Role::Text;
+        }
         found
     }
 
@@ -132,6 +140,7 @@ impl Project {
             subject: Subject::Project { directories, roles },
         };
         report.sort(&allowances(&self.config)?);
+        fold_harmless(&mut report.findings);
         Ok(report)
     }
 
@@ -140,7 +149,7 @@ impl Project {
         entries.sort_by_key(|entry| entry.is_linked);
         let (mut known, mut files, mut bytes) = (BTreeMap::<Identity, usize>::new(), Vec::<Looked>::new(), 0);
         for entry in entries {
-            let found = match read(&entry.path, &self.policy, FILE) {
+            let found = match self.read_one(&entry) {
                 Ok(found) => found,
                 Err(why) => {
                     notes.extend(repository::unread(&entry.path, &why));
@@ -170,6 +179,19 @@ impl Project {
         files
     }
 
+    /// Reads a file. A page about credentials that lies beside a skill is one that a model may open, and goes into no prompt
+    /// here, so that its name does not keep it from being looked at.
+    fn read_one(&self, entry: &Entry) -> Result<Found, Absence> {
+        let has_ending = || PAGE_ENDINGS.iter().any(|ending| entry.path.to_string_lossy().ends_with(ending));
+        let is_page = || entry.role == Role::Text && !entry.is_linked && has_ending();
+        match read(&entry.path, &self.policy, FILE) {
+            Err(Absence::SecretPath) if is_page() => {
+                read(&entry.path, &self.policy.allowing(&entry.path), FILE)
+            }
+            found => found,
+        }
+    }
+
     /// Everything that is wrong with a file by itself.
     fn lints(&self, file: &Looked) -> Vec<Note> {
         let Looked { entry, text, .. } = file;
@@ -193,6 +215,28 @@ impl Project {
 
 fn source(path: &Path) -> Source {
     Source::File { path: path.to_string_lossy().into(), place: None }
+}
+
+/// Makes one finding of what is only good to know about many skills: it is a habit of the project, and not a fault of each.
+fn fold_harmless(findings: &mut Vec<Note>) {
+    let is_harmless = |note: &Note| note.code == Code::MalformedSkill && note.severity == Severity::Info;
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    findings.retain(|note| {
+        let count = is_harmless(note).then(|| counts.entry(note.message.clone()).or_default());
+        count.is_none_or(|count| {
+            *count += 1;
+            *count == 1
+        })
+    });
+    for note in findings.iter_mut().filter(|note| is_harmless(note)) {
+        match counts.get(&note.message) {
+            Some(2) => note.message.push_str(" (1 more skill has the same)"),
+            Some(count) if *count > 2 => {
+                note.message = format!("{} ({} more skills have the same)", note.message, count - 1);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn no_room(path: &Path) -> Note {
@@ -243,6 +287,10 @@ fn repeated(files: &[Looked]) -> Vec<Note> {
 /// A file that is a copy of one above it is one finding, not one for each paragraph.
 fn copied(texts: &[(&str, &str)]) -> Option<Note> {
     let ((path, text), above) = texts.split_last()?;
+    // A path is seen from the folder of its file: the same line imports another file here.
+    if !references::references(text).is_empty() {
+        return None;
+    }
     let (first, _) =
         above.iter().find(|(_, other)| !text.trim().is_empty() && other.trim() == text.trim())?;
     let message = format!("it is a copy of {first}, which is read as well");
@@ -265,7 +313,7 @@ fn cut_here(agent: &Agent, recipe: &RulesRecipe, place: &RulePlace, files: &[Loo
     let mut by_folder: BTreeMap<&[String], &Looked> = BTreeMap::new();
     // The first name comes last, so that it stays.
     for name in place.files.iter().rev().map(|file| file.name.as_str()) {
-        let own = files.iter().filter_map(|file| {
+        let own = files.iter().filter(|file| file.entry.role == Role::Instructions).filter_map(|file| {
             let (last, folder) = file.entry.parts.split_last()?;
             (last == name).then_some((folder, file))
         });

@@ -5,17 +5,17 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use proem_core::hygiene::without_hidden;
 use proem_core::note::{Code, Fix, Note};
 use proem_core::source::Source;
 use proem_core::text::Places;
+use proem_core::text_safety::hygiene::without_hidden;
 
 use super::{Report, is_mendable};
 use crate::error::Error;
 use crate::observe::file::{ReadPolicy, read_utf8};
 use crate::request::Request;
 use crate::request::caller::Caller;
-use crate::settings::world::Setup;
+use crate::settings::world::World;
 
 /// How often files are looked at again: mending one thing can uncover the next.
 const ROUNDS_MAX: usize = 8;
@@ -63,7 +63,7 @@ fn read_again(request: &mut Request) {
 
 /// Mends each file once; returns how many findings that were.
 fn round(notes: &[Note], request: &Request, fixed: &mut Fixed) -> Result<usize, Error> {
-    let Setup { host, workspace, .. } = Setup::of(request, Caller::User)?;
+    let World { host, workspace, .. } = World::read(request, Caller::User)?;
     let roots = crate::discover::Places::new(&host, &workspace).real_project().to_owned();
     let mut by_file: BTreeMap<&str, Vec<(&Note, &Fix)>> = BTreeMap::new();
     for note in notes {

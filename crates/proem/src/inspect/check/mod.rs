@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::limit::DOCUMENTS_BYTES_MAX;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
@@ -32,7 +32,7 @@ use crate::build::Build;
 use crate::costs::stats::stats;
 use crate::deliver::Options;
 use crate::discover::Places;
-use crate::engine::{self, Memory};
+use crate::engine;
 use crate::error::Error;
 use crate::inspect::preview::breaks;
 use crate::observe::file::{Cap, ReadPolicy, read_utf8, without_dots};
@@ -41,6 +41,7 @@ use crate::observe::workspace::Workspace;
 use crate::request::caller::Author;
 use crate::request::caller::Caller;
 use crate::request::{OneOrMany, Request};
+use crate::sections::build_state::BuildState;
 use crate::sections::resolver::Resolver;
 use crate::sections::text_findings::SECRETS;
 use crate::sections::text_findings::ScannedText;
@@ -49,7 +50,7 @@ use crate::settings::config::Config;
 use crate::settings::models::{Model, Models};
 use crate::settings::tokens::Tokenizer;
 
-const FILE: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
+const FILE: Cap = Cap::new(DOCUMENTS_BYTES_MAX);
 
 /// What was found in a prompt, or in all files of a project.
 #[derive(Debug, Clone)]
@@ -189,7 +190,7 @@ pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
 /// Nothing that is found depends on the state of the working tree, so git is not run.
 pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let request = &without_git(request);
-    let mut memory = Memory { lints: Some(Vec::new()), ..Memory::default() };
+    let mut memory = BuildState { lints: Some(Vec::new()), ..BuildState::default() };
     let build = engine::build_with(request, caller, &[], &mut memory)?;
     let host = Host::of(request, caller)?;
     let workspace = Workspace::find(&host, request.cwd.as_deref())?;
@@ -283,7 +284,7 @@ fn volatile(build: &Build, model: Option<&Model>) -> Vec<Note> {
         let severity = if found.stability == Stability::Turn { Severity::Warning } else { Severity::Info };
         let cost = found.usd.map_or_else(String::new, |usd| format!(" ({usd:.6} dollars each time)"));
         let message = format!(
-            "{} stands at token {} and changes {}: a prompt built anew then takes {} tokens out of the cache{cost}",
+            "{} stands at token {} and changes {}: a rebuilt prompt then takes {} tokens out of the cache{cost}",
             found.source,
             found.token,
             found.stability.rhythm(),
@@ -331,7 +332,7 @@ fn said(request: &Request) -> Vec<ScannedText<'_>> {
 fn dangling(build: &Build) -> Vec<Note> {
     let missing = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Missing);
     let links = missing.filter(|one| Path::new(&one.path).is_symlink());
-    let note = |one: &proem_core::considered::Considered| {
+    let note = |one: &proem_core::file_outcome::FileOutcome| {
         let target = std::fs::read_link(&one.path)
             .map(|target| crate::observe::file::shown(&target))
             .unwrap_or_default();
@@ -388,7 +389,7 @@ fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy
     };
     let shadowed = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Shadowed);
     let shadowed = shadowed.filter(|one| !noted(&one.path));
-    let note = |one: &proem_core::considered::Considered| {
+    let note = |one: &proem_core::file_outcome::FileOutcome| {
         let text = read_utf8(Path::new(&one.path), policy, FILE).ok()?;
         let own = (Path::new(&one.path), text.as_str());
         if files.iter().any(|(path, other)| references::are_related(own, (Path::new(path), other))) {

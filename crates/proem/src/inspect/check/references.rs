@@ -107,6 +107,11 @@ pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent], roo
         return Vec::new();
     }
     let is_there = |one: &Reference| target(path, &one.named).is_some_and(|target| target.is_file());
+    // A sentence that names the file tells every model to read it.
+    let begins_line = |one: &Reference| {
+        let line = text.lines().nth(one.place.line - 1).unwrap_or_default();
+        line.trim_start_matches([' ', '\t', '-', '*', '+', '(']).starts_with('@')
+    };
     let note = |Reference { named, place }: Reference| {
         let message = format!(
             "`@{named}` is imported by {}, and is only text to {}",
@@ -118,7 +123,7 @@ pub(super) fn half_imported(paths: &[PathBuf], text: &str, agents: &[Agent], roo
             .with_hint("tell the model to read the file, or put what matters into this one")
             .with_source(source)
     };
-    references(text).into_iter().filter(is_there).map(note).collect()
+    references(text).into_iter().filter(|one| is_there(one) && begins_line(one)).map(note).collect()
 }
 
 /// The agents that read a file by one of its paths and follow its imports, by title.

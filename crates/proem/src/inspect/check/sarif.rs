@@ -60,7 +60,7 @@ fn result(note: &Note, codes: &[Code], root: &Path) -> Value {
         "level": level,
         "message": { "text": format!("{}{hint}", note.message) },
         "locations": [place],
-        "partialFingerprints": { "proem/v1": Digest::of(told.as_bytes()).hex() },
+        "partialFingerprints": { "proem/v1": Digest::new(told.as_bytes()).hex() },
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use proem_core::source::Source;
 use proem_core::stability::Stability;
+use proem_core::variable::{self, ReadFrom, Variable};
 
 use crate::sections::resolver::CUT_MARKER;
 
@@ -69,6 +70,10 @@ pub enum Cause {
     Git(String),
     /// Another value of a variable.
     Variable(String),
+    /// A variable that only the second prompt has a value of.
+    VariableAppeared(String),
+    /// A variable that only the first prompt has a value of.
+    VariableGone(String),
     /// A file was edited.
     FileEdited(String),
     /// Only the line endings of a file differ.
@@ -117,7 +122,7 @@ impl Cause {
             Self::Clock(_) => "clock",
             Self::Day(_) => "day",
             Self::Git(_) => "git",
-            Self::Variable(_) => "variable",
+            Self::Variable(_) | Self::VariableAppeared(_) | Self::VariableGone(_) => "variable",
             Self::FileEdited(_) => "file_edited",
             Self::LineEndings(_) => "line_endings",
             Self::ByteOrderMark(_) => "byte_order_mark",
@@ -166,7 +171,11 @@ impl Cause {
             (Source::File { path, .. } | Source::Variable { path: Some(path), .. }, false) => {
                 Self::FileGone(path.as_ref().into())
             }
-            (Source::Variable { key, .. }, _) => of_variable(key, stability),
+            (Source::Variable { key, .. }, is_new) => match (of_variable(key, stability), is_new) {
+                (Self::Variable(key), true) => Self::VariableAppeared(key),
+                (Self::Variable(key), false) => Self::VariableGone(key),
+                (other, _) => other,
+            },
             (Source::Request { field, .. }, _) => Self::Request(field.as_ref().into()),
             (Source::Hook { name }, _) => Self::Hook(name.as_ref().into()),
             (Source::Pack { path, key, .. }, _) => Self::Pack(format!("{path}, `{key}`")),
@@ -225,10 +234,10 @@ fn is_cut_elsewhere(before: &str, after: &str) -> bool {
 
 fn of_variable(key: &str, stability: Stability) -> Cause {
     let key = key.to_owned();
-    match stability {
-        _ if key.starts_with("git:") => Cause::Git(key),
-        Stability::Turn => Cause::Clock(key),
-        Stability::Day => Cause::Day(key),
+    match (variable::find(&key).map(Variable::read_from), stability) {
+        (Some(ReadFrom::Git), _) => Cause::Git(key),
+        (Some(ReadFrom::Clock), Stability::Day) => Cause::Day(key),
+        (Some(ReadFrom::Clock), _) => Cause::Clock(key),
         _ => Cause::Variable(key),
     }
 }
@@ -252,6 +261,8 @@ impl fmt::Display for Cause {
             Self::Day(key) => write!(formatter, "[{key}] changed with the day"),
             Self::Git(key) => write!(formatter, "[{key}] changed: git's state is another one"),
             Self::Variable(key) => write!(formatter, "[{key}] has another value"),
+            Self::VariableAppeared(key) => write!(formatter, "[{key}] is absent in A, and has a value in B"),
+            Self::VariableGone(key) => write!(formatter, "[{key}] has a value in A, and is absent in B"),
             Self::FileEdited(path) => write!(formatter, "{path} was edited"),
             Self::LineEndings(path) => write!(formatter, "{path} has other line endings, and the same text"),
             Self::ByteOrderMark(path) => write!(formatter, "{path} has a byte-order mark on one side only"),

@@ -5,16 +5,16 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 
+use proem_core::cache_loss::between;
 use proem_core::carrier::Carrier;
-use proem_core::change::between;
 use proem_core::source::Source;
 use similar::DiffOp;
 
-use super::alignment::{Alignment, Pair};
+use super::alignment::Alignment;
 use super::cause::{Cause, Reason};
-use super::compare::{Difference, Kind, Owner};
+use super::comparison::{Difference, Kind, Owner};
 use super::snapshot::{CarrierText, Snapshot};
-use super::units::{Key, Role, Unit, Units, identity};
+use super::units::{Key, Role, Unit, identity, units};
 
 /// What became of a file whose text is in the prompt.
 const USED: &str = "used";
@@ -39,7 +39,7 @@ struct Known<'u> {
     deciding_file: OnceCell<Option<(String, bool)>>,
     cuts: OnceCell<[HashSet<usize>; 2]>,
     sections: OnceCell<[HashSet<Option<&'u str>>; 2]>,
-    parting: OnceCell<Option<Pair<'u>>>,
+    parting: OnceCell<Option<(Unit<'u>, Unit<'u>)>>,
 }
 
 impl<'u> Differences<'u> {
@@ -62,8 +62,8 @@ impl<'u> Differences<'u> {
     }
 
     pub(super) fn all(&self) -> Vec<Difference> {
-        let Alignment { front, before, after, ops, back } = self.alignment;
-        let mut found: Vec<Difference> = front.iter().map(|(old, new)| self.changed(old, new)).collect();
+        let Alignment { before, after, ops } = self.alignment;
+        let mut found: Vec<Difference> = Vec::new();
         for op in ops {
             let (old, new) = (&before[op.old_range()], &after[op.new_range()]);
             if matches!(op, DiffOp::Equal { .. }) {
@@ -73,7 +73,6 @@ impl<'u> Differences<'u> {
                 found.extend(self.replaced(old, new));
             }
         }
-        found.extend(back.iter().map(|(old, new)| self.changed(old, new)));
         found
     }
 
@@ -129,7 +128,7 @@ impl<'u> Differences<'u> {
     /// What stands at the byte on each side.
     fn reordered(&self) -> Option<Difference> {
         let at = |text: &'u CarrierText| {
-            let mut here = Units::of(text).filter(|unit| unit.bytes.end > self.byte).peekable();
+            let mut here = units(text).into_iter().filter(|unit| unit.bytes.end > self.byte).peekable();
             let first = here.peek().cloned();
             here.find(|unit| unit.role() != Role::Frame).or(first)
         };
@@ -174,7 +173,7 @@ impl<'u> Differences<'u> {
         let source = Source::File { path: path.into(), place: None };
         let mut found =
             self.difference(kind, from, to, Cause::one_sided((&source, unit.first.stability), None, is_new));
-        let owner = Owner { section: unit.key.section.map(str::to_owned), source, line: None };
+        let owner = Owner { section: unit.key.section.map(str::to_owned), source, line: None, is_end: false };
         if is_new {
             found.b = Some(owner);
         } else {
@@ -216,14 +215,15 @@ impl<'u> Differences<'u> {
 
     /// The names of the sections that each side has.
     fn sections(&self) -> &[HashSet<Option<&'u str>>; 2] {
-        let of = |text: &'u CarrierText| Units::of(text).map(|unit| unit.key.section).collect();
+        let of = |text: &'u CarrierText| units(text).into_iter().map(|unit| unit.key.section).collect();
         self.known.sections.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
     }
 
     /// Where on each side the words begin that stand in place of what is cut.
     fn cuts(&self) -> &[HashSet<usize>; 2] {
         let of = |text: &CarrierText| {
-            let cuts = Units::of(text).filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
+            let cuts =
+                units(text).into_iter().filter(|unit| !unit.bytes.is_empty() && is_cut(&unit.first.source));
             cuts.map(|unit| unit.bytes.start).collect()
         };
         self.known.cuts.get_or_init(|| [of(self.texts.0), of(self.texts.1)])
@@ -250,7 +250,8 @@ impl<'u> Differences<'u> {
     fn listed(&self, list: &Unit<'_>, path: String, is_new: bool) -> Difference {
         let source = Source::File { path: path.into(), place: None };
         let cause = Cause::one_sided((&source, list.first.stability), None, is_new);
-        let owner = Some(Owner { section: list.key.section.map(str::to_owned), source, line: None });
+        let owner =
+            Some(Owner { section: list.key.section.map(str::to_owned), source, line: None, is_end: false });
         let (kind, a, b) = if is_new { (Kind::Added, None, owner) } else { (Kind::Removed, owner, None) };
         Difference { kind, a, b, ..self.difference(kind, Some(list), None, cause) }
     }
@@ -321,8 +322,9 @@ impl<'u> Differences<'u> {
             None => 0,
         };
         let passed = unit.text.get(..unit.text.floor_char_boundary(inside)).unwrap_or_default();
+        let is_end = !passed.is_empty() && passed.len() == unit.text.len();
         // Behind its last character a text is still on its last line.
-        let passed = if passed.len() == unit.text.len() { passed.trim_end_matches('\n') } else { passed };
+        let passed = if is_end { passed.trim_end_matches('\n') } else { passed };
         let begin = match &unit.first.source {
             Source::Variable { path: Some(_), .. } => Some(1),
             other => other.place().map(|place| place.line),
@@ -331,6 +333,7 @@ impl<'u> Differences<'u> {
             section: unit.key.section.map(str::to_owned),
             source: unit.first.source.without_place(),
             line: begin.map(|line| line + passed.matches('\n').count()),
+            is_end,
         }
     }
 }

@@ -2,21 +2,17 @@
 
 mod alignment;
 mod cause;
-mod compare;
+mod comparison;
 mod differences;
 mod layout;
 mod lines;
-#[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod reference;
 mod shape;
 mod snapshot;
 mod units;
 pub mod why;
 
 pub use cause::{Cause, Reason};
-pub use compare::{Comparison, Difference, Kind, Lost, Owner, compare, compare_in, lost};
+pub use comparison::{Comparison, Difference, Kind, Lost, Owner, compare, compare_in, lost};
 pub use layout::{Grain, Layout};
 pub use lines::{ChangedLine, Side, changed_lines};
 pub use shape::ComparisonShape;

@@ -4,7 +4,7 @@ use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::compare::{Comparison, Difference, Lost, Owner};
+use super::comparison::{Comparison, Difference, Lost, Owner};
 use crate::output::build_shape::SourceShape;
 use crate::settings::tokens::TokenBounds;
 
@@ -75,6 +75,9 @@ pub struct OwnerShape<'c> {
     /// Its line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+    /// `true` when the byte stands behind the last one of the source: the other prompt goes on where this source ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<bool>,
 }
 
 /// What one call loses.
@@ -155,5 +158,10 @@ fn difference(found: &Difference) -> DifferenceShape<'_> {
 
 fn owner(owner: &Owner) -> OwnerShape<'_> {
     let source: &Source = &owner.source;
-    OwnerShape { section: owner.section.as_deref(), source: SourceShape::of(source), line: owner.line }
+    OwnerShape {
+        section: owner.section.as_deref(),
+        source: SourceShape::of(source),
+        line: owner.line,
+        end: owner.is_end.then_some(true),
+    }
 }

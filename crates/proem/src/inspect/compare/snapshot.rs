@@ -236,7 +236,7 @@ impl Snapshot {
 }
 
 fn digest_of(tools: &[Tool]) -> String {
-    Digest::of(canonical_tools(tools).as_bytes()).hex()
+    Digest::new(canonical_tools(tools).as_bytes()).hex()
 }
 
 /// The carriers whose text is frozen: that of a turn is new each time, behind everything cached.

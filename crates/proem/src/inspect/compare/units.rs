@@ -7,7 +7,7 @@ use std::ops::{Index, Range};
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 
-use super::snapshot::{CarrierText, SectionIndex};
+use super::snapshot::CarrierText;
 
 /// Neighbouring bytes of one section and one source.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl Hash for Key<'_> {
 
 /// Tells whether two sources are one, whatever the places in it.
 fn is_one_source(source: &Source, other: &Source) -> bool {
-    // Neighbours mostly have one path, and it is the very same: nobody need read it.
+    // Neighbours mostly have one path, and it is the very same: it need not be read.
     let is_same = |own: &str, other: &str| std::ptr::eq(own, other) || own == other;
     let ((kind, name, part), (other_kind, other_name, other_part)) = (identity(source), identity(other));
     kind == other_kind && is_same(name, other_name) && part == other_part
@@ -85,90 +85,24 @@ impl<'u> Index<usize> for Keys<'u> {
     }
 }
 
-/// The units of a carrier, from either end, each made when somebody asks for it: most are looked at once, and forgotten.
-#[derive(Debug, Clone)]
-pub(super) struct Units<'t> {
-    carrier: &'t CarrierText,
-    sections: SectionIndex<'t>,
-    /// The spans that are left.
-    left: Range<usize>,
-}
-
-impl<'t> Units<'t> {
-    pub(super) fn of(carrier: &'t CarrierText) -> Self {
-        Self { carrier, sections: carrier.section_index(), left: 0..carrier.spans.len() }
+/// Splits a carrier into units: runs of spans of one section and one source.
+pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
+    let mut sections = carrier.section_index();
+    let text = |bytes: &Range<usize>| carrier.text.get(bytes.clone()).unwrap_or_default();
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    for span in &carrier.spans {
+        let section = sections.at(span.bytes.start);
+        let said = is_said_by_template(span).then(|| text(&span.bytes));
+        let key = Key { section, source: &span.source, said };
+        match units.last_mut() {
+            Some(last) if said.is_none() && last.key == key => {
+                last.bytes.end = span.bytes.end;
+                last.text = text(&last.bytes);
+            }
+            _ => units.push(Unit { key, bytes: span.bytes.clone(), text: text(&span.bytes), first: span }),
+        }
     }
-
-    /// What was not taken yet, to go back to.
-    pub(super) fn left(&self) -> Range<usize> {
-        self.left.clone()
-    }
-
-    pub(super) fn go_back(&mut self, left: Range<usize>) {
-        self.left = left;
-    }
-
-    /// The same with so many more units at the beginning and at the end, as far as there are any.
-    pub(super) fn widened(&self, units: usize) -> Self {
-        let mut passed = Self { left: 0..self.left.start, ..self.clone() };
-        let mut coming = Self { left: self.left.end..self.carrier.spans.len(), ..self.clone() };
-        passed.by_ref().rev().take(units).for_each(drop);
-        coming.by_ref().take(units).for_each(drop);
-        Self { left: passed.left.end..coming.left.start, ..self.clone() }
-    }
-
-    fn key(&mut self, span: &'t Span) -> Key<'t> {
-        let said = is_said_by_template(span).then(|| self.text(&span.bytes));
-        Key { section: self.sections.at(span.bytes.start), source: &span.source, said }
-    }
-
-    fn text(&self, bytes: &Range<usize>) -> &'t str {
-        self.carrier.text.get(bytes.clone()).unwrap_or_default()
-    }
-
-    /// Tells whether a span belongs to the unit of its neighbour, which says nothing itself.
-    fn belongs(&mut self, span: &'t Span, key: &Key<'t>) -> bool {
-        !is_said_by_template(span)
-            && is_one_source(&span.source, key.source)
-            && self.sections.at(span.bytes.start) == key.section
-    }
-
-    /// The unit of the spans from one to another, which share a key.
-    fn unit(&self, key: Key<'t>, first: &'t Span, last: &'t Span) -> Unit<'t> {
-        let bytes = first.bytes.start..last.bytes.end;
-        let text = key.said.unwrap_or_else(|| self.text(&bytes));
-        Unit { key: Key { source: &first.source, ..key }, bytes, text, first }
-    }
-}
-
-impl<'t> Iterator for Units<'t> {
-    type Item = Unit<'t>;
-
-    fn next(&mut self) -> Option<Unit<'t>> {
-        let (first, others) = self.carrier.spans.get(self.left.clone())?.split_first()?;
-        let key = self.key(first);
-        let count = match key.said {
-            Some(_) => 0,
-            None => others.iter().take_while(|span| self.belongs(span, &key)).count(),
-        };
-        let last = others[..count].last().unwrap_or(first);
-        self.left.start += 1 + count;
-        Some(self.unit(key, first, last))
-    }
-}
-
-impl DoubleEndedIterator for Units<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let (last, others) = self.carrier.spans.get(self.left.clone())?.split_last()?;
-        let key = self.key(last);
-        let count = match key.said {
-            Some(_) => 0,
-            None => others.iter().rev().take_while(|span| self.belongs(span, &key)).count(),
-        };
-        let first = others[others.len() - count..].first().unwrap_or(last);
-        self.left.end -= 1 + count;
-        Some(self.unit(key, first, last))
-    }
+    units
 }
 
 /// Tells whether bytes stand in a template themselves, and were not put there by a tag of it.

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use proem_core::carrier::Carrier;
-use proem_core::considered::{Considered, Outcome};
+use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::frozen::Body;
+use proem_core::limit::FILE_BYTES_MAX;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
 use proem_core::text::Places;
@@ -32,7 +33,7 @@ const ELSEWHERE: [&str; 9] = [
 ];
 
 /// Most of a file that is searched.
-const FILE: Cap = Cap { bytes_max: 1 << 20, words: "1 MiB" };
+const FILE: Cap = Cap::new(FILE_BYTES_MAX);
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub struct FileAnswer<'b> {
     /// The runs of bytes that the file gave, in order.
     pub places: Vec<Place<'b>>,
     /// The entry of the file in the list of those that were looked at.
-    pub considered: Option<&'b Considered>,
+    pub considered: Option<&'b FileOutcome>,
 }
 
 /// Says what became of a file, by any path that leads to it.
@@ -118,7 +119,7 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
     };
     let considered = build.frozen.considered();
     // The same file may be looked for under several names: the one that it was used under counts.
-    let mut named: Vec<&Considered> = considered.iter().filter(|file| is_it(&file.path)).collect();
+    let mut named: Vec<&FileOutcome> = considered.iter().filter(|file| is_it(&file.path)).collect();
     named.sort_by_key(|file| file.outcome != Outcome::Used);
     let mut found = runs(build, &mut |source| content_file(source).is_some_and(&mut is_it));
     if found.is_empty() {
@@ -218,7 +219,7 @@ fn lines_with(path: &Path, policy: &ReadPolicy, text: &str) -> impl Iterator<Ite
 }
 
 /// Why a file that was looked at did not bring the text.
-fn why_not(file: &Considered) -> String {
+fn why_not(file: &FileOutcome) -> String {
     let why = file.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     match file.outcome {
         Outcome::Used => {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
-use proem_core::considered::Outcome;
+use proem_core::file_outcome::Outcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{AgentRecipe, Profile};
 use proem_core::source::Source;

@@ -46,7 +46,7 @@ impl<'s> Located<'s> {
         let (mut begin, mut place) = (0, Place { line: 1, column: 1 });
         let mut offsets = Offsets::new(copied);
         for next in part.breaks().map(Some).chain([None]) {
-            let end = next.map_or(Some(copied.len()), |next| offsets.of(next));
+            let end = next.map_or(Some(copied.len()), |next| offsets.at(next));
             let Some(end) = end.filter(|end| *end >= begin) else { continue };
             let source = part.source_at(&origin.source, place);
             push(start + begin..start + end, Origin { source, ..origin.clone() }, spans);

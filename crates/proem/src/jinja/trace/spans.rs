@@ -347,7 +347,7 @@ impl<'s> Scribe<'s> {
 
     fn fact(&self, key: &str) -> Option<(Source, Stability)> {
         let fact = self.context.facts.as_ref()?.fact(key);
-        let stability = fact.map(|fact| fact.stability).or_else(|| Some(variable::find(key)?.stability))?;
+        let stability = fact.map(|fact| fact.stability).or_else(|| Some(variable::find(key)?.stability()))?;
         let path = fact.and_then(|fact| fact.path.clone());
         Some((Source::Variable { key: key.into(), path }, stability))
     }

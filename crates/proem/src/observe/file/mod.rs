@@ -48,11 +48,16 @@ pub(crate) fn shown(path: &Path) -> String {
     if text.contains(char::is_control) { text.chars().map(escape).collect() } else { text.into_owned() }
 }
 
-/// How much of a file is read, as a number and in words for messages.
+/// The most bytes of a file that are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cap {
     pub(crate) bytes_max: usize,
-    pub(crate) words: &'static str,
+}
+
+impl Cap {
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self { bytes_max }
+    }
 }
 
 /// Reads a text file, or says why that is not possible. A NUL makes it no text.
@@ -73,7 +78,7 @@ pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Abs
 
 fn text_of(file: &std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence> {
     if bytes > cap.bytes_max as u64 {
-        return Err(Absence::OverLimit(cap.words));
+        return Err(Absence::OverLimit(cap.bytes_max));
     }
     let bytes = take(file, bytes, cap)?;
     if let Some(offset) = memchr::memchr(0, &bytes) {
@@ -147,7 +152,7 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
     deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     if opened.bytes > cap.bytes_max as u64 {
-        return Err(Absence::OverLimit(cap.words));
+        return Err(Absence::OverLimit(cap.bytes_max));
     }
     let bytes = take(&opened.file, opened.bytes, cap)?;
     let size = bytes.len() as u64;
@@ -201,7 +206,7 @@ fn take(file: &std::fs::File, size: u64, cap: Cap) -> Result<Vec<u8>, Absence> {
         let read = retry_on_intr(|| rustix::io::read(file, spare_capacity(&mut bytes)));
         let read = read.map_err(|error| Absence::Unreadable(reason(&error.into())))?;
         if bytes.len() > cap.bytes_max {
-            return Err(Absence::OverLimit(cap.words));
+            return Err(Absence::OverLimit(cap.bytes_max));
         }
         if read == 0 || bytes.len() == size {
             return Ok(bytes);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use proem_core::fact::Absence;
+use proem_core::limit::LINKS_MAX;
 
 use super::secret::is_secret;
 use crate::request::caller::{Caller, Workspaces};
@@ -49,9 +50,21 @@ impl ReadPolicy {
         }
     }
 
+    /// Tells whether it is the policy for a client of a server.
+    pub(crate) const fn is_served(&self) -> bool {
+        self.served.is_some()
+    }
+
     /// Also keeps what a project names inside of it, unless the user allowed the exact path.
     pub(crate) fn fenced(self, fence: Option<Fence>) -> Self {
         Self { fence, ..self }
+    }
+
+    /// Also reads one exact path, whatever its name says.
+    pub(crate) fn allowing(&self, path: &Path) -> Self {
+        let mut policy = self.clone();
+        policy.allowed.push(path.to_owned());
+        policy
     }
 
     /// The policy for paths that a file of the project names: where a fence stands, all of them stay behind it.
@@ -173,7 +186,6 @@ impl Fence {
 
 /// The deepest real directory on the way to a path that does not exist, links that dangle followed.
 pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
-    const LINKS_MAX: usize = 40;
     if let Ok(real) = super::open::canonical(path) {
         return real;
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proem_core::fact::Absence;
+use proem_core::limit::GIT_OBJECT_ENTRIES_MAX;
 use rustix::fs::{Mode, OFlags};
 
 use super::repository::Bounds;
@@ -31,9 +32,6 @@ const SYSTEM: [&str; 9] = [
     "/etc/ld.so.cache",
     "/etc/ld.so.preload",
 ];
-
-/// More entries than this among a repository's objects are not looked through.
-const ENTRIES_MAX: usize = 1_000_000;
 
 /// The folders that git may read.
 pub(super) struct Fence {
@@ -132,7 +130,7 @@ fn opened(folder: &Path) -> Result<OwnedFd, Absence> {
 /// Tells whether there is a link among a repository's objects, or too much to look through.
 fn leads_out(objects: &Path) -> bool {
     let mut folders = vec![objects.to_owned()];
-    let mut left = ENTRIES_MAX;
+    let mut left = GIT_OBJECT_ENTRIES_MAX;
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { return true };
         for entry in entries {

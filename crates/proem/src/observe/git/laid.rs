@@ -13,19 +13,13 @@ use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use proem_core::fact::Absence;
-use proem_core::limit::SKILL_DEPTH_MAX;
+use proem_core::limit::{GIT_SKILL_ENTRIES_MAX, LINKS_MAX, SKILL_DEPTH_MAX};
 use rustix::fs::OFlags;
 
 use super::objects::{EntryKind, Object, Objects, parse_tree};
 use super::shadow::Shadow;
 use crate::error::reason;
 use crate::observe::file::Look;
-
-/// As many links as a kernel follows.
-const LINKS_MAX: usize = 40;
-
-/// Most entries that are laid out below one directory of skills.
-const SKILL_ENTRIES_MAX: usize = 200_000;
 
 /// Words of `.gitattributes` with which a file is checked out in other bytes than it is stored in. Programs that are named
 /// there (`filter`) never run, and on this system `text` alone changes nothing.
@@ -345,7 +339,7 @@ impl LaidTree {
     /// Lays out a directory of skills and what lies below it, as far as skills are looked for.
     fn list_skills(&mut self, at: &Path) -> Result<(), Problem> {
         let mut folders = vec![(at.to_owned(), 0)];
-        let mut left = SKILL_ENTRIES_MAX;
+        let mut left = GIT_SKILL_ENTRIES_MAX;
         while let Some((at, depth)) = folders.pop() {
             self.list(&at)?;
             let entries = self.folder(&at)?.entries.iter();

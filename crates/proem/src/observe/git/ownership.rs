@@ -34,7 +34,7 @@ fn names(own: &Path, tree: &Path) -> bool {
     if linked.is_ok_and(|entry| own.join(entry.trim()).parent().is_some_and(is_tree)) {
         return true;
     }
-    let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+    let cap = Cap::new(SETTINGS_BYTES_MAX);
     let said = ["config.worktree", "config"].iter().find_map(|name| {
         let settings = read(name, cap).ok()?;
         worktree(&settings)

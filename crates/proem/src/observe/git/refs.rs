@@ -4,13 +4,10 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use proem_core::fact::Absence;
-use proem_core::limit::GIT_PACKED_REFS_BYTES_MAX;
+use proem_core::limit::{GIT_PACKED_REFS_BYTES_MAX, GIT_SYMBOLIC_REFS_MAX};
 
 use super::repository::{POINTER, Repository};
 use crate::observe::file::Cap;
-
-/// How many symbolic refs in a row git follows.
-const SYMBOLIC_DEPTH_MAX: usize = 5;
 
 /// The refs of a repository.
 pub(super) struct Refs<'r> {
@@ -31,7 +28,7 @@ impl<'r> Refs<'r> {
     /// The object that a ref means, at the end of any symbolic refs in between.
     pub(super) fn object(&self, name: &str) -> Result<Option<String>, Absence> {
         let mut name = name.to_owned();
-        for _ in 0..SYMBOLIC_DEPTH_MAX {
+        for _ in 0..GIT_SYMBOLIC_REFS_MAX {
             if !is_ref_name(&name) {
                 return Ok(None);
             }
@@ -76,7 +73,7 @@ impl<'r> Refs<'r> {
     }
 
     fn packed(&self) -> Result<&str, Absence> {
-        let cap = Cap { bytes_max: GIT_PACKED_REFS_BYTES_MAX, words: "16 MiB" };
+        let cap = Cap::new(GIT_PACKED_REFS_BYTES_MAX);
         let read = || match self.repository.read(&self.repository.common.join("packed-refs"), cap) {
             Err(Absence::NoSuchFile) => Ok(String::new()),
             Err(why) => Err(Absence::GitFailed(format!("packed-refs: {why}"))),

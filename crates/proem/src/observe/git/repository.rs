@@ -34,7 +34,7 @@ pub(super) struct Bounds {
 
 impl Repository {
     pub(super) fn settings(&self) -> &Settings {
-        let cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+        let cap = Cap::new(SETTINGS_BYTES_MAX);
         self.settings
             .get_or_init(|| config::read(self.read(&self.common.join("config"), cap).ok().as_deref()))
     }
@@ -61,7 +61,7 @@ impl Repository {
 }
 
 /// Git's small files: pointers of a line or so.
-pub(super) const POINTER: Cap = Cap { bytes_max: GIT_HEAD_BYTES_MAX, words: "4 KiB" };
+pub(super) const POINTER: Cap = Cap::new(GIT_HEAD_BYTES_MAX);
 
 /// Reads one of git's own files; whoever may see the working tree may see these. What is a link is read with care for
 /// where it leads.

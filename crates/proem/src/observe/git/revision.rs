@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use proem_core::fact::Absence;
+use proem_core::limit::{GIT_REVISION_LINKS_MAX, GIT_REVISION_TIME_MAX};
 use tempfile::TempDir;
 
 use super::laid::{LaidTree, Plan, Problem};
@@ -15,12 +15,6 @@ use super::repository::{self, Repository};
 use super::shadow::Shadow;
 use crate::error::reason;
 use crate::observe::file::{LayOut, Look, Registration, shown};
-
-/// How long git may take for one revision.
-const TIME_MAX: Duration = Duration::from_mins(1);
-
-/// Most entries of a folder above the repository that are linked.
-const ENTRIES_MAX: usize = 2_000;
 
 /// A revision, in a folder of its own at the path that the repository has below `/`.
 ///
@@ -105,7 +99,7 @@ impl Revision {
         let cwd =
             crate::observe::file::canonical(cwd).map_err(|error| RevisionError::Failed(reason(&error)))?;
         let repository = repository::find(&cwd).map_err(failed)?;
-        let shadow = Shadow::of(&repository, &repository.worktree, TIME_MAX).map_err(failed)?;
+        let shadow = Shadow::of(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).map_err(failed)?;
         let commit = resolve(&shadow, &repository, name)?;
         let folder = tempfile::Builder::new().prefix("proem-revision-").tempdir().map_err(unwritten)?;
         let root = crate::observe::file::canonical(folder.path()).map_err(unwritten)?;
@@ -139,7 +133,7 @@ impl Revision {
         let find = || {
             let cwd = crate::observe::file::canonical(cwd).ok()?;
             let repository = repository::find(&cwd).ok()?;
-            let shadow = Shadow::of(&repository, &repository.worktree, TIME_MAX).ok()?;
+            let shadow = Shadow::of(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).ok()?;
             resolve(&shadow, &repository, name).ok()
         };
         find().is_some()
@@ -222,7 +216,7 @@ fn lay_git(own: &Path, shadow: &Shadow, commit: &str) -> Result<(), RevisionErro
 /// same for every path.
 fn link_above(root: &Path, worktree: &Path) {
     for folder in worktree.ancestors().skip(1).filter(|folder| folder.parent().is_some()) {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES_MAX);
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(GIT_REVISION_LINKS_MAX);
         for entry in entries {
             let target = below(root, folder).join(entry.file_name());
             if target.symlink_metadata().is_err() {

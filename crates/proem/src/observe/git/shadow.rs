@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use proem_core::fact::Absence;
 use proem_core::limit::{
     GIT_BLOB_BYTES_MAX, GIT_CHECKOUT_FILE_BYTES_MAX, GIT_MEMORY_BYTES_MAX, GIT_OUTPUT_BYTES_MAX,
-    SETTINGS_BYTES_MAX,
+    GIT_SHARED_INDEXES_MAX, SETTINGS_BYTES_MAX,
 };
 use tempfile::TempDir;
 
@@ -83,7 +83,7 @@ const FEW_FILES: &str = "\
 
 const FILES_MANY: u32 = 2_000;
 
-const IGNORE_FILE: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
+const IGNORE_FILE: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// A folder that stands in for a repository's own; it goes when this does.
 pub(super) struct Shadow {
@@ -239,7 +239,7 @@ impl Shadow {
             Stopped::WaitsForFifo => {
                 Absence::GitFailed("a file of the repository that it reads is a FIFO".into())
             }
-            Stopped::TooMuchOutput => Absence::OverLimit("1 MiB"),
+            Stopped::TooMuchOutput => Absence::OverLimit(GIT_OUTPUT_BYTES_MAX),
             Stopped::CannotStart(error) | Stopped::CannotRead(error) => Absence::GitFailed(reason(&error)),
         }
     }
@@ -356,12 +356,11 @@ fn copy(repository: &Repository, from: &Path, to: &Path, cap: Cap) -> Result<(),
 
 /// The index, and the files that a split one shares.
 fn indexes(own: &Path) -> Vec<String> {
-    const SHARED_MAX: usize = 64;
     let names = fs::read_dir(own).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     let mut shared: Vec<String> = names.filter(|name| name.starts_with("sharedindex.")).collect();
     shared.sort();
-    shared.truncate(SHARED_MAX);
+    shared.truncate(GIT_SHARED_INDEXES_MAX);
     shared.push("index".to_owned());
     shared
 }

@@ -7,10 +7,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::pipes::{ERROR_BYTES_MAX, unblock};
+use super::pipes::unblock;
 use super::{Group, Limits, Stopped, TICK_MAX, TICK_MIN, TICK_SILENT, limits};
 use crate::observe::deadline;
 
@@ -87,7 +88,7 @@ impl Dialogue {
 
     /// Returns what the program complained about so far.
     pub(crate) fn complaints(&mut self) -> Vec<u8> {
-        let mut complaints = vec![0; ERROR_BYTES_MAX];
+        let mut complaints = vec![0; PROGRAM_ERROR_BYTES_MAX];
         let count = self.stderr.read(&mut complaints).unwrap_or(0);
         complaints.truncate(count);
         complaints

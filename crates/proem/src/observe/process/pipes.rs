@@ -5,14 +5,12 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::time::Duration;
 
+use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use super::Stopped;
-
-/// How much of what a program complains about is kept.
-pub(super) const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// Our ends of a program's pipes, what is still to be written and what was read.
 pub(super) struct Pipes<'a> {
@@ -52,7 +50,7 @@ impl<'a> Pipes<'a> {
         self.write_some().map_err(Stopped::CannotRead)?;
         read_some(&mut self.stdout, &mut self.output).map_err(Stopped::CannotRead)?;
         read_some(&mut self.stderr, &mut self.errors).map_err(Stopped::CannotRead)?;
-        self.errors.truncate(ERROR_BYTES_MAX);
+        self.errors.truncate(PROGRAM_ERROR_BYTES_MAX);
         if self.output.len() > self.output_bytes_max {
             return Err(Stopped::TooMuchOutput);
         }
@@ -64,7 +62,7 @@ impl<'a> Pipes<'a> {
     pub(super) fn empty(&mut self) -> Result<(), Stopped> {
         self.stdin = None;
         loop {
-            if self.errors.len() >= ERROR_BYTES_MAX {
+            if self.errors.len() >= PROGRAM_ERROR_BYTES_MAX {
                 self.stderr = None;
             }
             if !self.exchange(Duration::ZERO)? {

@@ -2,6 +2,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::PathBuf;
 
+use proem_core::limit::PROGRAM_ERROR_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::io::Errno;
@@ -149,7 +150,7 @@ fn of_the_errors_the_first_are_kept() {
     let script = "echo first >&2; head -c 1000000 /dev/zero >&2; echo out";
     let finished = run_with_input(shell(script), &bytes(8 * MIB), ALLOWANCE).unwrap();
     let mut expected = b"first\n".to_vec();
-    expected.resize(pipes::ERROR_BYTES_MAX, 0);
+    expected.resize(PROGRAM_ERROR_BYTES_MAX, 0);
     assert_eq!((finished.output, finished.errors), (b"out\n".to_vec(), expected));
 }
 

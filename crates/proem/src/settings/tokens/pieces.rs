@@ -20,7 +20,7 @@ pub(super) fn count(name: &'static str, vocabulary: &CoreBpe, text: &str) -> usi
         if piece.len() < PIECE_BYTES_MIN {
             total += vocabulary.count(piece);
         } else {
-            asked.push((piece, (name, Digest::of(piece.as_bytes()))));
+            asked.push((piece, (name, Digest::new(piece.as_bytes()))));
         }
     }
     {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_lately_is_forgotten() {
-        let (mut kept, key) = (Kept::default(), |number: usize| ("x", Digest::of(&number.to_le_bytes())));
+        let (mut kept, key) = (Kept::default(), |number: usize| ("x", Digest::new(&number.to_le_bytes())));
         for number in 0..KEPT_MAX * 4 {
             kept.put(key(number), number);
             assert_eq!(kept.find(key(0)), Some(0));

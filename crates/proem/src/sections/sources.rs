@@ -1,0 +1,95 @@
+//! The sources of a build besides files: tools, libraries, the catalog, and what hooks bring.
+
+use std::sync::Arc;
+
+use proem_core::note::Note;
+
+use crate::discover::catalog::{Catalog, RequestPack};
+use crate::discover::libraries::Libraries;
+use crate::error::Error;
+use crate::hooks::{self, Hook, HookFailure, Resources, ResourcesDiscover};
+use crate::observe::workspace::Workspace;
+use crate::request::Request;
+use crate::request::caller::{Author, Caller};
+use crate::sections::Parts;
+use crate::sections::build_state::BuildState;
+use crate::sections::resolver::Resolver;
+use crate::sections::tools::Tools;
+use crate::sections::{base_text, unused_fields};
+use crate::settings::profiles::ResolvedProfile;
+use crate::settings::world::World;
+
+/// The sources of one build.
+pub(crate) struct Sources {
+    /// The workspace as the profile names its folder.
+    pub(crate) workspace: Workspace,
+    pub(crate) tools: Tools,
+    pub(crate) resources: Resources,
+    pub(crate) libraries: Libraries,
+    pub(crate) catalog: Catalog,
+    /// Notes about the profile, the hooks and the tools.
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Sources {
+    /// Loads the sources of a request. Hooks run only if `state` has no result of theirs.
+    pub(crate) fn load(
+        world: &World,
+        request: &Request,
+        caller: Caller,
+        hooks: (&[Arc<dyn Hook>], &mut BuildState),
+        parts: Parts,
+    ) -> Result<Self, Error> {
+        let (hooks, state) = hooks;
+        let ResolvedProfile { profile, notes, .. } = &world.resolved;
+        let workspace = world.workspace.seen_by(profile);
+        base_text::refuse_two(request)?;
+        let tools = Tools::of(request, profile)?;
+        let (resources, failures) = resources(state, hooks, world, &workspace);
+        let failures = failures.iter().filter(|_| parts == Parts::All);
+        let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };
+        let hook_notes = failures.map(|failure| failure.note(reader));
+        let notes = notes.iter().cloned().chain(hook_notes).chain(tools.notes.iter().cloned()).collect();
+        let libraries = Libraries::new(&world.host, &workspace).with_folders(&resources.assets);
+        let catalog = catalog(world, &workspace, request, caller, &resources)?;
+        Ok(Self { workspace, tools, resources, libraries, catalog, notes })
+    }
+}
+
+/// Loads the catalog where a section takes its wording from it.
+fn catalog(
+    world: &World,
+    workspace: &Workspace,
+    request: &Request,
+    caller: Caller,
+    resources: &Resources,
+) -> Result<Catalog, Error> {
+    let World { host, config, resolved, .. } = world;
+    if !resolved.profile.sections.iter().any(unused_fields::is_catalogued) {
+        return Ok(Catalog::default());
+    }
+    let author = if caller.is_remote() { Author::Other } else { Author::User };
+    let policy = Resolver::new(request, host, workspace, config).read_policy(author);
+    let own = request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone()));
+    let packs: Vec<RequestPack> =
+        own.chain(resources.packs.iter().cloned().map(RequestPack::OfHook)).collect();
+    Catalog::load(host, workspace, &packs, request.project != Some(false))
+}
+
+/// Returns what hooks bring: the kept result, or that of running them now.
+pub(crate) fn resources(
+    state: &mut BuildState,
+    hooks: &[Arc<dyn Hook>],
+    world: &World,
+    workspace: &Workspace,
+) -> (Resources, Vec<HookFailure>) {
+    if let Some(resources) = &state.resources {
+        return (resources.clone(), state.hook_failures.clone());
+    }
+    let handlers = hooks::handlers(hooks, &world.config.hooks.value);
+    let event = ResourcesDiscover { cwd: workspace.cwd().to_owned(), reason: state.reason };
+    let (resources, failures) = hooks::discover(&handlers, &event, world.host.home().as_deref());
+    state.resources = Some(resources.clone());
+    state.hook_failures.clone_from(&failures);
+    (resources, failures)
+}
