@@ -1,5 +1,4 @@
 //! The command as a user meets it: good, bad and no input, pipes, terminals, exit codes.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::fs::{self, File};
 use std::io::Write;

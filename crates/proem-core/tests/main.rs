@@ -3,5 +3,6 @@
 #[path = "hygiene/main.rs"]
 mod hygiene;
 mod properties;
+#[expect(clippy::unwrap_used, reason = "a renderer that is wrong must stop the test")]
 mod reference;
 mod walls;
