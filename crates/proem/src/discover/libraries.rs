@@ -18,20 +18,20 @@ use crate::request::caller::Author;
 
 const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
 
-/// The places where assets are looked for.
+/// The folders that are searched for assets.
 pub(crate) struct Libraries {
     user: Option<PathBuf>,
-    /// Folders that extensions bring, looked at when the user's own has no such asset.
+    /// Folders that extensions add, searched if the user's own library lacks an asset.
     more: Vec<PathBuf>,
     workspace: PathBuf,
     user_policy: ReadPolicy,
     workspace_policy: ReadPolicy,
 }
 
-/// Why an asset cannot be had, in words, and what to do.
+/// The reason why an asset cannot be loaded, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Whether it exists and cannot be used.
+    /// True if it exists and cannot be used.
     pub(crate) is_unusable: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -48,7 +48,7 @@ impl Libraries {
         }
     }
 
-    /// Adds folders behind the user's own.
+    /// Adds folders after the user's own.
     pub(crate) fn with_folders(mut self, folders: &[PathBuf]) -> Self {
         self.more = folders.to_vec();
         self
@@ -105,7 +105,7 @@ fn load_file(
     Ok(Asset { reference: Some(reference.clone()), text, origin, stability })
 }
 
-/// Who wrote what lies in a library.
+/// Returns the author of the assets in a library.
 pub(crate) const fn author(library: Library) -> Author {
     match library {
         Library::BuiltIn | Library::User => Author::User,

@@ -1,5 +1,4 @@
-//! Finds the files that a prompt is made of: which ones there are, in which order, and what became of
-//! those that are not used.
+//! Finds the files that a prompt is made of, in their order, and records why other files are not used.
 
 pub(crate) mod agent_rules;
 pub mod catalog;
@@ -24,7 +23,7 @@ use proem_core::stability::Stability;
 
 pub(crate) use search_roots::Places;
 
-/// Whose file it is.
+/// The owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// The user's: it lies in their home or in a folder of their configuration.
@@ -34,7 +33,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// How long such a file stays the same.
+    /// Returns the period for which such a file is expected to stay the same.
     pub(crate) const fn stability(self) -> Stability {
         match self {
             Self::User => Stability::User,
@@ -42,7 +41,7 @@ impl Owner {
         }
     }
 
-    /// The word that templates see.
+    /// Returns the word that templates see.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::User => "global",
@@ -51,12 +50,12 @@ impl Owner {
     }
 }
 
-/// What looking for files leaves behind, besides the files.
+/// The by-products of a search: notes and outcomes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trail {
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<FileOutcome>,
-    /// The files that are there and could not be read.
+    /// The files that exist and could not be read.
     pub(crate) unread: Vec<(String, Absence)>,
 }
 
@@ -65,12 +64,12 @@ impl Trail {
         self.considered.push(FileOutcome { path: path.to_owned(), outcome, why });
     }
 
-    /// Notes a place that this caller may not look at at all: there is nothing wrong with the file.
+    /// Notes a location that this caller may not read at all: the file itself has no fault.
     fn out_of_reach(&mut self, path: &str, why: &Absence) {
         self.note(path, why, true);
     }
 
-    /// Notes a file that could not be read; one that does not exist is only listed.
+    /// Notes a file that could not be read; a missing one is only listed.
     fn unread(&mut self, path: &str, why: &Absence) {
         self.note(path, why, false);
     }
@@ -80,9 +79,9 @@ impl Trail {
         if *why == Absence::NoSuchFile {
             return;
         }
-        // What may not be read by rule is as good as not there: whoever asks cannot do anything about it.
+        // A file that rules exclude counts as missing: the caller cannot change that.
         self.unread.extend((!is_by_rule).then(|| (path.to_owned(), why.clone())));
-        // `absent` speaks of variables.
+        // The code `absent` is for variables.
         let code = if why.code() == Code::Absent { Code::Unreadable } else { why.code() };
         let severity = if is_by_rule { Severity::Info } else { Severity::Warning };
         let note = Note::new(code, severity, format!("{path} is left out: {why}"));
@@ -91,7 +90,7 @@ impl Trail {
     }
 }
 
-/// What was found, by section, so that it need not be looked for again.
+/// The files found, by section, so that they need not be searched for again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Discovered {
     pub(crate) instead: BTreeMap<String, (Vec<override_files::FileText>, Trail)>,
@@ -101,7 +100,7 @@ pub(crate) struct Discovered {
     pub(crate) skill_directories: BTreeMap<String, (Vec<skill_directory::Line>, Trail)>,
 }
 
-/// A file as the source of bytes.
+/// Makes a file the source of bytes.
 pub(crate) fn file(path: &str) -> Source {
     Source::File { path: path.into(), place: None }
 }

@@ -1,4 +1,4 @@
-//! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
+//! Files that replace or extend a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` after it.
 
 use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
@@ -16,15 +16,14 @@ pub(crate) struct FileText {
     pub(crate) owner: Owner,
 }
 
-/// How many of the files are wanted.
+/// The number of files to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
     First,
     All,
 }
 
-/// Reads the files at `paths`, in their order. One without a single byte counts as none, and so does
-/// one that cannot be read.
+/// Reads the files at `paths`, in their order. Empty and unreadable files are skipped.
 pub(crate) fn find(
     paths: &[(std::path::PathBuf, Owner)],
     take: Take,

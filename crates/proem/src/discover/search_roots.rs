@@ -12,18 +12,18 @@ use crate::observe::host::Host;
 use crate::observe::workspace::{FOLDER, Workspace, repository_of};
 use crate::settings::trust;
 
-/// Where things lie, as paths that prompts may show: links are not resolved.
+/// The directories of a search, as paths that prompts may show: links are not resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     cwd: PathBuf,
-    /// The folder of proem's own files, where it is one above the working directory.
+    /// The folder of proem's own files, if it lies above the working directory.
     folder: Option<PathBuf>,
     home: Option<PathBuf>,
     config: Option<PathBuf>,
     repository: Option<PathBuf>,
     /// The repository if it belongs to the working directory, else the directory alone.
     project: PathBuf,
-    /// The same, with links resolved.
+    /// The same path, with links resolved.
     real_project: PathBuf,
     is_trusted: bool,
     ignores: Ignores,
@@ -36,7 +36,7 @@ impl Places {
         let project =
             repository.as_ref().filter(|repository| host.reaches(repository)).unwrap_or(&cwd).clone();
         let real_project = crate::observe::file::canonical(&project).unwrap_or_else(|_| project.clone());
-        // A list that cannot be read trusts nothing; `proem trust list` says what is wrong with it.
+        // An unreadable list trusts nothing; `proem trust list` shows its error.
         let is_trusted = trust::covers(host, workspace, &real_project).unwrap_or(false);
         Self {
             folder: workspace.folder_above(),
@@ -51,17 +51,17 @@ impl Places {
         }
     }
 
-    /// The path of the project, as it is written: the git repository, or the working directory outside of one.
+    /// Returns the path of the project, as it is written: the git repository, or the working directory outside of one.
     pub(crate) fn project(&self) -> &Path {
         &self.project
     }
 
-    /// The real path of the project: the git repository, or the working directory outside of one.
+    /// Returns the real path of the project: the git repository, or the working directory outside of one.
     pub(crate) fn real_project(&self) -> &Path {
         &self.real_project
     }
 
-    /// The edge that links in the project must not lead over; none where the user trusts the workspace.
+    /// Returns the boundary that links in the project must not cross; `None` if the user trusts the workspace.
     pub(crate) fn fence(&self) -> Option<Fence> {
         (!self.is_trusted).then(|| Fence::around(&self.project, &self.real_project))
     }
@@ -76,14 +76,14 @@ impl Places {
         &self.cwd
     }
 
-    /// Tells whether a directory is the working directory, under whatever name.
+    /// Tells whether a directory is the working directory, by its real path.
     pub(crate) fn is_cwd(&self, folder: &Path) -> bool {
         let real = |path: &Path| crate::observe::file::canonical(path).unwrap_or_else(|_| path.to_owned());
         folder == self.cwd || real(folder) == real(&self.cwd)
     }
 
-    /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory. What lies in
-    /// `.proem` lies in the one that counts, which may be above. `None` when the machine has no such place.
+    /// Resolves a path of a profile: from `~`, `{config}`, `/`, or the working directory. A path in `.proem` refers to
+    /// the `.proem` that applies, which may lie above. Returns `None` if the machine has no such place.
     pub(crate) fn path(&self, written: &str) -> Option<(PathBuf, Owner)> {
         if let Some(rest) = written.strip_prefix("{config}") {
             return Some((below(self.config.as_ref()?, rest), Owner::User));
@@ -104,7 +104,7 @@ impl Places {
         }
     }
 
-    /// The working directory and those above it, up to the repository's root or the very top.
+    /// Returns the working directory and those above it, up to the repository's root or `/`.
     pub(crate) fn upwards(&self) -> impl Iterator<Item = &Path> {
         let top = self.repository.as_deref();
         let mut is_done = false;
@@ -120,7 +120,7 @@ impl Places {
         folder.starts_with(&self.project)
     }
 
-    /// A note, if a link in the project led outside of it: a stranger may have made the link.
+    /// Makes a note if a link in the project led outside of it: a stranger may have made the link.
     pub(crate) fn link_outside(&self, found: &Path, real: &Path) -> Option<Note> {
         if !self.is_in_project(found) || real.starts_with(&self.real_project) {
             return None;

@@ -1,4 +1,4 @@
-//! One handler, Rust or a command, called so that it can do no harm.
+//! One handler, in Rust or a command, called so that it cannot break the build.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -70,10 +70,10 @@ impl Handler {
     }
 }
 
-/// How often to look whether the build has to end while a handler is at work.
+/// The interval at which the build's deadline is checked while a handler runs.
 const LOOK_TIME: Duration = Duration::from_millis(20);
 
-/// Calls a Rust handler on a thread of its own: a panic is its failure, not ours, and so is being late.
+/// Calls a Rust handler on a thread of its own: a panic or a late answer is the handler's failure and not the build's.
 fn watched<E, A>(
     hook: &Arc<dyn Hook>,
     event: E,
@@ -88,7 +88,7 @@ where
     let build = deadline::inherited();
     let work = move || {
         let answer = build.within(|| catch_unwind(AssertUnwindSafe(|| call(own.as_ref(), &event))));
-        // Nobody waits any more for one that is late.
+        // A late answer is ignored.
         let answer =
             answer.map_or_else(|_| Err(Why::plain("it panicked")), |answer| answer.map_err(Why::from));
         let _ = sender.send(answer);

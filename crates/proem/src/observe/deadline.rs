@@ -1,10 +1,10 @@
-//! The end of a build: what it may use up, and how a caller stops it.
+//! The end of a build: its budgets, and the token with which a caller stops it.
 //!
-//! A build has a budget of CPU time and one of work that templates ask for, and it ends early when its [`Cancel`] is set.
-//! Loops, reads and waits ask [`check`]; templates pay with [`charge`]. The first refusal is remembered: whatever the
-//! refused step made of it, [`build`] then returns an error and never what was built so far.
+//! A build has a budget of CPU time and one of template work, and it ends early when its [`Cancel`] is set. Loops,
+//! reads and waits call [`check`]; templates pay with [`charge`]. The first refusal is remembered: [`build`] then
+//! returns an error and never a partial result, whatever the refused step returned.
 //!
-//! CPU time is that of the threads that work on the build, so a busy machine breaks no build.
+//! CPU time is that of the threads that work on the build, so a busy machine does not stop a build.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -65,13 +65,13 @@ impl Cancel {
     }
 }
 
-/// Does some work whose builds stop when `cancel` is set.
+/// Runs `work`, whose builds stop when `cancel` is set.
 pub fn with_cancel<R>(cancel: &Cancel, work: impl FnOnce() -> R) -> R {
     let (_, scope) = current();
     within((Some(cancel.clone()), scope), work)
 }
 
-/// What one build may use up.
+/// Amounts of CPU time and template work that one build may use.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     cpu: Duration,
@@ -80,13 +80,13 @@ struct Budget {
 
 const BUDGET: Budget = Budget { cpu: BUILD_CPU_MAX, work: JINJA_WORK_MAX as u64 };
 
-/// What all threads of a build share.
+/// State that all threads of a build share.
 #[derive(Debug)]
 struct Shared {
     cancel: Option<Cancel>,
     cpu_max: u64,
     cpu: AtomicU64,
-    /// The first reason to stop, by its number; 0 is none.
+    /// The first reason to stop, by its number; 0 means that the build goes on.
     stopped: AtomicU64,
 }
 
@@ -107,7 +107,7 @@ thread_local! {
     static CURRENT: RefCell<Current> = const { RefCell::new((None, None)) };
 }
 
-/// Work after which the clocks are read: a few hundred microseconds of it.
+/// Units of work after which the clocks are read: a few hundred microseconds.
 const CLOCK_WORK: u64 = 16 << 10;
 
 fn current() -> Current {
@@ -125,7 +125,7 @@ fn within<R>(current: Current, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Does the work of one build. Where a step of it was refused, that is the result, whatever the work returned.
+/// Runs `work` as one build. Returns the reason to stop if any step was refused, whatever `work` returned.
 pub(crate) fn build<R>(work: impl FnOnce() -> R) -> Result<R, (Stopped, R)> {
     build_within(BUDGET, work)
 }
@@ -141,7 +141,7 @@ fn build_within<R>(budget: Budget, work: impl FnOnce() -> R) -> Result<R, (Stopp
     }
 }
 
-/// Does some work that no budget pays for: what only a debug build does.
+/// Runs `work` without charging a budget: for checks that only debug builds make.
 #[cfg(debug_assertions)]
 pub(crate) fn unpaid<R>(work: impl FnOnce() -> R) -> R {
     let (_, scope) = current();
@@ -152,22 +152,22 @@ pub(crate) fn unpaid<R>(work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// Refuses to go on where the build has to end.
+/// Fails if the build has to end.
 pub(crate) fn check() -> Result<(), Stopped> {
     CURRENT.with_borrow(|(_, scope)| scope.as_ref().map_or(Ok(()), |scope| scope.check()))
 }
 
-/// The same for a read, as the reason why a file is not there.
+/// Fails if the build has to end, with a reason that a read can report.
 pub(crate) fn check_read() -> Result<(), Absence> {
     check().map_err(|why| Absence::Unreadable(format!("the build was stopped: {why}")))
 }
 
-/// Pays for work of a template, about 20 to 50 ns for each unit, and refuses when the build has to end.
+/// Charges work of a template, about 20 to 50 ns for each unit. Fails if the build has to end.
 pub(crate) fn charge(units: u64) -> Result<(), Stopped> {
     CURRENT.with_borrow(|(_, scope)| scope.as_ref().map_or(Ok(()), |scope| scope.charge(units)))
 }
 
-/// Reads the clocks now, and refuses when the build has to end.
+/// Reads the clocks now. Fails if the build has to end.
 pub(crate) fn check_clocks() -> Result<(), Stopped> {
     CURRENT.with_borrow(|(_, scope)| scope.as_ref().map_or(Ok(()), |scope| scope.clocks()))
 }
@@ -182,7 +182,7 @@ pub(crate) fn inherited() -> Inherited {
 }
 
 impl Inherited {
-    /// Does some work for that build, on the thread that calls this.
+    /// Runs `work` as part of that build, on the calling thread.
     pub(crate) fn within<R>(self, work: impl FnOnce() -> R) -> R {
         let cancel = self.0.as_ref().and_then(|shared| shared.cancel.clone());
         within((cancel, self.0.map(|shared| Rc::new(Scope::join(shared, BUDGET.work)))), work)
@@ -212,7 +212,7 @@ impl Scope {
         if unclocked > CLOCK_WORK { self.clocks() } else { self.shared.stopped().map_or(Ok(()), Err) }
     }
 
-    /// Reads the clocks now and then, and looks at the token each time.
+    /// Reads the clocks after every [`CLOCK_WORK`] units, and checks the token each time.
     fn check(&self) -> Result<(), Stopped> {
         let unclocked = self.unclocked.get().saturating_add(CLOCK_WORK / 64);
         self.unclocked.set(unclocked);
@@ -270,7 +270,7 @@ pub(crate) fn thread_cpu() -> u64 {
 pub(crate) mod tests {
     use super::*;
 
-    /// Does some work whose build may ask for so many units.
+    /// Runs `done` in a build whose templates may use `work` units.
     pub(crate) fn with_work<R>(work: u64, done: impl FnOnce() -> R) -> R {
         let scope = Rc::new(Scope::new(None, Budget { work, ..BUDGET }));
         within((None, Some(scope)), done)

@@ -1,5 +1,5 @@
-//! JSON whose order and spelling stay as they are: what a provider has seen once must be sent again byte
-//! for byte, and a map that sorts its keys or rewrites a number would not do that.
+//! JSON whose order and spelling stay unchanged: text that a provider has seen once must be sent again byte for byte,
+//! and a map that sorts its keys or rewrites a number would change it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use crate::request::canonical_json::canonical_json;
 
-/// A JSON value, of which only those parts are looked into that change.
+/// A JSON value of which only the parts that change are parsed.
 #[derive(Debug, Clone)]
 pub(crate) enum Json {
-    /// As it was written.
+    /// The original text.
     Raw(Box<RawValue>),
     Text(String),
     Bool(bool),
@@ -66,12 +66,12 @@ impl Json {
     pub(crate) fn canonical(value: &Value) -> Self {
         match RawValue::from_string(canonical_json(value)) {
             Ok(raw) => Self::Raw(raw),
-            // What was printed reads back; if it ever does not, the text is still in the payload.
+            // Printed JSON parses again; if it ever does not, the text is still in the payload.
             Err(_) => Self::Text(canonical_json(value)),
         }
     }
 
-    /// Looks one level into a value: the items of a list, the fields of an object, a text.
+    /// Parses one level of a value: the items of a list, the fields of an object, a text.
     pub(crate) fn open(raw: &RawValue) -> Result<Self, serde_json::Error> {
         let text = raw.get();
         match text.as_bytes().first() {
@@ -85,7 +85,7 @@ impl Json {
         }
     }
 
-    /// The value, opened if it was not.
+    /// Returns the value, parsed if it was not.
     pub(crate) fn opened(self) -> Result<Self, serde_json::Error> {
         match self {
             Self::Raw(raw) => Self::open(&raw),
@@ -93,7 +93,7 @@ impl Json {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the value is one.
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -108,7 +108,7 @@ pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f Json> {
     fields.iter().find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
-/// The fields of an object that is read.
+/// The fields of an object that is parsed.
 struct Opened(Fields);
 
 impl<'de> Deserialize<'de> for Opened {
@@ -136,16 +136,16 @@ impl<'de> Deserialize<'de> for Opened {
     }
 }
 
-/// Removes a key from an object; `None` when it does not have it.
+/// Removes a key from an object; returns `None` if it is not there.
 pub(crate) fn without_key(fields: &Fields, key: &str) -> Option<Fields> {
     field(fields, key)?;
     Some(fields.iter().filter(|(own, _)| own != key).cloned().collect())
 }
 
-/// Most items of one list in a conversation. A list of millions of nothing would take gigabytes.
+/// Most items of one list in a conversation. A list of millions of empty items would take gigabytes.
 const ITEMS_MAX: usize = 100_000;
 
-/// The items of a list, as they are written; not too many.
+/// The items of a list, as they are written; at most [`ITEMS_MAX`].
 pub(crate) struct Items(pub(crate) Vec<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Items {
@@ -175,7 +175,7 @@ impl<'de> Deserialize<'de> for Items {
     }
 }
 
-/// Any value, read to its end and thrown away: unlike one that is skipped, its texts and numbers are looked at.
+/// Any value, parsed and discarded: unlike a skipped value, its texts and numbers are validated.
 pub(crate) struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {

@@ -1,4 +1,4 @@
-//! Writes a first configuration and template, and never over something that is there.
+//! Writes a first configuration and template, and never overwrites a file.
 
 use std::fs;
 use std::io::Write;
@@ -12,15 +12,15 @@ use crate::observe::workspace::Workspace;
 use crate::settings::config::FILE_NAME;
 
 const CONFIG: &str = include_str!("init/proem.toml");
-/// The base that a new user has anyway: something to change, not something to fill in.
+/// The base that a new user has by default: a text to change instead of a form to fill in.
 const TEMPLATE: &str = "default/base";
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Initialised {
-    /// It was written.
+    /// The file was written.
     Written(PathBuf),
-    /// It was there, and stays as it is.
+    /// The file existed and was left unchanged.
     Kept(PathBuf),
 }
 
@@ -28,7 +28,7 @@ pub enum Initialised {
 pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
     let folder = workspace.folder();
     if folder.is_symlink() {
-        // What is written through it would lie elsewhere, and `build` would refuse to read it.
+        // Files written through the link would lie elsewhere, and `build` would refuse to read them.
         let why = std::io::Error::other("it is a symbolic link");
         return Err(Error::Write { path: folder.display().to_string(), why });
     }

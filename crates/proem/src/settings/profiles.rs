@@ -21,7 +21,7 @@ use crate::request::caller::Caller;
 
 const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
-/// Where a profile comes from, nearest first.
+/// The place that a profile comes from, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Home {
     /// `.proem/profiles` of the workspace.
@@ -44,20 +44,20 @@ impl Home {
     }
 }
 
-/// One profile that can be asked for.
+/// A profile that a request can name.
 #[derive(Debug, Clone)]
 pub struct Listed {
     /// The name.
     pub name: String,
-    /// Where it comes from.
+    /// The place that it comes from.
     pub home: Home,
     /// The file, unless it is compiled in.
     pub path: Option<PathBuf>,
-    /// What it is for, or why it cannot be read.
+    /// The purpose of the profile, or the reason why it cannot be read.
     pub description: Result<String, String>,
 }
 
-/// The places where profiles are looked for.
+/// The folders that are searched for profiles.
 #[derive(Debug)]
 pub struct Profiles {
     workspace: Option<PathBuf>,
@@ -67,14 +67,14 @@ pub struct Profiles {
     user_policy: ReadPolicy,
 }
 
-/// A profile with everything decided, and what a reader should know about how it was found.
+/// A profile with all inherited values resolved, and notes about how it was found.
 #[derive(Debug)]
 pub struct ResolvedProfile {
     /// The profile.
     pub profile: Arc<Profile>,
-    /// Whether any part of it was written by the workspace.
+    /// True if any part of it was written by the workspace.
     pub is_of_workspace: bool,
-    /// For example that a file of the workspace hides a built-in.
+    /// Notes, for example that a file of the workspace hides a built-in profile.
     pub notes: Vec<Note>,
 }
 
@@ -86,7 +86,7 @@ struct Text {
 }
 
 impl Profiles {
-    /// Says where to look; looks at nothing yet.
+    /// Sets the folders to search; reads nothing yet.
     #[must_use]
     pub fn new(host: &Host, workspace: &Workspace) -> Self {
         let folder = workspace.folder().join("profiles");
@@ -147,13 +147,13 @@ impl Profiles {
         Some(Note::new(Code::Shadowed, severity, message).with_source(source))
     }
 
-    /// The profiles that a request may name.
+    /// Returns the profiles that a request may name.
     pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
         let host = Host::of(request, caller)?;
         Ok(Self::new(&host, &Workspace::find(&host, request.cwd.as_deref())?))
     }
 
-    /// Every name once, with the nearest profile that has it.
+    /// Lists every name once, with the nearest profile of that name.
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
         let mut names: BTreeSet<String> =
@@ -185,7 +185,7 @@ impl Profiles {
         folder.map(|folder| folder.join(format!("{name}.toml")))
     }
 
-    /// Reads the nearest file of this name, at `from` or below.
+    /// Reads the nearest file of this name, in `from` or a later place.
     fn text(&self, name: &str, from: Home) -> Result<Text, Error> {
         if !is_name(name) {
             return Err(self.unknown(&name.escape_debug().to_string()));
@@ -230,11 +230,11 @@ impl Home {
     }
 }
 
-/// What is known of built-in profiles, by name: they are the same for as long as the process lives.
+/// Built-in profiles by name. They are the same for the life of the process.
 type Known<T> = Mutex<BTreeMap<String, Arc<T>>>;
 
 static READ: Known<ProfileFile> = Mutex::new(BTreeMap::new());
-/// Those that extend nothing but others that are built in.
+/// Resolved profiles that extend built-in profiles only.
 static RESOLVED: Known<Profile> = Mutex::new(BTreeMap::new());
 
 fn built_in(name: &str, origin: &str) -> Result<Option<Arc<ProfileFile>>, Error> {
@@ -242,7 +242,7 @@ fn built_in(name: &str, origin: &str) -> Result<Option<Arc<ProfileFile>>, Error>
     Ok(builtin::profile(name).map(read).transpose()?)
 }
 
-/// What is known under a name, made when it is asked for first.
+/// Returns the value with this name; makes it on first use.
 fn once<T, E>(known: &Known<T>, name: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known.get(name) {

@@ -1,9 +1,9 @@
-//! What a user lets a workspace do: follow links out of the project, and run the programs that its configuration names, as
-//! they were when the user looked.
+//! Permissions that a user gives to a workspace: to follow links out of the project, and to run the programs that its
+//! configuration names, in the version that the user saw.
 //!
-//! Trust is by the real path of the workspace and by the content of what it names: a hook whose command, environment,
-//! limits or files are others than those that were approved does not run. It is kept in the configuration directory,
-//! and not at all if that lies in the workspace itself. Text that a workspace brings needs no trust.
+//! Trust is by the real path of the workspace and by the content that it names: a hook does not run if its command,
+//! environment, limits or files differ from the approved ones. The list is kept in the configuration directory, and not
+//! used if that lies in the workspace itself. Text of a workspace needs no trust.
 
 mod words;
 
@@ -31,10 +31,10 @@ const FILE_NAME: &str = "trust.toml";
 const ROLE: FileRole = FileRole::Trust;
 const CAP: Cap = Cap { bytes_max: SETTINGS_BYTES_MAX, words: "256 KiB" };
 
-/// How large a script may be.
+/// The largest script that can be approved.
 const SCRIPT: Cap = Cap { bytes_max: 4 << 20, words: "4 MiB" };
 
-/// Everything that is trusted, as the file has it.
+/// The list of trusted workspaces, as the file has it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Book {
@@ -42,7 +42,7 @@ struct Book {
     workspace: Vec<Trusted>,
 }
 
-/// A workspace, and those of its hooks that may run.
+/// A trusted workspace and its approved hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trusted {
@@ -53,43 +53,44 @@ pub struct Trusted {
     pub hook: Vec<Approval>,
 }
 
-/// A hook as it was when somebody approved it.
+/// A hook at the time of its approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// The name by which it is reported.
     pub name: String,
-    /// When it is called.
+    /// The event on which it is called.
     pub event: HookEvent,
     /// The program and its arguments.
     pub command: Vec<String>,
     /// Names of environment variables that it gets besides the usual ones.
     pub env: Vec<String>,
-    /// How long it may run.
+    /// The time that it may run.
     pub timeout_ms: u64,
-    /// How much it may print, in bytes, where the configuration says so.
+    /// The most bytes that it may print, if the configuration sets a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes_max: Option<usize>,
-    /// The files that the command names, also inside of a word: the digest of one in the workspace, the real path of one elsewhere.
+    /// The files that the command names, also inside a word: the digest of one in the workspace, the real path of one
+    /// elsewhere.
     pub files: BTreeMap<String, String>,
 }
 
-/// What has become of a hook since it was approved.
+/// The state of a hook compared with its approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It is as it was.
+    /// The hook is unchanged.
     Approved,
-    /// These things about it are others.
+    /// The listed properties have changed.
     Changed(Vec<String>),
-    /// Nobody approved it.
+    /// The hook was never approved.
     Unknown,
 }
 
 impl Approval {
-    /// A hook of the workspace at `root` as it is now.
+    /// Describes a hook of the workspace at `root` as it is now.
     fn of(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
         let mut files = BTreeMap::new();
-        // A bare name is a program of `PATH`, never one of the workspace.
+        // A bare name is a program from `PATH`, never one of the workspace.
         let words = hook.command.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
         for path in words.flat_map(|(_, word)| words::paths(word)) {
             if let Ok(real) = canonical(&hook.folder.join(path))
@@ -109,14 +110,14 @@ impl Approval {
         })
     }
 
-    /// Tells whether the command may run more than [`files`](Self::files): a line for a shell, or a word that names files in
-    /// a way that is not understood. What a program or script starts by itself is never among them.
+    /// Tells whether the command may run more than [`files`](Self::files): a shell command line, or a word that names
+    /// files in a way that is not understood. Programs that a script starts by itself are never included.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
         words::is_open_ended(&self.command)
     }
 
-    /// What is not as it was, in words.
+    /// Describes the changes in words.
     fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         let mut say = |is_other: bool, what: &str| changes.extend(is_other.then(|| what.to_owned()));
@@ -132,7 +133,8 @@ impl Approval {
     }
 }
 
-/// What tells a file that a command names from another one: its bytes, or where it lies outside of the workspace.
+/// Returns the identity of a file that a command names: the digest of its bytes, or its real path outside of the
+/// workspace.
 fn identity(real: &Path, root: &Path) -> Result<String, Error> {
     if !real.starts_with(root) {
         return Ok(format!("path:{}", real.display()));
@@ -146,7 +148,7 @@ fn identity(real: &Path, root: &Path) -> Result<String, Error> {
 }
 
 impl Trusted {
-    /// What has become of a hook.
+    /// Compares a hook with its approval.
     pub(crate) fn judge(&self, hook: &CommandHook) -> State {
         let same = |known: &&Approval| known.name == hook.name && known.event == hook.event;
         let Some(known) = self.hook.iter().find(same) else { return State::Unknown };
@@ -159,14 +161,14 @@ impl Trusted {
         }
     }
 
-    /// What has become of each of the hooks that the workspace names now.
+    /// Compares each hook that the workspace names now with its approval.
     pub fn states(&self) -> Result<Vec<(String, State)>, Error> {
         let hooks = config::hooks_of_workspace(Path::new(&self.path))?;
         Ok(hooks.iter().map(|hook| (hook.name.clone(), self.judge(hook))).collect())
     }
 }
 
-/// What is trusted of a workspace, if anything is.
+/// Returns the trust in a workspace, if there is any.
 pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, Error> {
     let Some((file, root)) = places(host, &workspace.root()) else { return Ok(None) };
     let Some(root) = root.to_str() else { return Ok(None) };
@@ -174,7 +176,7 @@ pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, 
 }
 
 /// Tells whether the user trusts a workspace, or a folder of the same project that it lies in. A project inside of a
-/// trusted one is another one.
+/// trusted one is a separate project.
 pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Result<bool, Error> {
     let Some((file, cwd)) = places(host, workspace.path()) else { return Ok(false) };
     let is_meant = |known: &Trusted| {
@@ -184,7 +186,8 @@ pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Resu
     Ok(load(&file)?.workspace.iter().any(is_meant))
 }
 
-/// The list, and the real path of a directory. `None` where the list lies in the directory, which could write it.
+/// Returns the path of the list and the real path of a directory. Returns `None` if the list lies in the directory,
+/// whose files could then change it.
 fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let folder = host.config_dir()?;
     let root = canonical(directory).ok()?;
@@ -203,7 +206,7 @@ fn load(file: &Path) -> Result<Book, Error> {
     }
 }
 
-/// Lets a workspace run the programs that it names, as they are now. What was approved before is forgotten.
+/// Trusts a workspace to run the programs that it names, as they are now. Replaces earlier approvals.
 pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
     let (file, root) = places(host, workspace.path()).ok_or_else(nowhere)?;
     let path = root.to_str().ok_or_else(|| {
@@ -220,13 +223,13 @@ pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
     Ok(trusted)
 }
 
-/// Every workspace that is trusted, by path.
+/// Lists every trusted workspace, by path.
 pub fn list(host: &Host) -> Result<Vec<Trusted>, Error> {
     let Some(folder) = host.config_dir() else { return Ok(Vec::new()) };
     Ok(load(&folder.join(FILE_NAME))?.workspace)
 }
 
-/// Trusts a workspace no more, by its path as it is listed or as it leads there; tells whether it was trusted.
+/// Removes the trust in a workspace, by its listed path or a path that leads there; returns whether it was trusted.
 pub fn remove(host: &Host, path: &Path) -> Result<bool, Error> {
     let folder = host.config_dir().ok_or_else(nowhere)?;
     let file = folder.join(FILE_NAME);

@@ -1,4 +1,4 @@
-//! What hooks may do to one turn, and for how long it holds.
+//! Changes that hooks may make to one turn, and their duration.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::site::{Site, hook, message, messages, said};
 
 const KEEP: &str = "cat >'{root}/ID.json'; printf '%s' 'ANSWER'";
 
-/// A program that keeps what it was given, and answers.
+/// Returns a hook that stores its input, and answers.
 fn keeping(id: &str, event: &str, answer: &str) -> String {
     hook(id, event, &KEEP.replace("ID", id).replace("ANSWER", answer))
 }
@@ -58,7 +58,7 @@ fn every_prompt_starts_from_the_frozen_one() {
         assert_eq!(session.turn(&said("Hello")).system_prompt, format!("{frozen}|a"));
     }
     assert_eq!(*seen.lock().unwrap(), vec![frozen.clone(); 3]);
-    assert_eq!(session.turn(&Prompt::default()).system_prompt, frozen, "nobody said anything");
+    assert_eq!(session.turn(&Prompt::default()).system_prompt, frozen, "the user sent no text");
     assert_eq!((seen.lock().unwrap().len(), session.epoch()), (3, 1));
 }
 
@@ -117,7 +117,7 @@ fn changes_of_the_prefix_are_measured_exactly() {
     }
 }
 
-/// Each answers for what it changed itself, and for what the cache loses by it alone.
+/// Each hook is charged for its own change, and for the cache that is lost by it alone.
 #[test]
 fn every_hook_is_measured_by_what_it_was_given() {
     let engine = Engine::new().with_hook(Own::set("a", "aXc")).with_hook(Own::set("b", "abX"));

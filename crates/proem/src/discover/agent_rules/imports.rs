@@ -1,4 +1,4 @@
-//! Files that name others, which come with them.
+//! Imports: references in instruction files to other files, which are inserted or added.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -23,12 +23,12 @@ use crate::discover::{Trail, file};
 use crate::observe::deadline;
 use crate::observe::file::{Found, ReadPolicy, read_head, shown};
 
-/// Most text that imports of one file may bring.
+/// Most bytes that imports of one file may insert.
 const INSERTED_BYTES_MAX: usize = 1 << 20;
-/// Most references of one file that are looked at, whatever the recipe says.
+/// Most references of one file that are followed, whatever the recipe allows.
 const REFERENCES_MAX: usize = 1_000;
 
-/// Most matches of a recipe's pattern in one file that are looked at, references or not.
+/// Most matches of a recipe's pattern in one file that are examined, references or not.
 const MATCHES_MAX: usize = 100_000;
 /// Most memory that a compiled pattern may take, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -39,12 +39,12 @@ pub(super) struct Importer<'r> {
     reference: Regex,
 }
 
-/// What one file's imports depend on.
+/// The inputs of one file's imports.
 pub(super) struct Job<'j> {
     pub(super) policy: &'j ReadPolicy,
-    /// The directory that imported files must lie in; `None` means any.
+    /// The directory that imported files must lie in; `None` allows any.
     pub(super) inside: Option<PathBuf>,
-    /// The files that are in the prompt.
+    /// The files that are in the prompt already.
     pub(super) known: &'j HashSet<PathBuf>,
     pub(super) ignores: &'j Ignores,
     pub(super) home: Option<PathBuf>,
@@ -52,16 +52,16 @@ pub(super) struct Job<'j> {
     pub(super) trim: RuleTrim,
 }
 
-/// What came of a reference.
+/// The result of a reference.
 enum Followed {
     File(Box<Import>),
-    /// These words stand for it.
+    /// Text that replaces it.
     Words(String, &'static str),
     /// It stays as it is.
     Nothing,
 }
 
-/// A file that is brought in.
+/// A file that is imported.
 struct Import {
     /// The path as it was written.
     named: String,
@@ -69,12 +69,12 @@ struct Import {
     real: PathBuf,
 }
 
-/// How far an import has come.
+/// The progress of an import.
 struct Run<'r> {
     job: &'r Job<'r>,
-    /// Files on the way, by real path.
+    /// The chain of importing files, by real path.
     chain: Vec<PathBuf>,
-    /// Files that were brought in.
+    /// The files that were imported.
     brought: HashSet<PathBuf>,
     references: usize,
     bytes: usize,
@@ -83,7 +83,7 @@ struct Run<'r> {
     told: &'r mut Told,
 }
 
-/// References that are not followed, and were noted: the file that has one, and the words about it.
+/// References that are not followed and have a note: the file with the reference, and the message.
 pub(super) type Told = HashSet<(String, String)>;
 
 impl<'r> Importer<'r> {
@@ -98,7 +98,7 @@ impl<'r> Importer<'r> {
         Ok(Self { recipe, reference })
     }
 
-    /// What must hold the files that a file imports.
+    /// Returns the folder that must contain the files that a file imports.
     pub(super) fn boundary(&self, place: &RulePlace, path: &Path, folders: &Folders) -> Option<PathBuf> {
         let inside = match place.inside.unwrap_or(self.recipe.inside) {
             ImportInside::Anywhere => return None,
@@ -109,7 +109,7 @@ impl<'r> Importer<'r> {
         Some(crate::observe::file::canonical(&inside).unwrap_or(inside))
     }
 
-    /// Follows the references of the first file; those that become files of their own are added behind it.
+    /// Follows the references of the first file; imports that become separate entries are added after it.
     pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail, told: &mut Told) {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
@@ -134,7 +134,7 @@ impl<'r> Importer<'r> {
         taken.append(&mut run.entries);
     }
 
-    /// The pieces of a text with its references followed.
+    /// Returns the pieces of a text with its references followed.
     fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
         let is_too_large = self.recipe.text_bytes_max.is_some_and(|most| piece.text.len() > most);
         if depth >= self.recipe.depth_max || is_too_large {
@@ -184,17 +184,17 @@ impl<'r> Importer<'r> {
         pieces
     }
 
-    /// The path without what belongs to the way it is written.
+    /// Strips the markup of a reference from its path.
     fn plain(&self, named: &str) -> String {
         let named = if self.recipe.fragment { named.split('#').next().unwrap_or(named) } else { named };
         if self.recipe.escapes { named.replace("\\ ", " ") } else { named.to_owned() }
     }
 
-    /// The pieces that a file brings in; as a file of its own it brings none.
+    /// Returns the pieces of an imported file; none if it becomes a separate entry.
     fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
         let Import { named, found, real } = import;
         let path = shown(real);
-        // Once there is no room, nothing has room: then the text need not be looked at.
+        // Once the limit is exceeded, nothing more is inserted, and the text need not be searched.
         if run.bytes > INSERTED_BYTES_MAX {
             run.trail.consider(&path, Outcome::OverBudget, Some("of 1 MiB of imported text".into()));
             return Vec::new();
@@ -223,7 +223,7 @@ impl<'r> Importer<'r> {
         let piece = part(by, text, source);
         let piece = Piece { path: own_path, relative, begins: is_entry, ends: is_entry, ..piece };
         if is_entry {
-            // It stands before those that it brings in itself.
+            // The file comes before the files that it imports itself.
             let index = run.entries.len();
             let is_empty = piece.text.is_empty();
             run.entries.push(Taken {
@@ -296,7 +296,7 @@ impl<'r> Importer<'r> {
         }
     }
 
-    /// Tells whether an ignore file keeps a file out, where the recipe asks for that.
+    /// Tells whether an ignore file excludes a file, if the recipe respects ignore files.
     fn verdict(&self, path: &Path, run: &mut Run<'_>) -> Verdict {
         let job = run.job;
         let Some(root) = job.inside.as_deref().filter(|_| self.recipe.not_ignored) else {
@@ -309,7 +309,7 @@ impl<'r> Importer<'r> {
         job.ignores.verdict(&rules, path)
     }
 
-    /// The path that a reference means, if such a one may be named.
+    /// Returns the path of a reference, if the recipe allows such a path.
     fn wanted(&self, named: &str, folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
         if let Some(rest) = named.strip_prefix("~/") {
             return home.filter(|_| self.recipe.home).map(|home| joined(home, rest));
@@ -321,12 +321,12 @@ impl<'r> Importer<'r> {
     }
 }
 
-/// Words of the recipe about a file.
+/// Fills in the recipe's message about a file.
 fn words(template: &str, named: &str, real: &Path) -> String {
     template.replace("{path}", named).replace("{real}", &real.to_string_lossy())
 }
 
-/// Front matter of an import stays where it is put in place.
+/// Returns the recipe for inserted imports, whose front matter is kept.
 fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
     let remove =
         recipe.remove.iter().copied().filter(|removed| *removed == RuleStrip::ByteOrderMark).collect();
@@ -343,13 +343,13 @@ fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
     }
 }
 
-/// The rules of the `.gitignore` files from the root to a file, the root's first.
+/// Returns the rules of the `.gitignore` files from the root to a file, the root's first.
 fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
     let folders: Vec<&Path> =
         path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
     let mut rules = Vec::new();
     for folder in folders.into_iter().rev() {
-        // A place that this caller may not look at says nothing.
+        // Files that this caller may not read are left out.
         if run.job.policy.check_as_written(&folder.join(".gitignore")).is_err() {
             continue;
         }
@@ -367,7 +367,7 @@ fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
     rules
 }
 
-/// A part of a piece, which begins where it begins in the file.
+/// Returns a part of a piece, with its place in the file.
 fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
     let source = match &piece.source {
         PieceSource::File(path, line_map) => {
@@ -379,19 +379,19 @@ fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
     part(piece, piece.text.get(bytes).unwrap_or_default().to_owned(), source)
 }
 
-/// Words of the profile inside a piece.
+/// Makes a piece of the profile's wording inside an entry.
 fn said(piece: &Piece, text: String, key: &'static str) -> Piece {
     part(piece, text, PieceSource::Words(key))
 }
 
-/// A text inside the entry of a piece. The piece's own text, which may be long, is not copied.
+/// Makes a piece inside the entry of another piece, whose text may be long and is not copied.
 fn part(piece: &Piece, text: String, source: PieceSource) -> Piece {
     let Piece { path, relative, kind, owner, .. } = piece;
     let (path, relative, kind) = (path.clone(), relative.clone(), kind.clone());
     Piece { path, relative, kind, owner: *owner, text, source, begins: false, ends: false }
 }
 
-/// Marks the first and the last piece of an entry, and trims what imports left at its ends.
+/// Marks the first and the last piece of an entry, and trims the white space that imports left at its ends.
 fn ends(pieces: &mut Vec<Piece>, trim: RuleTrim, is_joined: bool) {
     if is_joined {
         while pieces.len() > 1

@@ -26,39 +26,39 @@ use applies::Applies;
 use imports::Importer;
 use walk::Folders;
 
-/// Most files without room that are noted one by one.
+/// Most files over the size limit that are noted one by one.
 const NOTES_MAX: usize = 20;
 
-/// Most files that are read at all; what is found beyond that is only counted.
+/// Most files that are read; further ones are only counted.
 const READ_MAX: usize = 2_000;
 
-/// A piece of the text that files give, in order.
+/// A piece of the text of instruction files, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The file whose entry it belongs to, as it was found.
+    /// The path of the file whose entry it belongs to, as it was found.
     pub(crate) path: String,
-    /// The same, relative to the project's root where it lies below that.
+    /// The same path, relative to the project's root if it lies below.
     pub(crate) relative: String,
     pub(crate) kind: String,
     pub(crate) owner: Owner,
     pub(crate) text: String,
-    /// Where the text comes from: a file, or words of the profile around an import.
+    /// The origin of the text: a file, or the profile's wording around an import.
     pub(crate) source: PieceSource,
-    /// Whether an entry begins with it, and whether one ends.
+    /// True if it is the first piece of an entry; `ends` is true for the last.
     pub(crate) begins: bool,
     pub(crate) ends: bool,
 }
 
-/// Where a piece comes from.
+/// The origin of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PieceSource {
-    /// A file, and where the lines of the piece stand in it.
+    /// A file, and the lines of the piece in it.
     File(String, LineMap),
-    /// Words of the profile.
+    /// Wording of the profile.
     Words(&'static str),
 }
 
-/// A file that applies only to some work.
+/// A file that applies only to some tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conditional {
     pub(crate) path: String,
@@ -68,7 +68,7 @@ pub(crate) struct Conditional {
     pub(crate) description: String,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FoundRules {
     pub(crate) pieces: Vec<Piece>,
@@ -76,7 +76,7 @@ pub(crate) struct FoundRules {
     pub(crate) trail: Trail,
 }
 
-/// Finds instruction files. Without the project only the user's own are looked for.
+/// Finds instruction files. Without the project only the user's own are searched for.
 pub(crate) fn find(
     recipe: &RulesRecipe,
     places: &Places,
@@ -109,7 +109,7 @@ pub(crate) fn find(
     Ok(search.found)
 }
 
-/// Refuses a place that would find nothing, whatever is there.
+/// Refuses a location that could never match.
 fn check(place: &RulePlace) -> Result<(), String> {
     if place.dir.is_some() == place.walk.is_some() {
         return Err("a place of `collect.places` needs either `dir` or `walk`".into());
@@ -121,7 +121,7 @@ fn check(place: &RulePlace) -> Result<(), String> {
     }
 }
 
-/// A file that was read, before its text is treated.
+/// A file that was read and not yet processed.
 struct Candidate {
     path: PathBuf,
     shown: String,
@@ -130,7 +130,7 @@ struct Candidate {
     found: Found,
 }
 
-/// A file that is taken.
+/// A file that is used.
 struct Taken {
     path: String,
     real: PathBuf,
@@ -146,14 +146,14 @@ struct Search<'s> {
     folders: Folders,
     importer: Option<Importer<'s>>,
     taken: Vec<Taken>,
-    /// The real paths of those that are taken.
+    /// The real paths of the files that are used.
     known: HashSet<PathBuf>,
     told: imports::Told,
     read: usize,
-    /// What is left of the bytes that files may share.
+    /// The rest of the bytes that files share.
     budget: Option<usize>,
     bytes: usize,
-    /// How many files there was no room for.
+    /// The number of files over the limit.
     left_out: usize,
     found: FoundRules,
 }
@@ -185,7 +185,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tells whether one of some names has text in one of some folders.
+    /// Tells whether a file with one of the names has text in one of the folders.
     fn has_text_of(&self, folders: &[PathBuf], names: &[String]) -> bool {
         let paths = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
         paths.into_iter().any(|path| {
@@ -197,7 +197,7 @@ impl Search<'_> {
         })
     }
 
-    /// All files of the first name that exists in any folder, whatever it is there.
+    /// Takes all files of the first name that exists in any folder, even if it cannot be used.
     fn first_name(&mut self, place: &RulePlace, folders: &[PathBuf], rules: &[&RuleFile], owner: Owner) {
         let is_there = |rule: &&&RuleFile| folders.iter().any(|folder| exists(&folder.join(&rule.name)));
         let Some(chosen) = rules.iter().find(is_there) else {
@@ -249,7 +249,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reads a file; what cannot be read is noted.
+    /// Reads a file; notes one that cannot be read.
     fn candidate(
         &mut self,
         path: PathBuf,
@@ -267,12 +267,12 @@ impl Search<'_> {
         }
         match read_head(&path, self.policy, DOCUMENTS_BYTES_MAX) {
             Ok(found) => Some(Candidate { path, shown, rule: rule.clone(), owner, found }),
-            // A directory of that name is none of these files.
+            // A directory of that name is not an instruction file.
             Err(why @ Absence::IsADirectory) => {
                 self.found.trail.consider(&shown, Outcome::Unreadable, Some(why.to_string()));
                 None
             }
-            // A place that this caller may not look at at all: there is nothing wrong with the file.
+            // This caller may not read the location at all: the file itself has no fault.
             Err(why @ Absence::OutsideRoots) if self.policy.check_as_written(&path).is_err() => {
                 self.found.trail.out_of_reach(&shown, &why);
                 None
@@ -335,7 +335,7 @@ impl Search<'_> {
         self.taken.append(&mut taken);
     }
 
-    /// Tells whether a link led out of the project, or out of the folder of the user's that has it.
+    /// Tells whether a link led out of the project, or out of the user's folder that has it.
     fn leads_out(&self, place: &RulePlace, path: &Path, real: &Path) -> bool {
         let inside = match place.dir {
             Some(_) => path.parent().unwrap_or(path).to_owned(),
@@ -367,7 +367,7 @@ impl Search<'_> {
         let Some(importer) = &self.importer else { return };
         let inside = importer.boundary(place, path, &self.folders);
         let home = self.places.path("~").map(|(home, _)| home);
-        // What a file of the project names stays in the project; the user's own files may name any.
+        // Imports of a project's file stay in the project; the user's own files may import any file.
         let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
         let (known, ignores, recipe) = (&self.known, self.places.ignores(), self.recipe);
         let job = imports::Job { policy, inside, known, ignores, home, recipe, trim };
@@ -387,7 +387,7 @@ impl Search<'_> {
         self.leave_out(shown, format!("of {most} bytes for a file"));
     }
 
-    /// Notes a file that there is no room for; of many only the first ones one by one.
+    /// Notes a file over the limit; only the first ones are noted one by one.
     fn leave_out(&mut self, shown: &str, why: String) {
         self.left_out += 1;
         if self.left_out <= NOTES_MAX {
@@ -396,13 +396,13 @@ impl Search<'_> {
         self.found.trail.consider(shown, Outcome::OverBudget, Some(why));
     }
 
-    /// Cuts a file to what is left of the budget, at that very byte; tells whether anything is left of it.
+    /// Cuts a file to the rest of the budget, at that exact byte; returns whether any text remains.
     fn fit(&mut self, shown: &str, found: &mut Found) -> bool {
         let Some(left) = self.budget else { return true };
         let all = found.bytes.len();
         let is_blank = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().is_empty();
         if all <= left {
-            // What is blank gives nothing and costs nothing.
+            // A blank file contributes nothing and costs nothing.
             self.budget = Some(if is_blank(&found.bytes) { left } else { left - all });
             return true;
         }
@@ -469,7 +469,7 @@ impl Search<'_> {
 }
 
 impl PieceSource {
-    /// The source for provenance.
+    /// Returns the source for provenance.
     pub(crate) fn source(&self, profile: &str, section: &str) -> Source {
         match self {
             Self::File(path, line_map) => line_map.source(&file(path)),
@@ -480,7 +480,7 @@ impl PieceSource {
         }
     }
 
-    /// Where the lines of the piece stand in its file.
+    /// Returns the lines of the piece in its file.
     pub(crate) const fn line_map(&self) -> Option<&LineMap> {
         match self {
             Self::File(_, line_map) => Some(line_map),
@@ -501,7 +501,7 @@ fn too_many(path: &str) -> Note {
     Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(path))
 }
 
-/// A path that is named from a folder, without dots.
+/// Joins a path to a folder, and removes dots.
 fn joined(folder: &Path, name: &str) -> PathBuf {
     without_dots(&folder.join(name))
 }

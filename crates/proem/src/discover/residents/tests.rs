@@ -34,12 +34,12 @@ impl Fixture {
         collect(&self.folder(), kind, &ReadPolicy::beneath(&[self.folder()], None, &[]))
     }
 
-    /// A path of the fixture as messages show it, from the fixture's root.
+    /// Returns a message with paths shortened to the fixture's root.
     fn brief(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.root.path().display()), "")
     }
 
-    /// Every file with what became of it and why.
+    /// Formats every file with its outcome and reason.
     fn considered(&self, collected: &Collected) -> Vec<String> {
         let line = |one: &FileOutcome| {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Fixture {
         collected.considered.iter().map(line).collect()
     }
 
-    /// Every note as a line would show it.
+    /// Formats every note as a line.
     fn notes(&self, collected: &Collected) -> Vec<String> {
         let line = |note: &Note| {
             let source = note.source.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -62,7 +62,7 @@ fn resident(description: &str) -> String {
     format!("---\ndescription: {description}\nmodel_invokation: true\n---\nBody\n")
 }
 
-/// What one file gives as knowledge and as a workflow: its lines, or why there are none.
+/// Returns the results of one file as knowledge and as a workflow: its lines, or the reason for none.
 fn outcomes(name: &str, text: &str) -> (Result<String, String>, Result<String, String>) {
     let fixture = Fixture::new(&[(name, text)]);
     let knowledge = fixture.collect(Knowledge).unwrap();

@@ -1,5 +1,4 @@
-//! What can be known of a Jinja template without rendering it: its includes, and what each
-//! `{{ … }}` inserts.
+//! Static facts about a Jinja template: its includes, and the values that each `{{ … }}` inserts.
 
 pub(super) mod expression;
 pub(super) mod tokens;
@@ -18,7 +17,7 @@ use crate::jinja::cost::expensive::{Costly, Wrap};
 use crate::jinja::syntax::expression::{constant, expressions, names};
 use crate::jinja::syntax::tokens::{Kind, Mark, tokens};
 
-/// An include whose name stands in the template.
+/// An include whose name is a literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Include {
     pub(crate) name: String,
@@ -26,37 +25,37 @@ pub(crate) struct Include {
     pub(crate) ignores_missing: bool,
 }
 
-/// A `{{ … }}`: where its expression stands, and the names that it is made of.
+/// A `{{ … }}`: the range of its expression, and the names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// Where `{{` begins.
+    /// The offset of `{{`.
     pub(crate) offset: usize,
-    /// Where the expression begins and ends, white space included.
+    /// The range of the expression, white space included.
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) names: BTreeSet<String>,
-    /// The first expression of the template that is made of the same names.
+    /// The first expression of the template with the same names.
     pub(crate) alike: usize,
-    /// Whether it is a name and nothing else.
+    /// True if it is a single name.
     pub(crate) is_bare: bool,
 }
 
-/// What a template says about itself.
+/// The static facts about a template.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outline {
-    /// The expressions whose cost is looked at.
+    /// The expressions whose cost is checked.
     pub(crate) wraps: Vec<Wrap>,
     /// The bytes of the longest text between two tags.
     pub(crate) longest_text: usize,
     pub(crate) includes: Vec<Include>,
     pub(crate) sites: Vec<Site>,
-    /// Names that the template sets, and the names that they are made of.
+    /// Names that the template sets, and the names in their values.
     pub(crate) assigned: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Checks a template's syntax and outlines it.
 pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<Outline, minijinja::Error> {
-    // Where they are wrong, the parser says so in better words.
+    // If the tokens are invalid, the parser reports it in better words.
     let tokens = tokens(text, syntax);
     if let Ok(tokens) = &tokens {
         let refused = |message| minijinja::Error::new(ErrorKind::SyntaxError, message);
@@ -77,11 +76,11 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     Ok(outline)
 }
 
-/// Begins the message of a template that is too deep, by which the error is recognised as a limit.
+/// The prefix of the message about a template that is too deep, by which the error is recognised as a limit.
 pub(crate) const TOO_DEEP: &str = "it is too much for one template: ";
 
-/// Refuses what would make minijinja's parser recurse too deeply: it has a limit of its own for
-/// brackets and blocks, but not for long chains of operators, filters and branches.
+/// Refuses templates that would make minijinja's parser recurse too deeply: it has a limit of its own for brackets and
+/// blocks, but not for long chains of operators, filters and branches.
 fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     let (mut in_tag, mut branches) = (0, 0);
     for token in tokens {
@@ -104,7 +103,7 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what every import or include of a template would have to copy.
+/// Refuses too many names and blocks, which every import or include of a template would copy.
 fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
     if walk.outline.assigned.len() > JINJA_NAMES_MAX {
         return Err(format!("{TOO_DEEP}more than {JINJA_NAMES_MAX} names that it sets"));
@@ -120,8 +119,8 @@ fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Begins the names of filters and functions that are put around expressions: a template that calls them itself could say
-/// that its text comes from somewhere else.
+/// The prefix of filters and functions that are put around expressions: a template that calls them itself could fake
+/// the origin of its text.
 pub(crate) const RESERVED: &str = "__proem_";
 
 fn check_names(tokens: &[Mark]) -> Result<(), String> {
@@ -229,7 +228,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes an include whose name is a text. Of a list, any one may exist.
+    /// Adds an include whose name is a literal. Of a list, any one may exist.
     fn include(&mut self, name: &Expr<'_>, ignores_missing: bool) {
         let offset = name.span().start_offset as usize;
         if let Some(name) = constant(name) {
@@ -241,7 +240,7 @@ impl Walk<'_> {
             Expr::Tuple(tuple) => &tuple.items,
             _ => return,
         };
-        // One that is not written out is asked for when the template is rendered.
+        // A name that is not a literal is requested by the render.
         for name in items.iter().filter_map(constant) {
             self.outline.includes.push(Include { name, offset, ignores_missing: true });
         }

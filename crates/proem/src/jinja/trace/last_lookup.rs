@@ -1,7 +1,7 @@
-//! The expression whose value comes next, and the field that it looked up: left behind by the filters that are called and
-//! the items that are asked, taken by the formatter that writes and the sink that receives.
+//! The current expression and the field that it looked up: recorded by the filters and items that it uses, and read by
+//! the formatter and the sink that write its value.
 //!
-//! A thread has one of each: its renders come one after the other.
+//! Each thread has one record: its renders come one after the other.
 
 use std::cell::Cell;
 
@@ -15,9 +15,9 @@ thread_local! {
 struct Seen {
     called: Cell<Option<Evaluated>>,
     writing: Cell<Option<Evaluated>>,
-    /// The field that was looked up since the last expression, if all were of one item.
+    /// The field that was looked up since the last expression, if all lookups were of one item.
     touched: Cell<Touched>,
-    /// What was looked up before the expression that is evaluated now, by conditions and by `set`.
+    /// The lookups before the current expression, by conditions and by `set`.
     earlier: Cell<Touched>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Evaluated {
     pub(crate) touch: Option<Touch>,
 }
 
-/// Begins anew, for another render.
+/// Resets the record for another render.
 pub(crate) fn reset() {
     SEEN.with(|seen| {
         seen.called.take();
@@ -57,7 +57,7 @@ pub(crate) fn reset() {
     });
 }
 
-/// A field of an item is looked up.
+/// Records the lookup of a field.
 pub(crate) fn touch(touch: Touch) {
     SEEN.with(|seen| {
         seen.touched.set(match seen.touched.get() {
@@ -68,12 +68,12 @@ pub(crate) fn touch(touch: Touch) {
     });
 }
 
-/// A wrapped expression is about to be evaluated.
+/// Records that a wrapped expression is about to be evaluated.
 pub(crate) fn start() {
     SEEN.with(|seen| seen.earlier.set(seen.touched.take()));
 }
 
-/// The wrapped expression has been evaluated. One that looked nothing up itself has what was looked up before.
+/// Records that the wrapped expression was evaluated. Without a lookup of its own it takes the earlier one.
 pub(crate) fn call(number: usize) {
     SEEN.with(|seen| {
         let (own, earlier) = (seen.touched.take(), seen.earlier.take());
@@ -86,17 +86,17 @@ pub(crate) fn call(number: usize) {
     });
 }
 
-/// A value is about to be written. One that no expression announced belongs to none.
+/// Records that a value is about to be written. A value without a recorded expression belongs to none.
 pub(crate) fn begin() {
     SEEN.with(|seen| seen.writing.set(seen.called.take()));
 }
 
-/// The value is written.
+/// Records that the value is written.
 pub(crate) fn end() {
     SEEN.with(|seen| seen.writing.set(None));
 }
 
-/// The expression whose value is being written.
+/// Returns the expression whose value is being written.
 pub(crate) fn evaluated() -> Option<Evaluated> {
     SEEN.with(|seen| seen.writing.get())
 }

@@ -1,4 +1,4 @@
-//! Turns the pieces of a traced render into spans.
+//! Converts the pieces of a traced render to spans.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use crate::jinja::trace::{From, Piece};
 use crate::jinja::values::{Binding, Context};
 use crate::observe::deadline;
 
-/// What is known about a finished render.
+/// The inputs and the context of a finished render.
 pub(crate) struct Scene<'s> {
     pub(crate) root: &'s str,
     pub(crate) assets: &'s Assets,
@@ -31,12 +31,12 @@ pub(crate) struct Scene<'s> {
     pub(crate) templates: &'s [Placed],
 }
 
-/// Room for the spans of what is put around a text later, usually: a section's own words, and the sections before a long
-/// list.
+/// Room for the spans of the text that is usually put around a render later: a section's wording, and the sections
+/// before a long list.
 const SPANS_AROUND: usize = 128;
 
-/// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,
-/// but nothing wrong.
+/// Assigns spans to `text`. Without a trace, the whole text is attributed to the root template, which is less exact but
+/// not wrong.
 pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
     let mut rendered = Rendered::new();
     let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
@@ -48,7 +48,7 @@ pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>
     let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
     let mut start = 0;
     for piece in pieces {
-        // The build fails then, whatever is known of the text.
+        // The build fails then, whatever the spans are.
         if deadline::check().is_err() {
             return rendered;
         }
@@ -72,7 +72,7 @@ fn span(bytes: Range<usize>, origin: Origin) -> Span {
     Span { bytes, source, template, included_from, stability }
 }
 
-/// Finds the text of a file that a value was copied from, where the value is made of one such text and nothing else.
+/// Finds the text of a file that a value was copied from, if the value consists of one such text only.
 fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<Copied<'s>> {
     let From::Site(Evaluated { touch, .. }) = piece.from else { return None };
     origin.source.place()?;
@@ -91,7 +91,7 @@ fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Opti
     })
 }
 
-/// Tells whether pieces end where characters do, and the last where the text does.
+/// Tells whether pieces end at character boundaries, and the last one at the end of the text.
 fn do_cover(pieces: &[Piece], text: &str) -> bool {
     let mut end = 0;
     let is_whole = |piece: &Piece| {
@@ -101,55 +101,56 @@ fn do_cover(pieces: &[Piece], text: &str) -> bool {
     pieces.iter().all(is_whole) && end == text.len()
 }
 
-/// The stability of the least stable thing that could be in the text.
+/// Returns the stability of the least stable value that could be in the text.
 fn least_stable(assets: &Assets, context: &Context) -> Stability {
     let facts = context.facts.iter().flat_map(|facts| facts.iter().map(|(_, fact)| fact.stability));
     let assets = assets.present().map(|(_, asset)| asset.stability);
     facts.chain(assets).max().unwrap_or(Stability::Session)
 }
 
-/// Knows where the render stands: in which template, included from where.
+/// Tracks the position of the render: the current template and its includes.
 struct Scribe<'s> {
     templates: &'s [Placed],
-    /// What is known of each of the templates.
+    /// The places of each template.
     known: Vec<Known<'s>>,
     assets: &'s Assets,
     context: &'s Context,
-    /// What each name that templates set is made of, over all templates.
+    /// The names in the values that templates set, by name, over all templates.
     assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,
-    /// The templates that are being rendered: their index, and where the one above included it.
+    /// The templates that are being rendered: their index, and the place of the include in the one above.
     stack: Vec<(usize, Option<Source>)>,
-    /// What is known of the expressions that are made of the same names, by the number of the first of them.
+    /// Properties shared by expressions with the same names, by the number of the first of them.
     alike: Vec<Option<Alike>>,
 }
 
-/// How many places of a template are remembered: more than a loop usually has pieces.
+/// The number of places of a template that are remembered: more than a loop usually has pieces.
 const PLACES: usize = 32;
 
-/// What expressions have in common that are made of the same names.
+/// Properties shared by expressions with the same names.
 struct Alike {
-    /// What they come from if no field was looked up.
+    /// Their origin if no field was looked up.
     untouched: Made,
-    /// The one list of items that they are made of, by its number: then a field of it that was looked up is all of it.
+    /// The list of items that they consist of, by its number, if it is the only one: then a looked-up field of it is
+    /// the whole value.
     list: Option<usize>,
 }
 
-/// Bytes of a template, and where they stand.
+/// Bytes of a template with their places.
 type Met = [Option<(usize, Source)>; PLACES];
 
 struct Known<'s> {
     asset: &'s Asset,
     outline: &'s Outline,
     places: Places<'s>,
-    /// The last byte that was asked for.
+    /// The last byte requested.
     last: usize,
-    /// What was asked for since the render came back to an earlier byte, each at a place that its byte gives: a loop will ask
+    /// The places requested since the render returned to an earlier byte, indexed by the byte: a loop will request them
     /// again.
     again: Option<Box<Met>>,
 }
 
 impl Known<'_> {
-    /// Where a byte of the template stands.
+    /// Returns the place of a byte of the template.
     fn place(&mut self, offset: usize) -> Source {
         if offset < self.last && self.again.is_none() {
             self.again = Some(Box::new([const { None }; PLACES]));
@@ -164,7 +165,7 @@ impl Known<'_> {
     }
 }
 
-/// What a value is made of: one source for all of it, and its stability.
+/// The origin of a value: one source for all of it, and its stability.
 #[derive(Clone)]
 struct Made {
     source: Option<Source>,
@@ -218,7 +219,7 @@ impl<'s> Scribe<'s> {
         Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
-    /// `None` for a number that no expression has.
+    /// Returns the origin of an expression's value; `None` for an unknown number.
     fn site(&mut self, evaluated: Evaluated) -> Option<Origin> {
         let Evaluated { number, touch } = evaluated;
         let index = self.templates.partition_point(|placed| placed.first_site <= number).checked_sub(1)?;
@@ -234,7 +235,8 @@ impl<'s> Scribe<'s> {
         })
     }
 
-    /// What an expression is made of. What those of the same names have in common is worked out once.
+    /// Returns the origin of an expression's value. The part shared by expressions with the same names is computed
+    /// once.
     fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> Made {
         let known = self.alike[alike].take().unwrap_or_else(|| Alike {
             untouched: self.made(index, site, None),
@@ -250,14 +252,14 @@ impl<'s> Scribe<'s> {
         made
     }
 
-    /// A field that was looked up, written by an expression of this template.
+    /// Returns the origin of a looked-up field, written by an expression of this template.
     fn field(&self, index: usize, touch: Touch) -> Option<Made> {
         let field = self.context.touched(touch)?;
         let stability = field.stability.max(self.known[index].asset.stability);
         Some(Made { source: Some(field.source.clone()), stability })
     }
 
-    /// The number of the list of items that some names come from, if there is one and nothing else.
+    /// Returns the number of the list of items that some names come from, if it is their only origin.
     fn only_list(&self, names: &BTreeSet<String>) -> Option<usize> {
         let (mut lists, mut has_others) = (Vec::new(), false);
         self.follow(names, |name| match self.binding(name) {
@@ -283,7 +285,7 @@ impl<'s> Scribe<'s> {
         Made { source: merge(made_of), stability }
     }
 
-    /// The sources behind some names, through everything that templates set.
+    /// Returns the sources of some names, through all values that templates set.
     fn made_of(&self, names: &BTreeSet<String>, touch: Option<Touch>) -> Vec<(Source, Stability)> {
         let mut sources = Vec::new();
         self.follow(names, |name| {
@@ -298,7 +300,8 @@ impl<'s> Scribe<'s> {
         sources
     }
 
-    /// Goes from some names to what templates set them to, up to those that `is_end` takes; each is met once.
+    /// Follows names to the names in the values that templates set, up to those that `is_end` accepts; visits each
+    /// once.
     fn follow<'n>(&'n self, names: &'n BTreeSet<String>, mut is_end: impl FnMut(&'n str) -> bool) {
         let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -309,13 +312,13 @@ impl<'s> Scribe<'s> {
         }
     }
 
-    /// What templates make a name of that they set.
+    /// Returns the names in the values that templates set for a name.
     fn assigned_to(&self, name: &str) -> impl Iterator<Item = &'s str> {
         let made_of = self.assigned.get(name).or_else(|| self.assigned.get(base_of(name)));
         made_of.into_iter().flatten().copied()
     }
 
-    /// What a name is bound to: that of its base, if that has fields, else its own.
+    /// Returns the binding of a name: that of its base if that has fields, else its own.
     fn binding(&self, name: &str) -> Option<&'s Binding> {
         let fields = self.context.bindings.get(base_of(name));
         let fields = fields.filter(|binding| matches!(binding, Binding::Fields { .. }));
@@ -356,8 +359,8 @@ impl<'s> Scribe<'s> {
         self.known[index].place(offset)
     }
 
-    /// Notes that the render is now in this template: back in one that included the last, or in one
-    /// that the last, or one above it, includes.
+    /// Records that the render is now in this template: back in one that included the last, or in one that the last, or
+    /// one above it, includes.
     fn enter(&mut self, index: usize) {
         if let Some(depth) = self.stack.iter().rposition(|(open, _)| *open == index) {
             self.stack.truncate(depth + 1);
@@ -390,12 +393,12 @@ impl<'s> Scribe<'s> {
     }
 }
 
-/// The name before a field: `texts.identity` is written down as `texts:identity`, as facts are.
+/// Returns the name before a field: `texts.identity` is recorded as `texts:identity`, as facts are.
 fn base_of(name: &str) -> &str {
     name.split_once(':').map_or(name, |(base, _)| base)
 }
 
-/// One source for a value that is made of several.
+/// Merges the sources of a value into one.
 fn merge(sources: Vec<(Source, Stability)>) -> Option<Source> {
     let mut sources = sources.into_iter().map(|(source, _)| source);
     let first = sources.next()?;

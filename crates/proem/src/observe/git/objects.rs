@@ -14,11 +14,11 @@ pub(super) struct Objects {
     dialogue: Dialogue,
 }
 
-/// An object that was asked for.
+/// The result of reading an object.
 pub(super) enum Object {
     /// Its bytes.
     Bytes(Vec<u8>),
-    /// Larger than what is read; so many bytes.
+    /// Larger than the limit; its size in bytes.
     TooLarge(u64),
     /// The object store does not have it.
     Missing,

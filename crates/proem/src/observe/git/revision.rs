@@ -16,7 +16,7 @@ use super::shadow::Shadow;
 use crate::error::reason;
 use crate::observe::file::{LayOut, Look, Registration, shown};
 
-/// How long git may take for one revision.
+/// The time that git may take for one revision.
 const TIME_MAX: Duration = Duration::from_mins(1);
 
 /// Most entries of a folder above the repository that are linked.
@@ -24,16 +24,16 @@ const ENTRIES_MAX: usize = 2_000;
 
 /// A revision, in a folder of its own at the path that the repository has below `/`.
 ///
-/// Only what a build looks at is laid out there, when it looks. So a build is as quick as in the working tree, however many
-/// files the revision has, and objects that it does not need may be missing.
+/// Only files that a build uses are laid out there, on demand. So a build is as fast as in the working tree, however
+/// many files the revision has, and objects that it does not need may be missing.
 pub struct Revision {
-    /// Ends with this: nothing looks at the folder any more.
+    /// Registers the folder for as long as the revision exists.
     _registration: Registration,
     tree: Arc<Mutex<LaidTree>>,
     folder: TempDir,
-    /// The real path of that folder.
+    /// The real path of the revision's folder.
     root: PathBuf,
-    /// The working directory, as it really is.
+    /// The real path of the working directory.
     cwd: PathBuf,
 }
 
@@ -47,7 +47,7 @@ pub enum RevisionError {
     Unknown {
         /// The name.
         name: String,
-        /// Whether the repository lacks its older commits.
+        /// True if the repository lacks its older commits.
         is_shallow: bool,
     },
     /// The object store lacks an object that the build needs.
@@ -62,7 +62,7 @@ pub enum RevisionError {
 }
 
 impl RevisionError {
-    /// Says what to do about it.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -145,7 +145,8 @@ impl Revision {
         find().is_some()
     }
 
-    /// Returns what went wrong since it was opened. What was built of it then is not what the revision gives.
+    /// Returns the first problem since the revision was opened. A build that ran with a problem does not show the
+    /// revision and must be discarded.
     #[must_use]
     pub fn problem(&self) -> Option<RevisionError> {
         let tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,13 +156,13 @@ impl Revision {
         })
     }
 
-    /// The working directory inside.
+    /// Returns the working directory inside the revision's folder.
     #[must_use]
     pub fn cwd(&self) -> PathBuf {
         below(&self.root, &self.cwd)
     }
 
-    /// The beginning of every path inside.
+    /// Returns the prefix of every path inside.
     #[must_use]
     pub fn root(&self) -> &Path {
         debug_assert!(self.folder.path().exists(), "it goes with this");
@@ -205,7 +206,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
 fn lay_git(own: &Path, shadow: &Shadow, commit: &str) -> Result<(), RevisionError> {
     fs::create_dir_all(own.join("refs/heads")).map_err(unwritten)?;
     fs::write(own.join("config"), "[core]\n\trepositoryformatversion = 0\n").map_err(unwritten)?;
-    // Empty, because a link would lead out: a workspace's template may then not know the branch.
+    // The folder stays empty, because a link would lead out. A workspace's template may then lack the branch.
     fs::create_dir(own.join("objects")).map_err(unwritten)?;
     let branch = shadow.run(&["symbolic-ref", "-q", "HEAD"]).ok();
     let branch = branch.as_deref().map(str::trim).filter(|name| name.starts_with("refs/heads/"));
@@ -218,15 +219,15 @@ fn lay_git(own: &Path, shadow: &Shadow, commit: &str) -> Result<(), RevisionErro
     fs::write(own.join("HEAD"), format!("ref: {branch}\n")).map_err(unwritten)
 }
 
-/// Links what lies above the repository: instruction files there count for some profiles. The topmost folder is the
-/// same for every path.
+/// Links the files above the repository: some profiles read instruction files there. The topmost folder is the same for
+/// every path.
 fn link_above(root: &Path, worktree: &Path) {
     for folder in worktree.ancestors().skip(1).filter(|folder| folder.parent().is_some()) {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES_MAX);
         for entry in entries {
             let target = below(root, folder).join(entry.file_name());
             if target.symlink_metadata().is_err() {
-                // One that cannot be linked is one that is not read.
+                // An entry that cannot be linked is not read.
                 let _ = symlink(entry.path(), target);
             }
         }

@@ -1,7 +1,7 @@
-//! A program that is asked one question after the other.
+//! A program that answers one question after the other.
 //!
-//! A question is one short line, and its answer is read before the next one is asked, so that neither side can wait for the
-//! other while a pipe is full.
+//! A question is one short line, and its answer is read before the next one is sent, so that neither side can wait for
+//! the other while a pipe is full.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,7 +14,7 @@ use super::pipes::{ERROR_BYTES_MAX, unblock};
 use super::{Group, Limits, Stopped, TICK_MAX, TICK_MIN, TICK_SILENT, limits};
 use crate::observe::deadline;
 
-/// How much is read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A running program that answers questions. Its process group is killed when this goes out of scope.
@@ -23,7 +23,7 @@ pub(crate) struct Dialogue {
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: ChildStderr,
-    /// What was read and is not yet taken.
+    /// Bytes that were read and not yet returned.
     read: Vec<u8>,
     /// Time that all answers together may still take.
     time_left: Duration,
@@ -43,7 +43,7 @@ impl Dialogue {
         Ok(Self { group, stdin, stdout, stderr, read: Vec::new(), time_left: time })
     }
 
-    /// Asks a question of one line.
+    /// Sends a question of one line.
     pub(crate) fn ask(&mut self, line: &str) -> Result<(), Stopped> {
         self.stdin.write_all(format!("{line}\n").as_bytes()).map_err(Stopped::CannotRead)
     }
@@ -63,7 +63,7 @@ impl Dialogue {
         }
     }
 
-    /// Reads so many bytes of the answer.
+    /// Reads `count` bytes of the answer.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<Vec<u8>, Stopped> {
         while self.read.len() < count {
             self.more()?;
@@ -72,7 +72,7 @@ impl Dialogue {
         Ok(std::mem::replace(&mut self.read, rest))
     }
 
-    /// Reads so many bytes of the answer and forgets them.
+    /// Reads `count` bytes of the answer and discards them.
     pub(crate) fn skip(&mut self, mut count: u64) -> Result<(), Stopped> {
         loop {
             let here = usize::try_from(count).unwrap_or(usize::MAX).min(self.read.len());
@@ -85,7 +85,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns what the program complained about so far.
+    /// Returns the error output of the program so far.
     pub(crate) fn complaints(&mut self) -> Vec<u8> {
         let mut complaints = vec![0; ERROR_BYTES_MAX];
         let count = self.stderr.read(&mut complaints).unwrap_or(0);

@@ -41,8 +41,8 @@ fn check(script: &str, input: &[u8], expected: &[u8]) {
     assert_eq!(rest, ("", Some(0), false), "{script}");
 }
 
-/// Shows who is alive: a program reports to it, and all that hold it open for writing are dead when
-/// reading gives the end of file.
+/// Shows which processes are alive: a program writes to it, and all that hold it open for writing are dead when reading
+/// gives the end of file.
 struct Fifo {
     folder: TempDir,
     both_ends: File,
@@ -75,7 +75,7 @@ impl Fifo {
         line
     }
 
-    /// Returns what was still in it when the last writer had died.
+    /// Returns its remaining content after the last writer has died.
     fn rest(self) -> String {
         let mut reader = File::open(self.path()).unwrap();
         drop(self.both_ends);
@@ -83,7 +83,7 @@ impl Fifo {
         let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
         loop {
             let mut polled = [PollFd::new(&reader, PollFlags::IN)];
-            assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "somebody is alive and holds it open");
+            assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "a process is alive and holds it open");
             match reader.read(&mut byte).unwrap() {
                 0 => return rest,
                 _ => rest.push(byte[0].into()),
@@ -92,8 +92,8 @@ impl Fifo {
     }
 }
 
-/// Runs `script`, waits for its line in the FIFO and only then lets its time be up, so that no test
-/// depends on how soon a program gets there.
+/// Runs `script`, waits for its line in the FIFO and only then ends its time, so that no test depends on the speed of a
+/// program.
 fn time_out_after_line(fifo: &mut Fifo, script: &str, grace: Duration) -> String {
     let group = start_with_input(fifo.shell(script));
     let line = fifo.line();
@@ -156,7 +156,7 @@ fn of_the_errors_the_first_are_kept() {
 #[test]
 fn a_program_may_clean_up_when_its_time_is_up() {
     let mut fifo = Fifo::new();
-    // What it prints before it goes fills the pipe several times over.
+    // Its last output fills the pipe several times over.
     let script = "trap 'head -c 500000 /dev/zero; echo clean >&3; exit' TERM; echo ready >&3; sleep 600";
     let line = time_out_after_line(&mut fifo, script, Duration::from_mins(5));
     assert_eq!((line.as_str(), fifo.rest().as_str()), ("ready\n", "clean\n"));
@@ -191,7 +191,7 @@ fn what_holds_the_output_open_is_cut_off_after_a_grace_period() {
     assert_eq!(fifo.rest(), "");
 }
 
-/// All that the program printed counts, even if nobody came to read it before the time was up.
+/// All output of the program counts, even if the time was up before it was read.
 #[test]
 fn output_is_whole_when_its_holder_is_cut_off_at_once() {
     let mut fifo = Fifo::new();
@@ -261,7 +261,7 @@ fn a_program_that_is_none_cannot_start() {
     }
 }
 
-/// A program has its limits while it runs, and without them it would do what it is kept from.
+/// Checks that a program has limits while it runs, and exceeds them without them.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_and_files_have_limits() {
