@@ -41,7 +41,7 @@ const DOORS: [(&str, &str); 17] = [
     ("proem/src/inspect/directory_listing.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/observe/git/fence.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/observe/git/shadow.rs", "writes into a temporary folder of its own"),
-    ("proem/src/observe/git/laid.rs", "writes into a temporary folder of its own"),
+    ("proem/src/observe/git/lazy_tree.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/git/revision.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/process/limits.rs", "asks the kernel about a program that it started"),
     ("proem/src/settings/init.rs", "makes new files: O_EXCL"),

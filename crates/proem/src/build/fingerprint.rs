@@ -21,7 +21,7 @@ impl Fingerprint {
     /// Computes the fingerprint of a prefix and its tools. The order of the tools and of their keys, and the spelling
     /// of numbers and strings, do not matter.
     #[must_use]
-    pub fn of(prefix: &str, tools: &[Tool]) -> Self {
+    pub fn from_prefix(prefix: &str, tools: &[Tool]) -> Self {
         Self::new(Digest::new(prefix.as_bytes()), tools)
     }
 
@@ -69,25 +69,25 @@ mod tests {
             tool(r#"{"description": "é", "name": "b"}"#),
             tool(r#"{"input_schema": {"max": 1e0, "type": "object"}, "name": "a"}"#),
         ];
-        let one = Fingerprint::of("prefix", &[a.clone(), b.clone()]);
-        assert_eq!(one, Fingerprint::of("prefix", &again));
-        assert_ne!(one.whole, Fingerprint::of("prefix", &[a]).whole);
-        assert_ne!(one.whole, Fingerprint::of("prefiX", &again).whole);
+        let one = Fingerprint::from_prefix("prefix", &[a.clone(), b.clone()]);
+        assert_eq!(one, Fingerprint::from_prefix("prefix", &again));
+        assert_ne!(one.whole, Fingerprint::from_prefix("prefix", &[a]).whole);
+        assert_ne!(one.whole, Fingerprint::from_prefix("prefiX", &again).whole);
     }
 
     /// Snippets are part of the prefix; the provider never gets them separately.
     #[test]
     fn only_what_the_provider_gets_counts() {
-        let plain = Fingerprint::of("p", &[tool(r#"{"name": "a"}"#)]);
+        let plain = Fingerprint::from_prefix("p", &[tool(r#"{"name": "a"}"#)]);
         assert_eq!(
             plain,
-            Fingerprint::of("p", &[tool(r#"{"name": "a", "snippet": "s", "guidelines": ["g"]}"#)])
+            Fingerprint::from_prefix("p", &[tool(r#"{"name": "a", "snippet": "s", "guidelines": ["g"]}"#)])
         );
     }
 
     #[test]
     fn without_tools_the_digest_is_of_nothing() {
-        let fingerprint = Fingerprint::of("p", &[]);
+        let fingerprint = Fingerprint::from_prefix("p", &[]);
         assert_eq!(fingerprint.tools, Digest::new(b""));
         let whole = format!("{}:{}", Digest::new(b"p").hex(), Digest::new(b"").hex());
         assert_eq!(fingerprint.whole, Digest::new(whole.as_bytes()));

@@ -31,7 +31,7 @@ impl Build {
     pub(crate) fn new(frozen: Frozen, suffix: Suffix, request: &Request, cwd: &str) -> Self {
         let whole = suffix.behind(&frozen);
         let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
-        let signature = Signature::of(request, &frozen, cwd);
+        let signature = Signature::new(request, &frozen, cwd);
         Self { frozen, suffix, whole, fingerprint, signature }
     }
 

@@ -30,7 +30,7 @@ pub struct Signature {
 impl Signature {
     /// Computes the signature of a prompt and its request; `cwd` is the directory as it was opened.
     #[must_use]
-    pub fn of(request: &Request, frozen: &Frozen, cwd: &str) -> Self {
+    pub fn new(request: &Request, frozen: &Frozen, cwd: &str) -> Self {
         let digest = |text: &str| Digest::new(text.as_bytes()).hex();
         Self {
             cwd: cwd.to_owned(),

@@ -410,7 +410,7 @@ impl Session {
 
     /// Adds paths that an extension brings, behind those that are there.
     pub fn add_resources(&mut self, paths: &ResourcePaths) -> Result<Rebuild, Error> {
-        let host = Host::of(&self.request, self.caller)?;
+        let host = Host::observe(&self.request, self.caller)?;
         let mut memory = self.memory.clone();
         let mut resources = memory.resources.unwrap_or_default();
         let before = resources.clone();

@@ -11,9 +11,9 @@ use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 use proem_core::text_safety::confusable::is_variant;
 
-use super::{Owner, Places, Trail, file};
+use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{
-    Cap, Found, Identity, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
+    Cap, Identity, ReadFile, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
 };
 
 const CAP: Cap = Cap { bytes_max: DOCUMENTS_BYTES_MAX, words: "1 MiB" };
@@ -38,7 +38,7 @@ pub(crate) struct Document {
 
 /// The scope of a search.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct DocumentScope {
     /// False to search for the user's own files only.
     pub(crate) has_project: bool,
     /// True to refuse files with a NUL byte.
@@ -48,11 +48,11 @@ pub(crate) struct Wanted {
 /// Finds instruction files.
 pub(crate) fn find(
     recipe: &DocumentsRecipe,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
-    wanted: Wanted,
+    wanted: DocumentScope,
 ) -> (Vec<Document>, Trail) {
-    let Wanted { has_project, refuses_nul } = wanted;
+    let DocumentScope { has_project, refuses_nul } = wanted;
     let named = |folders: &[String]| -> Vec<(PathBuf, Owner)> {
         folders.iter().filter_map(|folder| places.path(folder)).collect()
     };
@@ -88,7 +88,7 @@ pub(crate) fn find(
 }
 
 /// Returns the directories of the project, from the working directory upwards.
-fn folders(walk: Walk, places: &Places) -> Vec<PathBuf> {
+fn folders(walk: Walk, places: &SearchRoots) -> Vec<PathBuf> {
     let all = places.cwd().ancestors().take(ANCESTORS_MAX).map(Path::to_owned);
     match walk {
         Walk::RootToCwd => all.collect(),
@@ -99,7 +99,7 @@ fn folders(walk: Walk, places: &Places) -> Vec<PathBuf> {
 
 struct Search<'s> {
     recipe: &'s DocumentsRecipe,
-    places: &'s Places,
+    places: &'s SearchRoots,
     policy: &'s ReadPolicy,
     refuses_nul: bool,
     /// The folders outside of the project that are also searched.
@@ -228,7 +228,7 @@ impl Search<'_> {
         Ok(Document { path: shown.to_owned(), text, owner, line_map, identity, bytes, outside })
     }
 
-    fn open(&self, path: &Path, policy: &ReadPolicy) -> Result<Found, Absence> {
+    fn open(&self, path: &Path, policy: &ReadPolicy) -> Result<ReadFile, Absence> {
         // A file that is cut needs only its beginning.
         match self.recipe.cut {
             Some(_) => read_head(path, policy, CAP.bytes_max),

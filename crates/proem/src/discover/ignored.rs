@@ -51,7 +51,7 @@ impl Reader {
 pub(super) struct Rules {
     matcher: Option<Gitignore>,
     /// The files that exist and could not be used.
-    pub(super) unread: Vec<Unread>,
+    pub(super) unread: Vec<UnusableFile>,
 }
 
 impl Rules {
@@ -63,7 +63,7 @@ impl Rules {
 
 /// An ignore file that could not be used.
 #[derive(Debug, Clone)]
-pub(super) struct Unread {
+pub(super) struct UnusableFile {
     pub(super) path: PathBuf,
     /// The reason; `None` if the budget is used up.
     pub(super) why: Option<Absence>,
@@ -71,7 +71,7 @@ pub(super) struct Unread {
 
 /// All ignore files of one build.
 #[derive(Debug, Clone)]
-pub(crate) struct Ignores(RefCell<State>);
+pub(crate) struct IgnoreFiles(RefCell<State>);
 
 #[derive(Debug, Clone)]
 struct State {
@@ -86,7 +86,7 @@ struct State {
     note: Option<Note>,
 }
 
-impl Default for Ignores {
+impl Default for IgnoreFiles {
     fn default() -> Self {
         let (known, is_spent, note) = (BTreeMap::new(), false, None);
         Self(RefCell::new(State { known, bytes: 0, patterns: 0, comparisons: 0, is_spent, note }))
@@ -102,10 +102,10 @@ pub(super) enum Verdict {
     Unknown(PathBuf),
 }
 
-impl Ignores {
+impl IgnoreFiles {
     /// Returns the rules of a folder, from those of its files that `exists` reports, and whether they were read just
     /// now. Lines that are not patterns are skipped, as git does.
-    pub(super) fn of(
+    pub(super) fn rules_of(
         &self,
         folder: &Path,
         reader: Reader,
@@ -195,7 +195,7 @@ impl State {
                     }
                 }
                 Err(Some(Absence::NoSuchFile)) => {}
-                Err(why) => unread.push(Unread { path, why }),
+                Err(why) => unread.push(UnusableFile { path, why }),
             }
         }
         let matcher = if has_rules { builder.build().ok() } else { None };
@@ -322,9 +322,9 @@ mod tests {
             Ok(Self(root))
         }
 
-        fn rules(&self, ignores: &Ignores, number: usize, reader: Reader) -> Arc<Rules> {
+        fn rules(&self, ignores: &IgnoreFiles, number: usize, reader: Reader) -> Arc<Rules> {
             let policy = ReadPolicy::user(None, &[]);
-            ignores.of(&self.0.path().join(number.to_string()), reader, |_| true, &policy).0
+            ignores.rules_of(&self.0.path().join(number.to_string()), reader, |_| true, &policy).0
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let pattern = |number: usize| format!("*a{number}*b\n");
         let text: String = (0..).map(pattern).take(6_000).collect();
         let folders = Folders::new(300, &text)?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let all: Vec<Arc<Rules>> =
             (0..300).map(|number| folders.rules(&ignores, number, Reader::Skills)).collect();
         assert_eq!(ignores.spent(), (3 * text.len(), 18_000));
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!((note, ignores.take_note()), (Some(Code::OverLimit), None));
         // Imports use the same budget, and another build has its own.
         assert!(!folders.rules(&ignores, 0, Reader::Imports).is_any());
-        assert!(folders.rules(&Ignores::default(), 299, Reader::Imports).is_any());
+        assert!(folders.rules(&IgnoreFiles::default(), 299, Reader::Imports).is_any());
         Ok(())
     }
 
@@ -354,7 +354,7 @@ mod tests {
     fn bytes_count_as_well_as_patterns() -> std::io::Result<()> {
         let text = "#".repeat(IGNORE_FILE_BYTES_MAX);
         let folders = Folders::new(6, &text)?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let read = (0..6).filter(|number| folders.rules(&ignores, *number, Reader::Skills).is_any()).count();
         assert_eq!((read, ignores.spent()), (IGNORE_BYTES_MAX / text.len(), (IGNORE_BYTES_MAX, 0)));
         Ok(())
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_file_is_read_once() -> std::io::Result<()> {
         let folders = Folders::new(1, "a\n")?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let first = folders.rules(&ignores, 0, Reader::Skills);
         fs::write(folders.0.path().join("0/.gitignore"), "b\nc\n")?;
         assert!(Arc::ptr_eq(&first, &folders.rules(&ignores, 0, Reader::Skills)));
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn comparisons_have_a_budget() -> std::io::Result<()> {
         let folders = Folders::new(1, &"*\n".repeat(10_000))?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let rules = [folders.rules(&ignores, 0, Reader::Skills)];
         let path = folders.0.path().join("0/a");
         let most = IGNORE_COMPARISONS_MAX / 10_001;

@@ -21,7 +21,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-pub(crate) use search_roots::Places;
+pub(crate) use search_roots::SearchRoots;
 
 /// The owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,11 +92,11 @@ impl Trail {
 
 /// The files found, by section, so that they need not be searched for again.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Discovered {
+pub(crate) struct DiscoveredFiles {
     pub(crate) instead: BTreeMap<String, (Vec<override_files::FileText>, Trail)>,
     pub(crate) documents: BTreeMap<String, (Vec<documents::Document>, Trail)>,
-    pub(crate) skills: BTreeMap<String, skills::Found>,
-    pub(crate) rules: BTreeMap<String, agent_rules::FoundRules>,
+    pub(crate) skills: BTreeMap<String, skills::FoundSkills>,
+    pub(crate) rules: BTreeMap<String, agent_rules::RuleFiles>,
     pub(crate) skill_directories: BTreeMap<String, (Vec<skill_directory::Line>, Trail)>,
 }
 

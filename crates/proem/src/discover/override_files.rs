@@ -3,7 +3,7 @@
 use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
-use super::{Owner, Places, Trail};
+use super::{Owner, SearchRoots, Trail};
 use crate::observe::file::{Cap, ReadPolicy, exists, read};
 
 const CAP: Cap = Cap { bytes_max: TEMPLATE_BYTES_MAX, words: "1 MiB" };
@@ -27,7 +27,7 @@ pub(crate) enum Take {
 pub(crate) fn find(
     paths: &[(std::path::PathBuf, Owner)],
     take: Take,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
 ) -> (Vec<FileText>, Trail) {
     let (mut found, mut trail) = (Vec::<FileText>::new(), Trail::default());

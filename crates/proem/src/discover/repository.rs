@@ -15,7 +15,7 @@ use proem_core::note::{Code, Note, Severity};
 
 use super::ignored::{Reader, Rules};
 use super::roster::{Role, Roster, is_fixture};
-use super::{Places, Trail, file};
+use super::{SearchRoots, Trail, file};
 use crate::observe::file::{Identity, ReadPolicy, canonical, shown};
 use crate::observe::listing_order;
 
@@ -43,7 +43,7 @@ pub(crate) struct Repository {
 }
 
 /// Finds all files of agents below the root of a project, sorted by path.
-pub(crate) fn find(places: &Places, policy: &ReadPolicy, roster: &Roster) -> Repository {
+pub(crate) fn find(places: &SearchRoots, policy: &ReadPolicy, roster: &Roster) -> Repository {
     let mut walk = Walk {
         places,
         policy,
@@ -82,7 +82,7 @@ pub(crate) fn unread(path: &Path, why: &Absence) -> Vec<Note> {
 }
 
 struct Walk<'w> {
-    places: &'w Places,
+    places: &'w SearchRoots,
     policy: &'w ReadPolicy,
     roster: &'w Roster,
     /// The rules of the folders on the current path.
@@ -104,7 +104,7 @@ impl Walk<'_> {
         let Some(entries) = self.list(folder) else { return };
         self.found.directories += 1;
         let has = |name: &str| entries.iter().any(|(own, _)| own == name);
-        let (rules, is_new) = self.places.ignores().of(folder, Reader::Walk, has, self.policy);
+        let (rules, is_new) = self.places.ignores().rules_of(folder, Reader::Walk, has, self.policy);
         for own in rules.unread.iter().filter(|_| is_new) {
             self.found.notes.extend(own.why.iter().flat_map(|why| unread(&own.path, why)));
         }
@@ -162,7 +162,7 @@ impl Walk<'_> {
             return;
         }
         let Ok(found) = fs::metadata(&real) else { return };
-        if self.seen.insert(Identity::of(&found)) {
+        if self.seen.insert(Identity::from_metadata(&found)) {
             self.folder(path);
         }
     }

@@ -51,7 +51,7 @@ pub(crate) struct Entry {
 
 /// The results for a folder.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub(crate) struct ResidentFiles {
     /// The resident files, by slug.
     pub(crate) entries: Vec<Entry>,
     /// Notes about skipped files.
@@ -64,8 +64,12 @@ pub(crate) struct Collected {
 ///
 /// As in a shell, `*` does not match a leading dot: editors leave such files behind. A folder that does
 /// not exist has no entries.
-pub(crate) fn collect(folder: &Path, kind: ResidentKind, policy: &ReadPolicy) -> Result<Collected, Error> {
-    let mut collected = Collected::default();
+pub(crate) fn collect(
+    folder: &Path,
+    kind: ResidentKind,
+    policy: &ReadPolicy,
+) -> Result<ResidentFiles, Error> {
+    let mut collected = ResidentFiles::default();
     let listing = match list(folder, policy) {
         Ok(listing) => listing,
         Err(problem) => {
@@ -95,7 +99,7 @@ pub(crate) fn lines(entries: &[Entry]) -> String {
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-impl Collected {
+impl ResidentFiles {
     fn add(&mut self, entry: Entry) {
         let path = entry.path.clone();
         self.considered.push(FileOutcome { path, outcome: Outcome::Used, why: None });

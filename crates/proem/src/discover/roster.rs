@@ -85,7 +85,7 @@ pub(crate) struct Roster {
 
 impl Roster {
     /// Collects the names of some profiles.
-    pub(crate) fn of<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Self {
+    pub(crate) fn from_profiles<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Self {
         let mut roster = Self::default();
         roster.folders.extend(MORE_FOLDERS.map(str::to_owned));
         for section in profiles.into_iter().flat_map(|profile| &profile.sections) {
@@ -251,7 +251,7 @@ mod tests {
             profile::resolve(name, vec![Layer { origin: name.into(), file }]).expect("they are complete")
         };
         let profiles: Vec<Profile> = PROFILES.into_iter().map(read).collect();
-        Roster::of(&profiles)
+        Roster::from_profiles(&profiles)
     }
 
     fn role(path: &str) -> Option<Role> {

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
-use super::ignored::Ignores;
+use super::ignored::IgnoreFiles;
 use super::{Owner, file};
-use crate::observe::file::{Fence, shown, without_dots};
+use crate::observe::file::{ProjectFence, shown, without_dots};
 use crate::observe::host::Host;
 use crate::observe::workspace::{FOLDER, Workspace, repository_of};
 use crate::settings::trust;
 
 /// The directories of a search, as paths that prompts may show: links are not resolved.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct SearchRoots {
     cwd: PathBuf,
     /// The folder of proem's own files, if it lies above the working directory.
     folder: Option<PathBuf>,
@@ -26,10 +26,10 @@ pub(crate) struct Places {
     /// The same path, with links resolved.
     real_project: PathBuf,
     is_trusted: bool,
-    ignores: Ignores,
+    ignores: IgnoreFiles,
 }
 
-impl Places {
+impl SearchRoots {
     pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
         let cwd = without_dots(workspace.path());
         let repository = repository_of(&cwd).map(Path::to_owned);
@@ -47,7 +47,7 @@ impl Places {
             project,
             real_project,
             is_trusted,
-            ignores: Ignores::default(),
+            ignores: IgnoreFiles::default(),
         }
     }
 
@@ -62,12 +62,12 @@ impl Places {
     }
 
     /// Returns the boundary that links in the project must not cross; `None` if the user trusts the workspace.
-    pub(crate) fn fence(&self) -> Option<Fence> {
-        (!self.is_trusted).then(|| Fence::around(&self.project, &self.real_project))
+    pub(crate) fn fence(&self) -> Option<ProjectFence> {
+        (!self.is_trusted).then(|| ProjectFence::around(&self.project, &self.real_project))
     }
 
     /// The ignore files of this build, with one budget for all of them.
-    pub(super) const fn ignores(&self) -> &Ignores {
+    pub(super) const fn ignores(&self) -> &IgnoreFiles {
         &self.ignores
     }
 

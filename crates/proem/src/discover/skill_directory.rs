@@ -14,7 +14,7 @@ use proem_core::limit::{RESIDENT_BYTES_MAX, SKILL_FOLDERS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillDirectoryRecipe;
 
-use super::{Owner, Places, Trail, file};
+use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
 use crate::observe::listing_order;
 
@@ -34,7 +34,7 @@ pub(crate) struct Line {
 /// Finds skills, sorted by name; of two with the same name the first is taken.
 pub(crate) fn find(
     recipe: &SkillDirectoryRecipe,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
 ) -> (Vec<Line>, Trail) {
@@ -63,7 +63,7 @@ pub(crate) fn find(
 struct Search<'s> {
     recipe: &'s SkillDirectoryRecipe,
     policy: &'s ReadPolicy,
-    places: &'s Places,
+    places: &'s SearchRoots,
     lines: BTreeMap<String, Line>,
     folders: usize,
     owner: Owner,

@@ -71,7 +71,7 @@ impl fmt::Display for FileRole {
 /// The reason why a build was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stopped {
+pub enum StopReason {
     /// Its templates needed more work than one build may do.
     Work,
     /// It used up its CPU time.
@@ -82,7 +82,7 @@ pub enum Stopped {
     Cancelled,
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Work => formatter.write_str("its templates compare, sort or copy too much"),
@@ -224,7 +224,7 @@ pub enum Error {
     /// A build was stopped before it was done.
     Stopped {
         /// The reason.
-        why: Stopped,
+        why: StopReason,
     },
     /// A file could not be written.
     Write {
@@ -330,7 +330,7 @@ impl Error {
                 "take it out of the file (`proem check` finds all of it), or set `{key}` to less in the profile or the configuration"
             )),
             Self::TooLarge(_) => Some("leave out the largest inserted file".into()),
-            Self::Stopped { why: Stopped::Work | Stopped::Cpu } => Some(
+            Self::Stopped { why: StopReason::Work | StopReason::Cpu } => Some(
                 "shorten the loops of templates, or leave out files and folders; the limits are listed by `proem config`".into(),
             ),
             Self::Stopped { .. } | Self::Write { .. } => None,

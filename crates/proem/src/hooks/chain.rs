@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::handler::Handler;
 use super::{
-    AgentStart, BeforeAgentStart, ContextEvent, HookEvent, HookFailure, Injected, Message, ResourcesDiscover,
-    Why,
+    AgentStart, BeforeAgentStart, ContextEvent, HookEvent, HookFailure, HookFailureReason, InjectedMessage,
+    Message, ResourcesDiscover,
 };
 use crate::observe::file::without_dots;
 use crate::request::caller::Caller;
@@ -146,18 +146,18 @@ pub(crate) fn context(
 }
 
 /// Checks that every message has a role.
-fn check(messages: &[Message]) -> Result<(), Why> {
+fn check(messages: &[Message]) -> Result<(), HookFailureReason> {
     let is_bad = |message: &Message| !message.get("role").is_some_and(Value::is_string);
     match messages.iter().position(is_bad) {
-        Some(index) => Err(Why::plain(format!("its `messages[{index}]` has no `role`"))),
+        Some(index) => Err(HookFailureReason::plain(format!("its `messages[{index}]` has no `role`"))),
         None => Ok(()),
     }
 }
 
-fn injected(message: Injected) -> Message {
+fn injected(message: InjectedMessage) -> Message {
     let content = match message {
-        Injected::Text(text) => Value::from(text),
-        Injected::Content(content) => content,
+        InjectedMessage::Text(text) => Value::from(text),
+        InjectedMessage::Content(content) => content,
     };
     crate::request::message::message("user", content)
 }

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Why;
+use super::HookFailureReason;
 use crate::error::reason;
-use crate::observe::process::{self, Allowance, Finished, Stopped};
+use crate::observe::process::{self, Allowance, ProcessOutput, ProcessStop};
 use crate::request::strict_json::Object;
 
 /// The event on which a handler is called.
@@ -122,11 +122,12 @@ impl CommandHook {
         &self,
         event: HookEvent,
         fields: &impl Serialize,
-    ) -> Result<Option<A>, Why> {
+    ) -> Result<Option<A>, HookFailureReason> {
         if event != self.event {
             return Ok(None);
         }
-        let mut input = serde_json::to_value(fields).map_err(|error| Why::plain(error.to_string()))?;
+        let mut input =
+            serde_json::to_value(fields).map_err(|error| HookFailureReason::plain(error.to_string()))?;
         if let Value::Object(input) = &mut input {
             input.insert("event".into(), event.word().into());
         }
@@ -139,7 +140,10 @@ impl CommandHook {
             return Err(failed(&finished));
         }
         let text = str::from_utf8(&finished.output).map_err(|error| {
-            Why::plain(format!("its answer is not UTF-8: bad byte at offset {}", error.valid_up_to()))
+            HookFailureReason::plain(format!(
+                "its answer is not UTF-8: bad byte at offset {}",
+                error.valid_up_to()
+            ))
         })?;
         if text.trim().is_empty() {
             return Ok(None);
@@ -147,11 +151,11 @@ impl CommandHook {
         serde_json::from_str(text).map(|Object(answer)| Some(answer)).map_err(|error| {
             // The error may quote the answer.
             let brief = "its answer is not what it should be";
-            Why::new(brief, &format!("{brief}: {error}"))
+            HookFailureReason::new(brief, &format!("{brief}: {error}"))
         })
     }
 
-    fn command(&self) -> Result<Command, Why> {
+    fn command(&self) -> Result<Command, HookFailureReason> {
         let program = self.program()?;
         // The program may read any file, so a revision that is laid out on demand is laid out completely.
         crate::observe::file::lay_out_everything();
@@ -165,7 +169,7 @@ impl CommandHook {
 
     /// Returns the program's file. A bare name is searched for in `PATH`, and only in absolute folders: the working
     /// directory must never decide which program runs.
-    fn program(&self) -> Result<PathBuf, Why> {
+    fn program(&self) -> Result<PathBuf, HookFailureReason> {
         let written = Path::new(self.command.first().map_or("", String::as_str));
         if written.components().count() > 1 || written.is_absolute() {
             return Ok(self.folder.join(written));
@@ -174,7 +178,10 @@ impl CommandHook {
         let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         let found = folders.map(|folder| folder.join(written)).find(|file| file.is_file());
         found.ok_or_else(|| {
-            Why::new(CANNOT_START, &format!("there is no program `{}` in PATH", written.display()))
+            HookFailureReason::new(
+                CANNOT_START,
+                &format!("there is no program `{}` in PATH", written.display()),
+            )
         })
     }
 
@@ -184,20 +191,25 @@ impl CommandHook {
         self.output_bytes_max.unwrap_or(HOOK_OUTPUT_BYTES_MAX + returned)
     }
 
-    fn stopped(&self, stopped: &Stopped, allowance: Allowance) -> Why {
+    fn stopped(&self, stopped: &ProcessStop, allowance: Allowance) -> HookFailureReason {
         match stopped {
-            Stopped::CannotStart(error) => {
+            ProcessStop::CannotStart(error) => {
                 let program =
                     self.program().map_or_else(|_| String::new(), |path| path.display().to_string());
-                Why::new(CANNOT_START, &format!("{program} cannot be started: {}", reason(error)))
+                HookFailureReason::new(
+                    CANNOT_START,
+                    &format!("{program} cannot be started: {}", reason(error)),
+                )
             }
-            Stopped::TimedOut | Stopped::WaitsForFifo => {
-                Why::plain(format!("it took longer than {} ms", self.time_max.as_millis()))
+            ProcessStop::TimedOut | ProcessStop::WaitsForFifo => {
+                HookFailureReason::plain(format!("it took longer than {} ms", self.time_max.as_millis()))
             }
-            Stopped::TooMuchOutput => {
-                Why::plain(format!("it printed more than {} bytes", allowance.output_bytes_max))
+            ProcessStop::TooMuchOutput => {
+                HookFailureReason::plain(format!("it printed more than {} bytes", allowance.output_bytes_max))
             }
-            Stopped::CannotRead(error) => Why::plain(format!("its output cannot be read: {}", reason(error))),
+            ProcessStop::CannotRead(error) => {
+                HookFailureReason::plain(format!("its output cannot be read: {}", reason(error)))
+            }
         }
     }
 }
@@ -206,14 +218,14 @@ impl CommandHook {
 const CANNOT_START: &str = "it cannot be started";
 
 /// Describes the exit status, and for the user the last line of the error output.
-fn failed(finished: &Finished) -> Why {
+fn failed(finished: &ProcessOutput) -> HookFailureReason {
     let errors = String::from_utf8_lossy(&finished.errors);
     let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
     let status = finished.status.to_string();
-    let Some(line) = last else { return Why::plain(status) };
+    let Some(line) = last else { return HookFailureReason::plain(status) };
     // Masked first: an escape inside of a secret would hide its shape.
     let line = Scanner::new().without_secrets(line).escape_debug().to_string();
-    Why::new(status.as_str(), &format!("{status}: {line}"))
+    HookFailureReason::new(status.as_str(), &format!("{status}: {line}"))
 }
 
 #[cfg(test)]

@@ -13,14 +13,14 @@ use crate::request::caller::Caller;
 
 /// The reason why one call of a hook failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Why {
+pub(crate) struct HookFailureReason {
     /// The part that a remote client may see.
     brief: String,
     /// The whole text, with secrets masked.
     whole: String,
 }
 
-impl Why {
+impl HookFailureReason {
     /// Makes a reason that reveals nothing about the machine or the hook's output.
     pub(super) fn plain(brief: impl Into<String>) -> Self {
         let brief = brief.into();
@@ -33,7 +33,7 @@ impl Why {
     }
 }
 
-impl From<HookError> for Why {
+impl From<HookError> for HookFailureReason {
     fn from(HookError(whole): HookError) -> Self {
         Self::new("it failed", &whole)
     }
@@ -44,11 +44,11 @@ impl From<HookError> for Why {
 pub struct HookFailure {
     hook: String,
     event: HookEvent,
-    why: Why,
+    why: HookFailureReason,
 }
 
 impl HookFailure {
-    pub(super) fn new(hook: String, event: HookEvent, why: Why) -> Self {
+    pub(super) fn new(hook: String, event: HookEvent, why: HookFailureReason) -> Self {
         Self { hook, event, why }
     }
 

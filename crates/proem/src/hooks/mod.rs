@@ -19,7 +19,7 @@ pub(crate) use chain::{Resources, Start, context, discover, start};
 pub(crate) use command::HookKeys;
 pub use command::{CommandHook, HookEvent};
 pub use failure::HookFailure;
-pub(crate) use failure::Why;
+pub(crate) use failure::HookFailureReason;
 pub(crate) use handler::{Handler, handlers};
 
 /// A message of a conversation, in the shape that the caller uses: an object with a `role`.
@@ -122,19 +122,19 @@ pub struct AgentStart {
     /// Another system prompt, for this one prompt.
     pub system_prompt: Option<String>,
     /// A message for the history, after the user's.
-    pub message: Option<Injected>,
+    pub message: Option<InjectedMessage>,
 }
 
 /// A message that a handler adds. Its role is always `user`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Injected {
+pub enum InjectedMessage {
     /// Its text.
     Text(String),
     /// Its content: blocks in the caller's shape.
     Content(Value),
 }
 
-impl<'de> Deserialize<'de> for Injected {
+impl<'de> Deserialize<'de> for InjectedMessage {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let refuse =
             || serde::de::Error::custom("`message` must be a text, or an object with `content` alone");

@@ -14,12 +14,12 @@ use super::{Asset, Assets, Options, Stop, WANTED_ASSET, Wish, environment};
 use crate::error::TemplateError;
 use crate::jinja::cost::guard::{self, Budget};
 use crate::jinja::cost::value_size::{self, STOPPED, TOO_LARGE};
-use crate::jinja::edit::Edited;
+use crate::jinja::edit::EditMap;
 use crate::jinja::explain;
 use crate::jinja::reference;
 use crate::jinja::syntax::Outline;
 use crate::jinja::trace::last_lookup;
-use crate::jinja::trace::spans::{self, Scene};
+use crate::jinja::trace::spans::{self, RenderScene};
 use crate::jinja::trace::{self, Sink};
 use crate::jinja::values::{self, Context};
 use crate::observe::deadline;
@@ -42,13 +42,13 @@ const BYTES_AROUND: usize = 16 << 10;
 pub(crate) struct Session<'s> {
     root: &'s str,
     assets: &'s Assets,
-    compiled: Compiled,
+    compiled: CompiledTemplates,
 }
 
 impl<'s> Session<'s> {
     /// Prepares the asset called `root`.
     pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
-        let compiled = Compiled::new(assets, options);
+        let compiled = CompiledTemplates::new(assets, options);
         Self { root, assets, compiled }
     }
 
@@ -73,31 +73,32 @@ impl<'s> Session<'s> {
                     .is_ok_and(|plain| plain == text),
             "following a render must not change it"
         );
-        let Compiled { outlines, traced, .. } = compiled;
-        let scene = Scene { root, assets, outlines, context, templates: &traced.placed };
+        let CompiledTemplates { outlines, traced, .. } = compiled;
+        let scene = RenderScene { root, assets, outlines, context, templates: &traced.placed };
         Ok(spans::assemble(text, pieces.as_deref(), &scene))
     }
 }
 
 /// Assets that minijinja has compiled.
-pub(super) struct Compiled {
+pub(super) struct CompiledTemplates {
     options: Options,
     outlines: Outlines,
-    traced: Prepared,
+    traced: PreparedTemplates,
     /// The templates without tracing; compiled on demand.
-    plain: Option<Prepared>,
+    plain: Option<PreparedTemplates>,
 }
 
-impl Compiled {
+impl CompiledTemplates {
     fn new(assets: &Assets, options: &Options) -> Self {
         let outlines = outlines(assets, options);
-        let traced = Prepared::new(assets, &outlines, options, Tracing::On);
+        let traced = PreparedTemplates::new(assets, &outlines, options, Tracing::On);
         Self { options: options.clone(), outlines, traced, plain: None }
     }
 
     fn plain(&mut self, root: &str, context: &Arc<Context>, assets: &Assets) -> Result<String, Stop> {
         let Self { outlines, options, .. } = self;
-        let plain = self.plain.get_or_insert_with(|| Prepared::new(assets, outlines, options, Tracing::Off));
+        let plain =
+            self.plain.get_or_insert_with(|| PreparedTemplates::new(assets, outlines, options, Tracing::Off));
         plain.render(root, context).map(|output| output.text).map_err(|error| {
             match stop(&error, &plain.placed, assets, context) {
                 // Errors of the sink do not name a template.
@@ -128,22 +129,22 @@ enum Tracing {
 
 /// An edited template: the address of its text, and the number of its first expression.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedTemplate {
     pub(super) name: String,
     pub(super) start: usize,
-    pub(super) edited: Edited,
+    pub(super) edited: EditMap,
     pub(super) first_site: usize,
 }
 
-impl Placed {
+impl PlacedTemplate {
     pub(super) fn end(&self) -> usize {
         self.start + self.edited.bytes
     }
 }
 
 /// All assets with their insertions, in an environment of their own.
-struct Prepared {
-    placed: Vec<Placed>,
+struct PreparedTemplates {
+    placed: Vec<PlacedTemplate>,
     /// The number of expressions in them.
     sites: usize,
     fuel: u64,
@@ -159,10 +160,10 @@ struct Output {
     pieces: Vec<trace::Piece>,
 }
 
-impl Prepared {
+impl PreparedTemplates {
     fn new(assets: &Assets, outlines: &Outlines, options: &Options, tracing: Tracing) -> Self {
         let mut edited_assets = assets.clone();
-        let mut placed: Vec<Placed> = Vec::new();
+        let mut placed: Vec<PlacedTemplate> = Vec::new();
         let mut first_site = 0;
         for (name, asset) in assets.present() {
             let Some(outline) = outlines.get(name) else { continue };
@@ -170,9 +171,9 @@ impl Prepared {
             if tracing == Tracing::On {
                 insertions.extend(trace::insertions(&outline.sites, first_site));
             }
-            let (text, edited) = Edited::new(&asset.text, insertions);
+            let (text, edited) = EditMap::new(&asset.text, insertions);
             edited_assets.insert(name.to_owned(), Ok(Asset { text, ..asset.clone() }));
-            placed.push(Placed { name: name.to_owned(), start: 0, edited, first_site });
+            placed.push(PlacedTemplate { name: name.to_owned(), start: 0, edited, first_site });
             first_site += outline.sites.len();
         }
         let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
@@ -248,7 +249,7 @@ fn wish(error: &minijinja::Error) -> Option<Wish> {
     })
 }
 
-fn stop(error: &minijinja::Error, placed: &[Placed], assets: &Assets, context: &Context) -> Stop {
+fn stop(error: &minijinja::Error, placed: &[PlacedTemplate], assets: &Assets, context: &Context) -> Stop {
     if let Some(wish) = wish(error) {
         return Stop::Wish(wish);
     }

@@ -10,14 +10,14 @@ pub(super) struct Insertion {
 
 /// The record of the insertions into a text.
 #[derive(Debug, Clone)]
-pub(super) struct Edited {
+pub(super) struct EditMap {
     /// The length of the edited text.
     pub(super) bytes: usize,
     /// For each insertion: its start in the edited text, and the number of bytes inserted up to its end.
     inserted: Vec<(usize, usize)>,
 }
 
-impl Edited {
+impl EditMap {
     /// Edits a text.
     pub(super) fn new(original: &str, mut insertions: Vec<Insertion>) -> (String, Self) {
         insertions.sort_by_key(|insertion| (insertion.offset, insertion.rank));

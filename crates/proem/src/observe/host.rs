@@ -26,7 +26,7 @@ pub struct Host {
 impl Host {
     /// Creates the host of a request. Values that decide which configuration applies, and so what may be read and run,
     /// are refused from remote clients.
-    pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+    pub(crate) fn observe(request: &Request, caller: Caller) -> Result<Self, Error> {
         let HostPins { home, config_dir, env, .. } = &request.host;
         let said = [
             ("home", *home != Pin::Observe),

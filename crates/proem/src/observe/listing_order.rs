@@ -16,12 +16,12 @@ pub(crate) fn arrange<T>(entries: &mut [T]) {
 
 /// Runs `work` with every folder listed in reverse order.
 pub(crate) fn reversed<R>(work: impl FnOnce() -> R) -> R {
-    struct Back(bool);
-    impl Drop for Back {
+    struct RestoreOrder(bool);
+    impl Drop for RestoreOrder {
         fn drop(&mut self) {
             IS_REVERSED.set(self.0);
         }
     }
-    let _back = Back(IS_REVERSED.replace(true));
+    let _back = RestoreOrder(IS_REVERSED.replace(true));
     work()
 }

@@ -29,7 +29,7 @@ pub struct RawMessage(Box<RawValue>);
 impl RawMessage {
     /// Makes a message of the user.
     #[must_use]
-    pub fn of_user(text: &str) -> Self {
+    pub fn from_user(text: &str) -> Self {
         Self::plain("user", text)
     }
 

@@ -216,7 +216,7 @@ pub struct ScopeRule {
     /// The permission; `read` when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<Permission>,
-    /// True, also when not given, if the rule applies to everything below the path.
+    /// True if the rule applies to everything below the path; true when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursive: Option<bool>,
 }

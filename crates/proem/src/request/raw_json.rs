@@ -75,7 +75,7 @@ impl Json {
     pub(crate) fn open(raw: &RawValue) -> Result<Self, serde_json::Error> {
         let text = raw.get();
         match text.as_bytes().first() {
-            Some(b'{') => serde_json::from_str(text).map(|Opened(fields)| Self::Object(fields)),
+            Some(b'{') => serde_json::from_str(text).map(|ObjectFields(fields)| Self::Object(fields)),
             Some(b'[') => {
                 let Items(items) = serde_json::from_str(text)?;
                 Ok(Self::List(items.into_iter().map(Self::Raw).collect()))
@@ -109,19 +109,19 @@ pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f Json> {
 }
 
 /// The fields of an object that is parsed.
-struct Opened(Fields);
+struct ObjectFields(Fields);
 
-impl<'de> Deserialize<'de> for Opened {
+impl<'de> Deserialize<'de> for ObjectFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Opened;
+            type Value = ObjectFields;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectFields, A::Error> {
                 let (mut fields, mut keys): (Fields, BTreeSet<String>) = Default::default();
                 while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     if !keys.insert(key.clone()) {
@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for Opened {
                     }
                     fields.push((key, Json::Raw(value)));
                 }
-                Ok(Opened(fields))
+                Ok(ObjectFields(fields))
             }
         }
         deserializer.deserialize_map(InOrder)

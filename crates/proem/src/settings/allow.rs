@@ -142,7 +142,7 @@ impl Allow {
 
 /// A finding that does not count, because a file of settings allows it.
 #[derive(Debug, Clone)]
-pub struct Allowed {
+pub struct AllowedFinding {
     /// The finding.
     pub note: Note,
     /// The reason that the file gives.
@@ -151,7 +151,7 @@ pub struct Allowed {
     pub is_of_repository: bool,
 }
 
-impl Allowed {
+impl AllowedFinding {
     /// Tells whether it is shown in full nevertheless. A hostile repository would allow itself text that a reader
     /// cannot see.
     #[must_use]

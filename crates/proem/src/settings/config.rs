@@ -22,7 +22,7 @@ use crate::observe::host::Host;
 use crate::observe::workspace::{FOLDER, Workspace};
 use crate::settings::allow::{AllowFile, AllowKeys};
 use crate::settings::toml_file::parse_toml;
-use crate::settings::trust::{self, State, Trusted};
+use crate::settings::trust::{self, HookState, TrustedWorkspace};
 
 /// The file's name, in either folder.
 pub const FILE_NAME: &str = "proem.toml";
@@ -225,7 +225,7 @@ impl Config {
         let Some(text) = text_of(path, &workspace.own_files(host), WORKSPACE_ROLE)? else { return Ok(()) };
         let shown = path.display().to_string();
         let said: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
-        let trusted = if said.contains_key(HOOK) { trust::of(host, workspace)? } else { None };
+        let trusted = if said.contains_key(HOOK) { trust::find(host, workspace)? } else { None };
         let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
         for key in said.keys().filter(|key| !may_say(key)) {
             self.notes.push(ignored(key, path));
@@ -240,7 +240,7 @@ impl Config {
     }
 
     /// Takes the hooks of a workspace that the user approved and that have not changed since.
-    fn take_trusted(&mut self, text: &str, path: &Path, trusted: &Trusted) {
+    fn take_trusted(&mut self, text: &str, path: &Path, trusted: &TrustedWorkspace) {
         let Ok(HookFile { hook }) = toml::from_str(text) else {
             self.notes.push(ignored(HOOK, path));
             return;
@@ -248,14 +248,14 @@ impl Config {
         let folder = path.parent().unwrap_or(path);
         for hook in hook.into_iter().map(|keys| CommandHook::new(keys, folder)) {
             match trusted.judge(&hook) {
-                State::Approved => {
+                HookState::Approved => {
                     if self.hooks.origin == Origin::Default {
                         self.hooks.origin = Origin::Workspace(path.to_owned());
                     }
                     self.hooks.value.push(hook);
                 }
-                State::Changed(what) => self.notes.push(changed(&hook.name, &what.join(", "), path)),
-                State::Unknown => self.notes.push(changed(&hook.name, "it was not there", path)),
+                HookState::Changed(what) => self.notes.push(changed(&hook.name, &what.join(", "), path)),
+                HookState::Unknown => self.notes.push(changed(&hook.name, "it was not there", path)),
             }
         }
     }

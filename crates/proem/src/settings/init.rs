@@ -17,7 +17,7 @@ const TEMPLATE: &str = "default/base";
 
 /// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Initialised {
+pub enum InitOutcome {
     /// The file was written.
     Written(PathBuf),
     /// The file existed and was left unchanged.
@@ -25,7 +25,7 @@ pub enum Initialised {
 }
 
 /// Writes `.proem/proem.toml` and `.proem/template.md`.
-pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
+pub fn init(workspace: &Workspace) -> Result<Vec<InitOutcome>, Error> {
     let folder = workspace.folder();
     if folder.is_symlink() {
         // Files written through the link would lie elsewhere, and `build` would refuse to read them.
@@ -40,12 +40,12 @@ pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
 }
 
 /// Writes a file that does not exist. `create_new` also refuses links, dangling ones included.
-fn write_new(path: &Path, text: &str) -> Result<Initialised, Error> {
+fn write_new(path: &Path, text: &str) -> Result<InitOutcome, Error> {
     let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
     match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
-        Ok(()) => Ok(Initialised::Written(path.to_owned())),
+        Ok(()) => Ok(InitOutcome::Written(path.to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Ok(Initialised::Kept(path.to_owned()))
+            Ok(InitOutcome::Kept(path.to_owned()))
         }
         Err(why) => Err(Error::Write { path: path.display().to_string(), why }),
     }

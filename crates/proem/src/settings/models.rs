@@ -168,7 +168,7 @@ impl Models {
 
     /// Returns the built-in table with the changes of the user's table, for a request.
     pub fn load(request: &Request, caller: Caller) -> Result<Self, Error> {
-        let host = Host::of(request, caller)?;
+        let host = Host::observe(request, caller)?;
         let mut models = Self::built_in()?;
         let Some(path) = host.config_dir().map(|folder| folder.join(FILE_NAME)) else { return Ok(models) };
         let policy = ReadPolicy::user(host.home().as_deref(), &[]);
@@ -204,7 +204,7 @@ impl Models {
         for said in table.cache {
             match self.caches.iter_mut().find(|known| known.name == said.name) {
                 Some(known) => known.take(&said),
-                None => self.caches.push(CacheRules::of(&said, path)?),
+                None => self.caches.push(CacheRules::from_keys(&said, path)?),
             }
         }
         Ok(())
@@ -258,7 +258,7 @@ impl Model {
 
 impl CacheRules {
     /// Makes the rules of a new row, which must have a kind.
-    fn of(said: &CacheKeys, path: &str) -> Result<Self, Error> {
+    fn from_keys(said: &CacheKeys, path: &str) -> Result<Self, Error> {
         let kind = said.kind.ok_or_else(|| {
             refuse(
                 path,

@@ -37,15 +37,15 @@ const SCRIPT: Cap = Cap { bytes_max: 4 << 20, words: "4 MiB" };
 /// The list of trusted workspaces, as the file has it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Book {
+struct TrustList {
     #[serde(default)]
-    workspace: Vec<Trusted>,
+    workspace: Vec<TrustedWorkspace>,
 }
 
 /// A trusted workspace and its approved hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trusted {
+pub struct TrustedWorkspace {
     /// Its real path.
     pub path: String,
     /// The hooks, as they were approved.
@@ -77,7 +77,7 @@ pub struct Approval {
 
 /// The state of a hook compared with its approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum HookState {
     /// The hook is unchanged.
     Approved,
     /// The listed properties have changed.
@@ -88,7 +88,7 @@ pub enum State {
 
 impl Approval {
     /// Describes a hook of the workspace at `root` as it is now.
-    fn of(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
+    fn from_hook(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
         let mut files = BTreeMap::new();
         // A bare name is a program from `PATH`, never one of the workspace.
         let words = hook.command.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
@@ -147,29 +147,29 @@ fn identity(real: &Path, root: &Path) -> Result<String, Error> {
     Ok(format!("sha256:{}", Digest::new(&bytes).hex()))
 }
 
-impl Trusted {
+impl TrustedWorkspace {
     /// Compares a hook with its approval.
-    pub(crate) fn judge(&self, hook: &CommandHook) -> State {
+    pub(crate) fn judge(&self, hook: &CommandHook) -> HookState {
         let same = |known: &&Approval| known.name == hook.name && known.event == hook.event;
-        let Some(known) = self.hook.iter().find(same) else { return State::Unknown };
-        match Approval::of(hook, Path::new(&self.path)) {
+        let Some(known) = self.hook.iter().find(same) else { return HookState::Unknown };
+        match Approval::from_hook(hook, Path::new(&self.path)) {
             Ok(now) => match known.changes(&now) {
-                changes if changes.is_empty() => State::Approved,
-                changes => State::Changed(changes),
+                changes if changes.is_empty() => HookState::Approved,
+                changes => HookState::Changed(changes),
             },
-            Err(error) => State::Changed(vec![error.to_string()]),
+            Err(error) => HookState::Changed(vec![error.to_string()]),
         }
     }
 
     /// Compares each hook that the workspace names now with its approval.
-    pub fn states(&self) -> Result<Vec<(String, State)>, Error> {
+    pub fn states(&self) -> Result<Vec<(String, HookState)>, Error> {
         let hooks = config::hooks_of_workspace(Path::new(&self.path))?;
         Ok(hooks.iter().map(|hook| (hook.name.clone(), self.judge(hook))).collect())
     }
 }
 
 /// Returns the trust in a workspace, if there is any.
-pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, Error> {
+pub(crate) fn find(host: &Host, workspace: &Workspace) -> Result<Option<TrustedWorkspace>, Error> {
     let Some((file, root)) = places(host, &workspace.root()) else { return Ok(None) };
     let Some(root) = root.to_str() else { return Ok(None) };
     Ok(load(&file)?.workspace.into_iter().find(|trusted| trusted.path == root))
@@ -179,7 +179,7 @@ pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, 
 /// trusted one is a separate project.
 pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Result<bool, Error> {
     let Some((file, cwd)) = places(host, workspace.path()) else { return Ok(false) };
-    let is_meant = |known: &Trusted| {
+    let is_meant = |known: &TrustedWorkspace| {
         let path = Path::new(&known.path);
         cwd.starts_with(path) && path.starts_with(project)
     };
@@ -195,11 +195,11 @@ fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     (!real.starts_with(&root)).then(|| (folder.join(FILE_NAME), root))
 }
 
-fn load(file: &Path) -> Result<Book, Error> {
+fn load(file: &Path) -> Result<TrustList, Error> {
     let path = file.display().to_string();
     match read_text(file, &ReadPolicy::user(None, &[]), CAP) {
         Ok(text) => parse_toml(&text, ROLE, &path),
-        Err(Absence::NoSuchFile) => Ok(Book::default()),
+        Err(Absence::NoSuchFile) => Ok(TrustList::default()),
         Err(why) => {
             Err(Error::Config { role: ROLE, path, message: why.to_string(), hint: None, excerpt: None })
         }
@@ -207,14 +207,14 @@ fn load(file: &Path) -> Result<Book, Error> {
 }
 
 /// Trusts a workspace to run the programs that it names, as they are now. Replaces earlier approvals.
-pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
+pub fn add(host: &Host, workspace: &Workspace) -> Result<TrustedWorkspace, Error> {
     let (file, root) = places(host, workspace.path()).ok_or_else(nowhere)?;
     let path = root.to_str().ok_or_else(|| {
         Error::usage("cannot trust a workspace whose path is not UTF-8", "give its folder another name")
     })?;
     let hooks = config::hooks_of_workspace(&root)?;
-    let hook = hooks.iter().map(|hook| Approval::of(hook, &root)).collect::<Result<_, _>>()?;
-    let trusted = Trusted { path: path.to_owned(), hook };
+    let hook = hooks.iter().map(|hook| Approval::from_hook(hook, &root)).collect::<Result<_, _>>()?;
+    let trusted = TrustedWorkspace { path: path.to_owned(), hook };
     let mut book = load(&file)?;
     book.workspace.retain(|known| known.path != trusted.path);
     book.workspace.push(trusted.clone());
@@ -224,7 +224,7 @@ pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
 }
 
 /// Lists every trusted workspace, by path.
-pub fn list(host: &Host) -> Result<Vec<Trusted>, Error> {
+pub fn list(host: &Host) -> Result<Vec<TrustedWorkspace>, Error> {
     let Some(folder) = host.config_dir() else { return Ok(Vec::new()) };
     Ok(load(&folder.join(FILE_NAME))?.workspace)
 }
@@ -235,7 +235,7 @@ pub fn remove(host: &Host, path: &Path) -> Result<bool, Error> {
     let file = folder.join(FILE_NAME);
     let mut book = load(&file)?;
     let real = canonical(path).unwrap_or_else(|_| path.to_owned());
-    let is_meant = |known: &Trusted| [path, &real].contains(&Path::new(&known.path));
+    let is_meant = |known: &TrustedWorkspace| [path, &real].contains(&Path::new(&known.path));
     if !book.workspace.iter().any(is_meant) {
         return Ok(false);
     }
@@ -252,7 +252,7 @@ fn nowhere() -> Error {
 }
 
 /// Writes the list in one step, readable by the user alone.
-fn save(file: &Path, book: &Book) -> Result<(), Error> {
+fn save(file: &Path, book: &TrustList) -> Result<(), Error> {
     let failed = |why: std::io::Error| Error::Write { path: file.display().to_string(), why };
     let text = toml::to_string(book).map_err(|error| failed(std::io::Error::other(error)))?;
     let folder = file.parent().unwrap_or(file);

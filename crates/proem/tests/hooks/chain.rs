@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use proem::hooks::{AgentStart, Injected};
+use proem::hooks::{AgentStart, InjectedMessage};
 use proem::{Engine, Prompt};
 use proem_core::note::Code;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ fn every_hook_is_measured_by_what_it_was_given() {
 fn messages_are_injected_in_order_behind_the_users_and_kept() {
     let own = |name: &'static str, content: Value| {
         Own::new(name).starting(move |_| {
-            let message = Some(Injected::Content(content.clone()));
+            let message = Some(InjectedMessage::Content(content.clone()));
             Ok(Some(AgentStart { system_prompt: None, message }))
         })
     };

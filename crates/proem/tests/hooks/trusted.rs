@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use proem::trust::{self, State};
+use proem::trust::{self, HookState};
 use proem::{Engine, Host, HostPins, Workspace};
 use proem_core::note::Code;
 
@@ -122,7 +122,7 @@ fn a_file_that_is_named_inside_of_a_word_is_pinned() {
         assert!(!is_run, "{command}");
         assert!(notes.len() == 1 && notes[0].ends_with("hooks/canary`"), "{command}: {notes:?}");
         let states = trust::list(&host(&site)).unwrap()[0].states().unwrap();
-        assert!(matches!(&states[0].1, State::Changed(_)), "{command}: {states:?}");
+        assert!(matches!(&states[0].1, HookState::Changed(_)), "{command}: {states:?}");
     }
 }
 
@@ -170,12 +170,12 @@ fn the_list_says_what_has_become_of_each_hook() {
     let host = host(&site);
     trust::add(&host, &workspace(&site, "work")).unwrap();
     let states = || trust::list(&host).unwrap()[0].states().unwrap();
-    assert_eq!(states(), [("c".to_owned(), State::Approved)]);
+    assert_eq!(states(), [("c".to_owned(), HookState::Approved)]);
     site.write(
         CONFIG,
         &format!("{HOOK}\n[[hook]]\nname = \"n\"\nevent = \"context\"\ncommand = [\"true\"]\n"),
     );
-    assert_eq!(states()[1], ("n".to_owned(), State::Unknown));
+    assert_eq!(states()[1], ("n".to_owned(), HookState::Unknown));
     site.write(CONFIG, "profile = \"default\"\n");
     assert!(states().is_empty());
     // A workspace without hooks can be trusted to link out of itself.

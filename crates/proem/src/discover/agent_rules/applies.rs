@@ -21,7 +21,7 @@ pub(super) enum Applies {
 }
 
 impl Applies {
-    pub(super) fn of(recipe: &AppliesRecipe, text: &str) -> Self {
+    pub(super) fn from_text(recipe: &AppliesRecipe, text: &str) -> Self {
         let Some(lines) = front_matter(text) else {
             return if recipe.required { Self::Malformed } else { recipe.otherwise.into() };
         };
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn front_matter_decides_when_a_rule_applies() {
-        let of = |text: &str| Applies::of(&mdc(), text);
+        let of = |text: &str| Applies::from_text(&mdc(), text);
         assert_eq!(of("---\nalwaysApply: true\nglobs: *.ts\n---\nx"), Applies::Always);
         let files =
             |patterns: &str| Applies::ToFiles { patterns: patterns.into(), description: String::new() };

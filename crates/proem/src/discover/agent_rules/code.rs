@@ -15,7 +15,7 @@ pub(super) struct Regions {
 
 impl Regions {
     /// Finds the regions of some kinds.
-    pub(super) fn of(text: &str, kinds: &[ImportCode]) -> Self {
+    pub(super) fn new(text: &str, kinds: &[ImportCode]) -> Self {
         let mut found = code(text, kinds);
         found.sort_by_key(|region| region.start);
         let mut regions: Vec<Range<usize>> = Vec::with_capacity(found.len());
@@ -97,7 +97,7 @@ fn lines(text: &str, kinds: &[ImportCode], regions: &mut Vec<Range<usize>>) {
 /// A run opens a region if an equally long run follows. Across blank lines a part of the run is enough, the longest
 /// part first; that part may be closed by the rest of the same run.
 fn backticks(text: &str, is_across: bool, regions: &mut Vec<Range<usize>>) {
-    let runs = Runs::of(text);
+    let runs = Runs::new(text);
     let mut paragraphs = ForwardSearch::new(text, "\n\n");
     let mut index = 0;
     // The number of backticks of the run that belong to the previous region.
@@ -141,7 +141,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let (bytes, mut list, mut from) = (text.as_bytes(), Vec::new(), 0);
         while let Some(start) = memchr::memchr(b'`', &bytes[from..]).map(|at| from + at) {
             from = start + bytes[start..].iter().take_while(|byte| **byte == b'`').count();
@@ -256,7 +256,7 @@ mod tests {
         let mut dice = Dice(2);
         for _ in 0..5_000 {
             let text: String = (0..dice.below(14)).map(|_| parts[dice.below(parts.len())]).collect();
-            let (found, mut regions) = (code(&text, &kinds), Regions::of(&text, &kinds));
+            let (found, mut regions) = (code(&text, &kinds), Regions::new(&text, &kinds));
             for byte in (0..text.len()).chain((0..text.len()).rev()) {
                 let expected = found.iter().any(|region| region.contains(&byte));
                 assert_eq!(regions.contain(byte), expected, "{text:?} {byte}");

@@ -17,11 +17,11 @@ use regex::{Regex, RegexBuilder};
 
 use super::code::Regions;
 use super::walk::Folders;
-use super::{Piece, PieceSource, Taken, joined, text};
-use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
+use super::{Piece, PieceSource, UsedFile, joined, text};
+use crate::discover::ignored::{IgnoreFiles, Reader, Rules, UnusableFile, Verdict};
 use crate::discover::{Trail, file};
 use crate::observe::deadline;
-use crate::observe::file::{Found, ReadPolicy, read_head, shown};
+use crate::observe::file::{ReadFile, ReadPolicy, read_head, shown};
 
 /// Most bytes that imports of one file may insert.
 const INSERTED_BYTES_MAX: usize = 1 << 20;
@@ -46,14 +46,14 @@ pub(super) struct Job<'j> {
     pub(super) inside: Option<PathBuf>,
     /// The files that are in the prompt already.
     pub(super) known: &'j HashSet<PathBuf>,
-    pub(super) ignores: &'j Ignores,
+    pub(super) ignores: &'j IgnoreFiles,
     pub(super) home: Option<PathBuf>,
     pub(super) recipe: &'j RulesRecipe,
     pub(super) trim: RuleTrim,
 }
 
 /// The result of a reference.
-enum Followed {
+enum ReferenceResult {
     File(Box<Import>),
     /// Text that replaces it.
     Words(String, &'static str),
@@ -65,12 +65,12 @@ enum Followed {
 struct Import {
     /// The path as it was written.
     named: String,
-    found: Found,
+    found: ReadFile,
     real: PathBuf,
 }
 
 /// The progress of an import.
-struct Run<'r> {
+struct ImportRun<'r> {
     job: &'r Job<'r>,
     /// The chain of importing files, by real path.
     chain: Vec<PathBuf>,
@@ -78,13 +78,13 @@ struct Run<'r> {
     brought: HashSet<PathBuf>,
     references: usize,
     bytes: usize,
-    entries: Vec<Taken>,
+    entries: Vec<UsedFile>,
     trail: &'r mut Trail,
-    told: &'r mut Told,
+    told: &'r mut NotedReferences,
 }
 
 /// References that are not followed and have a note: the file with the reference, and the message.
-pub(super) type Told = HashSet<(String, String)>;
+pub(super) type NotedReferences = HashSet<(String, String)>;
 
 impl<'r> Importer<'r> {
     pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
@@ -110,14 +110,20 @@ impl<'r> Importer<'r> {
     }
 
     /// Follows the references of the first file; imports that become separate entries are added after it.
-    pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail, told: &mut Told) {
+    pub(super) fn run(
+        &self,
+        job: &Job<'_>,
+        taken: &mut Vec<UsedFile>,
+        trail: &mut Trail,
+        told: &mut NotedReferences,
+    ) {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
         let chain = match self.recipe.once {
             ImportOnce::Chain => Vec::new(),
             ImportOnce::File | ImportOnce::Prompt => vec![first.real.clone()],
         };
-        let mut run = Run {
+        let mut run = ImportRun {
             trail,
             told,
             job,
@@ -135,12 +141,12 @@ impl<'r> Importer<'r> {
     }
 
     /// Returns the pieces of a text with its references followed.
-    fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+    fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut ImportRun<'_>) -> Vec<Piece> {
         let is_too_large = self.recipe.text_bytes_max.is_some_and(|most| piece.text.len() > most);
         if depth >= self.recipe.depth_max || is_too_large {
             return vec![piece.clone()];
         }
-        let mut code = Regions::of(&piece.text, &self.recipe.code);
+        let mut code = Regions::new(&piece.text, &self.recipe.code);
         let mut places = Places::new(&piece.text);
         let (mut pieces, mut end) = (Vec::new(), 0);
         for (number, found) in self.reference.captures_iter(&piece.text).enumerate() {
@@ -159,14 +165,14 @@ impl<'r> Importer<'r> {
             }
             let named = self.plain(group.as_str());
             match self.follow(&named, path, run) {
-                Followed::Nothing => {}
-                Followed::Words(words, key) => {
+                ReferenceResult::Nothing => {}
+                ReferenceResult::Words(words, key) => {
                     let is_behind = self.recipe.put == ImportPut::Behind;
                     pieces.push(cut(piece, end..if is_behind { group.end() } else { at }, &mut places));
                     end = group.end();
                     pieces.push(said(piece, words, key));
                 }
-                Followed::File(import) => {
+                ReferenceResult::File(import) => {
                     let is_instead = self.recipe.put == ImportPut::Instead;
                     if self.recipe.put != ImportPut::AsFile {
                         pieces.push(cut(piece, end..if is_instead { at } else { group.end() }, &mut places));
@@ -191,7 +197,7 @@ impl<'r> Importer<'r> {
     }
 
     /// Returns the pieces of an imported file; none if it becomes a separate entry.
-    fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+    fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut ImportRun<'_>) -> Vec<Piece> {
         let Import { named, found, real } = import;
         let path = shown(real);
         // Once the limit is exceeded, nothing more is inserted, and the text need not be searched.
@@ -226,7 +232,7 @@ impl<'r> Importer<'r> {
             // The file comes before the files that it imports itself.
             let index = run.entries.len();
             let is_empty = piece.text.is_empty();
-            run.entries.push(Taken {
+            run.entries.push(UsedFile {
                 path,
                 real: real.clone(),
                 identity: found.identity,
@@ -249,12 +255,12 @@ impl<'r> Importer<'r> {
         pieces
     }
 
-    fn follow(&self, named: &str, by: &Path, run: &mut Run<'_>) -> Followed {
+    fn follow(&self, named: &str, by: &Path, run: &mut ImportRun<'_>) -> ReferenceResult {
         let folder = by.parent().unwrap_or(by);
         let wanted = self.wanted(named, folder, run.job.home.as_deref());
         let words = |template: &Option<String>, real: &Path, key: &'static str| match template {
-            Some(text) => Followed::Words(words(text, named, real), key),
-            None => Followed::Nothing,
+            Some(text) => ReferenceResult::Words(words(text, named, real), key),
+            None => ReferenceResult::Nothing,
         };
         let Some(wanted) = wanted else {
             dropped(run, named, by, "such a path is not followed");
@@ -266,12 +272,12 @@ impl<'r> Importer<'r> {
             Verdict::Free => {}
             Verdict::Ignored => {
                 dropped(run, named, by, "such a file is not imported");
-                return Followed::Nothing;
+                return ReferenceResult::Nothing;
             }
             Verdict::Unknown(rules) => {
                 let why = format!("{} does not count, and may name it", shown(&rules));
                 dropped(run, named, by, &why);
-                return Followed::Nothing;
+                return ReferenceResult::Nothing;
             }
         }
         let real = crate::observe::file::canonical(&wanted).unwrap_or_else(|_| wanted.clone());
@@ -287,7 +293,7 @@ impl<'r> Importer<'r> {
         let bytes_max = if run.bytes > INSERTED_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
         match read_head(&wanted, run.job.policy, bytes_max) {
             Ok(_) if known => words(&self.recipe.known, &real, "known"),
-            Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
+            Ok(found) => ReferenceResult::File(Box::new(Import { named: named.to_owned(), found, real })),
             Err(Absence::IsADirectory) => words(&self.recipe.directory, &wanted, "directory"),
             Err(why) => {
                 dropped(run, named, by, &why.to_string());
@@ -297,7 +303,7 @@ impl<'r> Importer<'r> {
     }
 
     /// Tells whether an ignore file excludes a file, if the recipe respects ignore files.
-    fn verdict(&self, path: &Path, run: &mut Run<'_>) -> Verdict {
+    fn verdict(&self, path: &Path, run: &mut ImportRun<'_>) -> Verdict {
         let job = run.job;
         let Some(root) = job.inside.as_deref().filter(|_| self.recipe.not_ignored) else {
             return Verdict::Free;
@@ -334,7 +340,7 @@ fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
 }
 
 /// Notes a reference that is not followed, once for each file that has it.
-fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
+fn dropped(run: &mut ImportRun<'_>, named: &str, by: &Path, why: &str) {
     let by = shown(by);
     let message = format!("`@{named}` is not imported: {why}");
     if run.told.insert((by.clone(), message.clone())) {
@@ -344,7 +350,7 @@ fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
 }
 
 /// Returns the rules of the `.gitignore` files from the root to a file, the root's first.
-fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
+fn rules_above(path: &Path, root: &Path, run: &mut ImportRun<'_>) -> Vec<Arc<Rules>> {
     let folders: Vec<&Path> =
         path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
     let mut rules = Vec::new();
@@ -353,8 +359,8 @@ fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
         if run.job.policy.check_as_written(&folder.join(".gitignore")).is_err() {
             continue;
         }
-        let (own, is_new) = run.job.ignores.of(folder, Reader::Imports, |_| true, run.job.policy);
-        for Unread { path, why } in own.unread.iter().filter(|_| is_new) {
+        let (own, is_new) = run.job.ignores.rules_of(folder, Reader::Imports, |_| true, run.job.policy);
+        for UnusableFile { path, why } in own.unread.iter().filter(|_| is_new) {
             if let Some(why) = why {
                 run.trail.unread(&shown(path), why);
             } else {

@@ -20,8 +20,8 @@ use proem_core::profile::rules::{
 };
 use proem_core::source::Source;
 
-use super::{Owner, Places, Trail, file};
-use crate::observe::file::{Found, Identity, ReadPolicy, exists, read_head, shown, without_dots};
+use super::{Owner, SearchRoots, Trail, file};
+use crate::observe::file::{Identity, ReadFile, ReadPolicy, exists, read_head, shown, without_dots};
 use applies::Applies;
 use imports::Importer;
 use walk::Folders;
@@ -60,7 +60,7 @@ pub(crate) enum PieceSource {
 
 /// A file that applies only to some tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Conditional {
+pub(crate) struct ConditionalFile {
     pub(crate) path: String,
     pub(crate) relative: String,
     pub(crate) owner: Owner,
@@ -70,22 +70,22 @@ pub(crate) struct Conditional {
 
 /// The results of a search.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FoundRules {
+pub(crate) struct RuleFiles {
     pub(crate) pieces: Vec<Piece>,
-    pub(crate) conditional: Vec<Conditional>,
+    pub(crate) conditional: Vec<ConditionalFile>,
     pub(crate) trail: Trail,
 }
 
 /// Finds instruction files. Without the project only the user's own are searched for.
 pub(crate) fn find(
     recipe: &RulesRecipe,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
-) -> Result<FoundRules, String> {
+) -> Result<RuleFiles, String> {
     recipe.places.iter().try_for_each(check)?;
     let importer = recipe.imports.as_ref().map(Importer::new).transpose()?;
-    let folders = Folders::of(recipe, places);
+    let folders = Folders::new(recipe, places);
     let mut search = Search {
         recipe,
         places,
@@ -99,7 +99,7 @@ pub(crate) fn find(
         budget: recipe.bytes_max,
         bytes: 0,
         left_out: 0,
-        found: FoundRules::default(),
+        found: RuleFiles::default(),
     };
     for place in recipe.places.iter().filter(|place| has_project || place.dir.is_some()) {
         search.place(place);
@@ -127,11 +127,11 @@ struct Candidate {
     shown: String,
     rule: RuleFile,
     owner: Owner,
-    found: Found,
+    found: ReadFile,
 }
 
 /// A file that is used.
-struct Taken {
+struct UsedFile {
     path: String,
     real: PathBuf,
     identity: Identity,
@@ -141,21 +141,21 @@ struct Taken {
 
 struct Search<'s> {
     recipe: &'s RulesRecipe,
-    places: &'s Places,
+    places: &'s SearchRoots,
     policy: &'s ReadPolicy,
     folders: Folders,
     importer: Option<Importer<'s>>,
-    taken: Vec<Taken>,
+    taken: Vec<UsedFile>,
     /// The real paths of the files that are used.
     known: HashSet<PathBuf>,
-    told: imports::Told,
+    told: imports::NotedReferences,
     read: usize,
     /// The rest of the bytes that files share.
     budget: Option<usize>,
     bytes: usize,
     /// The number of files over the limit.
     left_out: usize,
-    found: FoundRules,
+    found: RuleFiles,
 }
 
 impl Search<'_> {
@@ -303,7 +303,7 @@ impl Search<'_> {
         let raw = found.bytes.clone();
         let Some(text) = self.decoded(&shown, found.bytes) else { return };
         if let Some(applies) = &rule.applies {
-            match Applies::of(applies, &text) {
+            match Applies::from_text(applies, &text) {
                 Applies::Always => {}
                 other => return self.conditional(&shown, owner, &other),
             }
@@ -325,8 +325,13 @@ impl Search<'_> {
         self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
         self.found.trail.consider(&shown, Outcome::Used, None);
         let piece = self.piece(&shown, &rule, owner, (treated, line_map));
-        let mut taken =
-            vec![Taken { path: shown, real: found.real, identity: found.identity, raw, pieces: vec![piece] }];
+        let mut taken = vec![UsedFile {
+            path: shown,
+            real: found.real,
+            identity: found.identity,
+            raw,
+            pieces: vec![piece],
+        }];
         if rule.imports {
             self.import(place, &path, &mut taken, trim);
         }
@@ -363,7 +368,7 @@ impl Search<'_> {
         }
     }
 
-    fn import(&mut self, place: &RulePlace, path: &Path, taken: &mut Vec<Taken>, trim: RuleTrim) {
+    fn import(&mut self, place: &RulePlace, path: &Path, taken: &mut Vec<UsedFile>, trim: RuleTrim) {
         let Some(importer) = &self.importer else { return };
         let inside = importer.boundary(place, path, &self.folders);
         let home = self.places.path("~").map(|(home, _)| home);
@@ -374,8 +379,8 @@ impl Search<'_> {
         importer.run(&job, taken, &mut self.found.trail, &mut self.told);
     }
 
-    fn twin(&self, shown: &str, found: &Found) -> Option<&str> {
-        let is_twin = |taken: &&Taken| match self.recipe.twins {
+    fn twin(&self, shown: &str, found: &ReadFile) -> Option<&str> {
+        let is_twin = |taken: &&UsedFile| match self.recipe.twins {
             RuleIdentity::Path => taken.path == shown,
             RuleIdentity::File => taken.identity == found.identity || taken.real == found.real,
             RuleIdentity::Content => taken.raw == found.bytes,
@@ -397,7 +402,7 @@ impl Search<'_> {
     }
 
     /// Cuts a file to the rest of the budget, at that exact byte; returns whether any text remains.
-    fn fit(&mut self, shown: &str, found: &mut Found) -> bool {
+    fn fit(&mut self, shown: &str, found: &mut ReadFile) -> bool {
         let Some(left) = self.budget else { return true };
         let all = found.bytes.len();
         let is_blank = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().is_empty();
@@ -444,7 +449,7 @@ impl Search<'_> {
         let (outcome, why) = (applies.outcome(), applies.why());
         self.found.trail.consider(shown, outcome, Some(why));
         if let Applies::ToFiles { patterns, description } = applies {
-            self.found.conditional.push(Conditional {
+            self.found.conditional.push(ConditionalFile {
                 path: shown.to_owned(),
                 relative: self.folders.relative(shown),
                 owner,
@@ -457,9 +462,9 @@ impl Search<'_> {
     fn finish(&mut self) {
         if self.recipe.sorted {
             let is_user =
-                |taken: &Taken| taken.pieces.first().is_some_and(|piece| piece.owner == Owner::User);
+                |taken: &UsedFile| taken.pieces.first().is_some_and(|piece| piece.owner == Owner::User);
             self.taken.sort_by(|a, b| {
-                let key = |taken: &Taken| (!is_user(taken), taken.path.encode_utf16().collect::<Vec<_>>());
+                let key = |taken: &UsedFile| (!is_user(taken), taken.path.encode_utf16().collect::<Vec<_>>());
                 key(a).cmp(&key(b))
             });
         }

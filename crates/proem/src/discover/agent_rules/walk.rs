@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::profile::rules::{RootSign, RuleWalk, RulesRecipe, WithoutRoot};
 
-use super::Places;
+use super::SearchRoots;
 
 /// The working directory and the project's root.
 pub(super) struct Folders {
@@ -16,7 +16,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    pub(super) fn of(recipe: &RulesRecipe, places: &Places) -> Self {
+    pub(super) fn new(recipe: &RulesRecipe, places: &SearchRoots) -> Self {
         // A process sees its real working directory, whatever link led there.
         let cwd = crate::observe::file::canonical(places.cwd()).unwrap_or_else(|_| places.cwd().to_owned());
         let is_root = |folder: &&Path| match recipe.root {

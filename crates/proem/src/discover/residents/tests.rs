@@ -30,7 +30,7 @@ impl Fixture {
         fs::write(self.folder().join(name), bytes).unwrap();
     }
 
-    fn collect(&self, kind: ResidentKind) -> Result<Collected, Error> {
+    fn collect(&self, kind: ResidentKind) -> Result<ResidentFiles, Error> {
         collect(&self.folder(), kind, &ReadPolicy::beneath(&[self.folder()], None, &[]))
     }
 
@@ -40,7 +40,7 @@ impl Fixture {
     }
 
     /// Formats every file with its outcome and reason.
-    fn considered(&self, collected: &Collected) -> Vec<String> {
+    fn considered(&self, collected: &ResidentFiles) -> Vec<String> {
         let line = |one: &FileOutcome| {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", self.brief(&one.path), one.outcome.word())
@@ -49,7 +49,7 @@ impl Fixture {
     }
 
     /// Formats every note as a line.
-    fn notes(&self, collected: &Collected) -> Vec<String> {
+    fn notes(&self, collected: &ResidentFiles) -> Vec<String> {
         let line = |note: &Note| {
             let source = note.source.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{}: {} ({})", note.code, note.message, self.brief(&source))

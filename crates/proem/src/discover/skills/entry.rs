@@ -9,7 +9,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
-use super::{Owner, Spot};
+use super::{Owner, SkillPlace};
 use crate::observe::file::shown;
 
 const NAME_CHARACTERS_MAX: usize = 64;
@@ -77,7 +77,7 @@ impl Problem {
 pub(super) type ParsedSkill = (Option<Arc<Skill>>, Vec<Problem>);
 
 /// Parses a skill from the head of its file. If there is no skill, the first problem is the reason.
-pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
+pub(super) fn read(spot: &SkillPlace<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
         Ok(head) => {
@@ -126,8 +126,8 @@ fn key_of(line: &str) -> Option<&str> {
     Some(key.trim_end().trim_matches(['"', '\'']))
 }
 
-fn skill(spot: &Spot<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill>, Vec<Problem>) {
-    let Spot { path, owner, is_in_root, named_by_file } = *spot;
+fn skill(spot: &SkillPlace<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill>, Vec<Problem>) {
+    let SkillPlace { path, owner, is_in_root, named_by_file } = *spot;
     let description = match description(head) {
         Ok(description) => description,
         Err(problem) => return (None, vec![problem]),

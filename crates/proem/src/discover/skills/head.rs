@@ -16,7 +16,7 @@ pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;
 const FIRST_READ: usize = 2 << 10;
 
 /// The result of opening a file.
-pub(super) enum Opened {
+pub(super) enum HeadResult {
     /// A regular file: its head is in the buffer.
     Head(Identity, usize),
     /// A symbolic link, or a file that needs the guarded reader.
@@ -28,18 +28,18 @@ pub(super) enum Opened {
 /// Reads the head of `name` below `folder` into `buffer`, unless the last part of the name is a link.
 ///
 /// Special files and reserved files are not opened here; the guarded reader reports the reason.
-pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> Opened {
+pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> HeadResult {
     let found = match Handle::below(folder, name) {
         Ok(found) if found.kind() == FileType::RegularFile => found,
-        Ok(_) | Err(Errno::LOOP) => return Opened::Careful,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Opened::Missing,
-        Err(error) => return Opened::Failed(error),
+        Ok(_) | Err(Errno::LOOP) => return HeadResult::Careful,
+        Err(Errno::NOENT | Errno::NOTDIR) => return HeadResult::Missing,
+        Err(error) => return HeadResult::Failed(error),
     };
-    let identity = Identity::of_status(found.status());
+    let identity = Identity::from_status(found.status());
     match found.open_below(folder, name).and_then(|opened| fill(opened.as_fd(), buffer)) {
-        Ok(bytes) => Opened::Head(identity, bytes),
-        Err(Errno::BUSY) => Opened::Careful,
-        Err(error) => Opened::Failed(error),
+        Ok(bytes) => HeadResult::Head(identity, bytes),
+        Err(Errno::BUSY) => HeadResult::Careful,
+        Err(error) => HeadResult::Failed(error),
     }
 }
 
@@ -74,6 +74,6 @@ fn is_closed(head: &[u8]) -> bool {
 }
 
 /// Reads the head of a file that may be a link, with all checks for untrusted files.
-pub(super) fn read_guarded(path: &Path, policy: &ReadPolicy) -> Result<file::Found, Absence> {
+pub(super) fn read_guarded(path: &Path, policy: &ReadPolicy) -> Result<file::ReadFile, Absence> {
     file::read_head(path, policy, HEAD_BYTES_MAX)
 }

@@ -17,8 +17,8 @@ use proem_core::limit::{PATH_BYTES_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillsRecipe;
 
-use super::ignored::Unread;
-use super::{Owner, Places, Trail, file};
+use super::ignored::UnusableFile;
+use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{Identity, ReadPolicy, is_dir, metadata};
 
 pub(crate) use entry::{Problem, Skill};
@@ -35,7 +35,7 @@ struct Root {
 }
 
 /// The place at which a skill file was found.
-struct Spot<'s> {
+struct SkillPlace<'s> {
     path: &'s Path,
     owner: Owner,
     /// True if it lies directly in a directory of skills, whose name is unrelated to it.
@@ -57,7 +57,7 @@ pub(crate) struct Candidate {
 
 /// The results of a search.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundSkills {
     pub(crate) candidates: Vec<Candidate>,
     /// Notes about directories that could not be read and about limits.
     pub(crate) notes: Vec<Note>,
@@ -65,7 +65,7 @@ pub(crate) struct Found {
     pub(crate) considered: Vec<FileOutcome>,
 }
 
-impl Found {
+impl FoundSkills {
     /// The skills that the prompt lists, in order.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &Skill> {
         let used = self.candidates.iter().filter(|candidate| candidate.outcome == Outcome::Used);
@@ -102,14 +102,14 @@ impl Found {
 pub(crate) fn find(
     recipe: &SkillsRecipe,
     more: &[PathBuf],
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
-) -> Found {
+) -> FoundSkills {
     let mut search = Search {
         places,
         policy,
-        found: Found::default(),
+        found: FoundSkills::default(),
         names: BTreeMap::new(),
         files: BTreeMap::new(),
         left_out: 0,
@@ -123,7 +123,12 @@ pub(crate) fn find(
             scan::directory(&root, &mut search);
         } else {
             let named_by_file = path.file_name().is_none_or(|name| name != "SKILL.md");
-            search.linked_file(&Spot { path, owner: Owner::User, is_in_root: named_by_file, named_by_file });
+            search.linked_file(&SkillPlace {
+                path,
+                owner: Owner::User,
+                is_in_root: named_by_file,
+                named_by_file,
+            });
         }
     }
     search.found.notes.extend(places.ignores().take_note());
@@ -136,7 +141,7 @@ pub(crate) fn find(
 /// Returns the faults of a skill file of the project, from its bytes.
 pub(crate) fn problems(path: &Path, bytes: &[u8]) -> Vec<Note> {
     let is_alone = path.file_name().is_none_or(|name| name != "SKILL.md");
-    let spot = Spot { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
+    let spot = SkillPlace { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
     let location: Arc<str> = crate::observe::file::shown(path).into();
     let head = bytes.get(..bytes.len().min(head::HEAD_BYTES_MAX)).unwrap_or_default();
     let (_, problems) = entry::read(&spot, &location, head);
@@ -144,7 +149,7 @@ pub(crate) fn problems(path: &Path, bytes: &[u8]) -> Vec<Note> {
 }
 
 /// Returns the directories, in order. The user's own directory is not also taken for one of the project.
-fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root> {
+fn roots(recipe: &SkillsRecipe, places: &SearchRoots, has_project: bool) -> Vec<Root> {
     let own: Vec<PathBuf> = recipe
         .directories
         .iter()
@@ -176,7 +181,7 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
 
 /// Identifies an existing folder with one call; resolving links takes one for every folder above.
 fn identity(path: &Path) -> Option<Identity> {
-    metadata(path).ok().map(|found| Identity::of(&found))
+    metadata(path).ok().map(|found| Identity::from_metadata(&found))
 }
 
 fn too_many(left_out: usize) -> Note {
@@ -186,9 +191,9 @@ fn too_many(left_out: usize) -> Note {
 
 /// The state of a search.
 struct Search<'s> {
-    places: &'s Places,
+    places: &'s SearchRoots,
     policy: &'s ReadPolicy,
-    found: Found,
+    found: FoundSkills,
     /// The first candidate of each name; `files` has the one of each file.
     names: BTreeMap<Arc<str>, usize>,
     files: BTreeMap<Identity, usize>,
@@ -197,7 +202,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// Takes a file that was found through a link or by an explicit path.
-    fn linked_file(&mut self, spot: &Spot<'_>) {
+    fn linked_file(&mut self, spot: &SkillPlace<'_>) {
         let path = spot.path;
         match head::read_guarded(path, self.policy) {
             Ok(head) => {
@@ -212,7 +217,7 @@ impl Search<'_> {
     /// Takes a file, unless it was taken under another name; `read` parses it.
     fn take(
         &mut self,
-        spot: &Spot<'_>,
+        spot: &SkillPlace<'_>,
         identity: Identity,
         read: impl FnOnce(&Arc<str>) -> entry::ParsedSkill,
     ) {
@@ -278,7 +283,7 @@ impl Search<'_> {
     }
 
     /// Notes an ignore file that could not be used. An exhausted budget is noted once for all of them.
-    fn unread_rules(&mut self, Unread { path, why }: &Unread) {
+    fn unread_rules(&mut self, UnusableFile { path, why }: &UnusableFile) {
         if let Some(why) = why {
             self.unread(path, why);
         } else {

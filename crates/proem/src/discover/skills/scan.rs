@@ -16,8 +16,8 @@ use proem_core::text_safety::confusable::is_variant;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::head::{self, HEAD_BYTES_MAX, Opened};
-use super::{Root, Search, Spot, entry};
+use super::head::{self, HEAD_BYTES_MAX, HeadResult};
+use super::{Root, Search, SkillPlace, entry};
 use crate::discover::ignored::{self, Reader, Rules};
 use crate::error::reason;
 use crate::observe::deadline;
@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
             below(name, FILE_NAME, |skill| head::read_beneath(parent.as_fd(), skill, &mut self.buffer));
         // Relative to the open folder: the path from the root need not be resolved again.
         let has = |file: &str| below(name, file.as_bytes(), |file| exists(parent, file));
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
+        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
             return self.opened(&opened, &file, false);
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
@@ -210,15 +210,21 @@ impl Walk<'_, '_> {
         let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
         let has = |file: &str| exists(&folder, file.as_bytes());
         let file = path.join("SKILL.md");
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
+        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
             return self.opened(&opened, &file, false);
         }
         self.descend(&folder, path);
     }
 
     /// Tells whether the `SKILL.md` of a folder makes it a skill: it is a file, and no rule excludes it.
-    fn is_skill(&mut self, folder: &Path, path: &Path, opened: &Opened, has: impl Fn(&str) -> bool) -> bool {
-        if matches!(opened, Opened::Careful) {
+    fn is_skill(
+        &mut self,
+        folder: &Path,
+        path: &Path,
+        opened: &HeadResult,
+        has: impl Fn(&str) -> bool,
+    ) -> bool {
+        if matches!(opened, HeadResult::Careful) {
             match target_kind(path) {
                 Some(FileType::RegularFile) => {}
                 None | Some(FileType::Directory) => return false,
@@ -259,22 +265,22 @@ impl Walk<'_, '_> {
         self.opened(&opened, path, is_in_root);
     }
 
-    fn opened(&mut self, opened: &Opened, path: &Path, is_in_root: bool) {
+    fn opened(&mut self, opened: &HeadResult, path: &Path, is_in_root: bool) {
         let spot = self.spot(path, is_in_root);
         match opened {
-            Opened::Head(identity, bytes) => {
+            HeadResult::Head(identity, bytes) => {
                 let head = self.buffer.get(..*bytes).unwrap_or_default();
                 self.search.take(&spot, *identity, |location| entry::read(&spot, location, head));
             }
-            Opened::Careful => self.search.linked_file(&spot),
-            Opened::Missing => self.search.unread(path, &Absence::NoSuchFile),
-            Opened::Failed(error) => self.search.unread(path, &absence(&(*error).into())),
+            HeadResult::Careful => self.search.linked_file(&spot),
+            HeadResult::Missing => self.search.unread(path, &Absence::NoSuchFile),
+            HeadResult::Failed(error) => self.search.unread(path, &absence(&(*error).into())),
         }
     }
 
-    fn spot<'p>(&self, path: &'p Path, is_in_root: bool) -> Spot<'p> {
+    fn spot<'p>(&self, path: &'p Path, is_in_root: bool) -> SkillPlace<'p> {
         let Root { owner, named_by_file, .. } = *self.root;
-        Spot { path, owner, is_in_root, named_by_file: is_in_root && named_by_file }
+        SkillPlace { path, owner, is_in_root, named_by_file: is_in_root && named_by_file }
     }
 
     /// Adds the rules of a folder, if it has any.
@@ -283,7 +289,7 @@ impl Walk<'_, '_> {
             return false;
         }
         let ignores = self.search.places.ignores();
-        let (rules, is_new) = ignores.of(folder, Reader::Skills, exists, self.search.policy);
+        let (rules, is_new) = ignores.rules_of(folder, Reader::Skills, exists, self.search.policy);
         if is_new {
             rules.unread.iter().for_each(|unread| self.search.unread_rules(unread));
         }
@@ -302,7 +308,7 @@ const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 fn identity(folder: &OwnedFd) -> Result<Identity, Errno> {
-    rustix::fs::fstat(folder).map(|status| Identity::of_status(&status))
+    rustix::fs::fstat(folder).map(|status| Identity::from_status(&status))
 }
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {

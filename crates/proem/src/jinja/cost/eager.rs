@@ -17,7 +17,7 @@ use crate::jinja::cost::value_size::{charge, too_large, weigh};
 /// Checks the size of a new value, and makes it flat.
 pub(crate) fn made(value: Value) -> Result<Value, Error> {
     match value.kind() {
-        ValueKind::Iterable if value.downcast_object_ref::<Flat>().is_none() => flat(&value),
+        ValueKind::Iterable if value.downcast_object_ref::<FlatItems>().is_none() => flat(&value),
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => weigh(&value).map(|_| value),
         _ => Ok(value),
     }
@@ -25,7 +25,7 @@ pub(crate) fn made(value: Value) -> Result<Value, Error> {
 
 fn flat(value: &Value) -> Result<Value, Error> {
     let is_sized = value.len().is_some();
-    let flat = Value::from_object(Flat { items: items(value)?.into(), is_sized });
+    let flat = Value::from_object(FlatItems { items: items(value)?.into(), is_sized });
     weigh(&flat).map(|_| flat)
 }
 
@@ -58,7 +58,7 @@ fn merged(arguments: &[Value]) -> Result<Value, Error> {
     const PARTS_MAX: usize = 64;
     let mut parts: Vec<Value> = Vec::new();
     for argument in arguments {
-        match argument.downcast_object_ref::<Merged>() {
+        match argument.downcast_object_ref::<MergedMaps>() {
             Some(merged) => parts.extend(merged.parts.iter().cloned()),
             None => parts.push(argument.clone()),
         }
@@ -78,7 +78,7 @@ fn merged(arguments: &[Value]) -> Result<Value, Error> {
         charge(weigh(part)?.units())?;
         keys.extend(part.try_iter().into_iter().flatten());
     }
-    let value = Value::from_object(Merged { parts: joined, keys: keys.into_iter().collect() });
+    let value = Value::from_object(MergedMaps { parts: joined, keys: keys.into_iter().collect() });
     weigh(&value).map(|_| value)
 }
 
@@ -96,25 +96,25 @@ fn join(first: &Value, second: &Value) -> Result<Value, Error> {
 }
 
 /// Items that can be enumerated and not indexed, such as those of a slice.
-struct Flat {
+struct FlatItems {
     items: Arc<[Value]>,
     is_sized: bool,
 }
 
-impl fmt::Debug for Flat {
+impl fmt::Debug for FlatItems {
     /// Prints the same as a lazy value.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("<iterator>").finish()
     }
 }
 
-impl Object for Flat {
+impl Object for FlatItems {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Iterable
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Iter(Box::new(Walked {
+        Enumerator::Iter(Box::new(ItemIterator {
             items: Arc::clone(&self.items),
             next: 0,
             is_sized: self.is_sized,
@@ -123,13 +123,13 @@ impl Object for Flat {
 }
 
 /// An iterator with or without a known length.
-struct Walked {
+struct ItemIterator {
     items: Arc<[Value]>,
     next: usize,
     is_sized: bool,
 }
 
-impl Iterator for Walked {
+impl Iterator for ItemIterator {
     type Item = Value;
 
     fn next(&mut self) -> Option<Value> {
@@ -146,19 +146,19 @@ impl Iterator for Walked {
 
 /// Maps of which some cannot be enumerated.
 #[derive(Debug)]
-struct Merged {
+struct MergedMaps {
     parts: Vec<Value>,
     /// The keys of those that can, in order. Each condition on the map uses them.
     keys: Arc<[Value]>,
 }
 
-impl Object for Merged {
+impl Object for MergedMaps {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let found = self.parts.iter().rev().filter_map(|part| part.get_item(key).ok());
         found.into_iter().find(|value| !value.is_undefined())
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Iter(Box::new(Walked { items: Arc::clone(&self.keys), next: 0, is_sized: true }))
+        Enumerator::Iter(Box::new(ItemIterator { items: Arc::clone(&self.keys), next: 0, is_sized: true }))
     }
 }

@@ -42,13 +42,13 @@ pub(crate) struct Wrap {
 const SMALL_BYTES: usize = 64;
 
 /// Collects the expressions of a template that are wrapped in function calls.
-pub(crate) struct Costly<'t> {
+pub(crate) struct CostlyExpressions<'t> {
     pub(crate) text: &'t str,
     pub(crate) tokens: &'t [Mark],
     pub(crate) wraps: Vec<Wrap>,
 }
 
-impl Costly<'_> {
+impl CostlyExpressions<'_> {
     fn wrap(&mut self, start: usize, end: usize, function: &'static str) {
         self.wraps.push(Wrap { start, end, function, more: Vec::new() });
     }

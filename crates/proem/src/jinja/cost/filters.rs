@@ -48,7 +48,7 @@ pub(crate) fn install(environment: &mut Environment<'_>, budget: &Budget) {
 
 fn install_texts(environment: &mut Environment<'_>, budget: &Budget) {
     let mut add = |name, filter, work, bytes: Estimate| {
-        guard(environment, budget, Guarded { name, filter, work, bytes });
+        guard(environment, budget, GuardedFilter { name, filter, work, bytes });
     };
     let none: Estimate = |_| 0;
     add("abs", Value::from_function(filters::abs), Work::Light, none);
@@ -75,7 +75,7 @@ fn install_texts(environment: &mut Environment<'_>, budget: &Budget) {
 
 fn install_lists(environment: &mut Environment<'_>, budget: &Budget) {
     let mut add = |name, filter, work, bytes: Estimate| {
-        guard(environment, budget, Guarded { name, filter, work, bytes });
+        guard(environment, budget, GuardedFilter { name, filter, work, bytes });
     };
     let none: Estimate = |_| 0;
     add("attr", Value::from_function(filters::attr), Work::Lookup, none);
@@ -108,7 +108,7 @@ fn install_lists(environment: &mut Environment<'_>, budget: &Budget) {
 }
 
 /// A filter and its cost.
-struct Guarded {
+struct GuardedFilter {
     name: &'static str,
     filter: Value,
     work: Work,
@@ -117,9 +117,9 @@ struct Guarded {
 
 /// Replaces a filter by one that checks its arguments first. The original is stored without a name: `map` could call it
 /// otherwise.
-fn guard(environment: &mut Environment<'_>, budget: &Budget, guarded: Guarded) {
+fn guard(environment: &mut Environment<'_>, budget: &Budget, guarded: GuardedFilter) {
     let own = budget.clone();
-    let Guarded { name, filter, work, bytes } = guarded;
+    let GuardedFilter { name, filter, work, bytes } = guarded;
     environment.add_filter(name, move |state: &mut State<'_, '_>, given: Rest<Value>, named: Kwargs| {
         let arguments = all(&given, named);
         pay(work, &arguments)?;

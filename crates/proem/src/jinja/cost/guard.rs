@@ -23,10 +23,10 @@ use crate::jinja::syntax::Outline;
 
 /// The amounts that a render has used.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Budget(Arc<Used>);
+pub(crate) struct Budget(Arc<Usage>);
 
 #[derive(Debug, Default)]
-struct Used {
+struct Usage {
     /// Chains with further operands to come: their bytes so far, and their value as a number.
     chains: Mutex<Vec<(usize, usize)>>,
     bytes: AtomicUsize,

@@ -8,7 +8,7 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use proem_core::limit::{JINJA_BYTES_MAX, JINJA_VALUE_DEPTH_MAX, JINJA_VALUE_NODES_MAX};
 
-use crate::error::Stopped;
+use crate::error::StopReason;
 use crate::observe::deadline;
 
 /// The message of the error about a large value, by which it is recognised.
@@ -85,7 +85,7 @@ pub(crate) fn charge_bytes(bytes: usize) -> Result<(), Error> {
 }
 
 /// Makes the error of a build that has to end.
-pub(crate) fn stopped(_: Stopped) -> Error {
+pub(crate) fn stopped(_: StopReason) -> Error {
     Error::new(ErrorKind::InvalidOperation, STOPPED)
 }
 

@@ -13,7 +13,7 @@ use proem_core::limit::{
     JINJA_BLOCKS_MAX, JINJA_BRANCHES_MAX, JINJA_EXPRESSIONS_MAX, JINJA_NAMES_MAX, JINJA_TAG_TOKENS_MAX,
 };
 
-use crate::jinja::cost::expensive::{Costly, Wrap};
+use crate::jinja::cost::expensive::{CostlyExpressions, Wrap};
 use crate::jinja::syntax::expression::{constant, expressions, names};
 use crate::jinja::syntax::tokens::{Kind, Mark, tokens};
 
@@ -64,7 +64,7 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     }
     let tree = parse(text, name, syntax.clone())?;
     let tokens = tokens?;
-    let costly = Costly { text, tokens: &tokens, wraps: Vec::new() };
+    let costly = CostlyExpressions { text, tokens: &tokens, wraps: Vec::new() };
     let mut walk = Walk { outline: Outline::default(), emitted: Vec::new(), costly, blocks: 0 };
     walk.statement(&tree);
     check_names_and_blocks(&walk)
@@ -129,7 +129,7 @@ fn check_names(tokens: &[Mark]) -> Result<(), String> {
 }
 
 /// Pairs the expressions of the tree with their places, both in the order of the text.
-fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
+fn sites(tokens: &[Mark], mut emitted: Vec<Emission>) -> Vec<Site> {
     emitted.sort_by_key(|emitted| emitted.offset);
     let mut emitted = emitted.into_iter();
     let mut first_alike: BTreeMap<BTreeSet<String>, usize> = BTreeMap::new();
@@ -140,7 +140,7 @@ fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
             Kind::VariableStart => open = Some((token.start, token.end)),
             Kind::VariableEnd => {
                 if let Some((offset, start)) = open.take() {
-                    let Emitted { names, is_bare, .. } = emitted.next().unwrap_or_default();
+                    let Emission { names, is_bare, .. } = emitted.next().unwrap_or_default();
                     let alike = *first_alike.entry(names.clone()).or_insert(sites.len());
                     sites.push(Site { offset, start, end: token.start, names, alike, is_bare });
                 }
@@ -153,7 +153,7 @@ fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
 
 /// The expression of a `{{ … }}`.
 #[derive(Default)]
-struct Emitted {
+struct Emission {
     offset: usize,
     names: BTreeSet<String>,
     is_bare: bool,
@@ -161,8 +161,8 @@ struct Emitted {
 
 struct Walk<'t> {
     outline: Outline,
-    emitted: Vec<Emitted>,
-    costly: Costly<'t>,
+    emitted: Vec<Emission>,
+    costly: CostlyExpressions<'t>,
     blocks: usize,
 }
 
@@ -190,7 +190,7 @@ impl Walk<'_> {
             Stmt::EmitExpr(emit) => {
                 let (offset, is_bare) =
                     (emit.expr.span().start_offset as usize, matches!(emit.expr, Expr::Var(_)));
-                self.emitted.push(Emitted { offset, names: names(&emit.expr), is_bare });
+                self.emitted.push(Emission { offset, names: names(&emit.expr), is_bare });
             }
             Stmt::ForLoop(each) => {
                 self.assign(&each.target, &names(&each.iter));

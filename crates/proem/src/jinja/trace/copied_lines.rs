@@ -14,14 +14,14 @@ use proem_core::text::{Offsets, Place, Places};
 use crate::jinja::items::xml;
 
 /// A text of a file that a value may have been copied from.
-pub(crate) struct Copied<'s> {
+pub(crate) struct CopySource<'s> {
     pub(crate) text: &'s str,
     pub(crate) line_map: Cow<'s, LineMap>,
 }
 
 /// The progress in the texts of a render, by their addresses.
 #[derive(Default)]
-pub(crate) struct Located<'s>(BTreeMap<usize, Progress<'s>>);
+pub(crate) struct CopyLocator<'s>(BTreeMap<usize, Progress<'s>>);
 
 struct Progress<'s> {
     places: Places<'s>,
@@ -31,10 +31,16 @@ struct Progress<'s> {
     is_lost: bool,
 }
 
-impl<'s> Located<'s> {
+impl<'s> CopyLocator<'s> {
     /// Adds the spans of a value that begins at the end of the last span: one for each run of lines that are adjacent
     /// in the file.
-    pub(crate) fn put(&mut self, from: &Copied<'s>, written: &str, origin: &Origin, spans: &mut Vec<Span>) {
+    pub(crate) fn put(
+        &mut self,
+        from: &CopySource<'s>,
+        written: &str,
+        origin: &Origin,
+        spans: &mut Vec<Span>,
+    ) {
         let start = spans.last().map_or(0, |span| span.bytes.end);
         let unknown = || Origin { source: origin.source.without_place(), ..origin.clone() };
         let Some((first, own)) = self.find(from, written) else {
@@ -57,7 +63,7 @@ impl<'s> Located<'s> {
 
     /// Returns the place in the text at which the written value begins, and the number of its bytes that are in the
     /// file.
-    fn find(&mut self, from: &Copied<'s>, written: &str) -> Option<(Place, usize)> {
+    fn find(&mut self, from: &CopySource<'s>, written: &str) -> Option<(Place, usize)> {
         let fresh = || Progress { places: Places::new(from.text), next: 0, is_lost: false };
         let progress = self.0.entry(from.text.as_ptr().addr()).or_insert_with(fresh);
         if progress.is_lost {
@@ -113,12 +119,12 @@ mod tests {
 
     /// Returns the first lines in the file of some written values, with the text of each.
     fn located(text: &str, line_map: &LineMap, written: &[&str]) -> Vec<(String, Option<usize>)> {
-        let (mut located, mut spans) = (Located::default(), Vec::new());
+        let (mut located, mut spans) = (CopyLocator::default(), Vec::new());
         let source = Source::File { path: "f".into(), place: Some(Place { line: 1, column: 1 }) };
         let origin =
             Origin { source, template: None, included_from: Vec::new(), stability: Stability::Project };
         for value in written {
-            located.put(&Copied { text, line_map: Cow::Borrowed(line_map) }, value, &origin, &mut spans);
+            located.put(&CopySource { text, line_map: Cow::Borrowed(line_map) }, value, &origin, &mut spans);
         }
         let whole = written.concat();
         let shown = |span: &Span| {

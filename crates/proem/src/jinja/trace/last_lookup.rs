@@ -8,32 +8,32 @@ use std::cell::Cell;
 use crate::jinja::items::Touch;
 
 thread_local! {
-    static SEEN: Seen = const { Seen::nothing() };
+    static SEEN: LookupRecord = const { LookupRecord::nothing() };
 }
 
 #[derive(Debug)]
-struct Seen {
-    called: Cell<Option<Evaluated>>,
-    writing: Cell<Option<Evaluated>>,
+struct LookupRecord {
+    called: Cell<Option<Evaluation>>,
+    writing: Cell<Option<Evaluation>>,
     /// The field that was looked up since the last expression, if all lookups were of one item.
-    touched: Cell<Touched>,
+    touched: Cell<FieldLookup>,
     /// The lookups before the current expression, by conditions and by `set`.
-    earlier: Cell<Touched>,
+    earlier: Cell<FieldLookup>,
 }
 
-impl Seen {
+impl LookupRecord {
     const fn nothing() -> Self {
         Self {
             called: Cell::new(None),
             writing: Cell::new(None),
-            touched: Cell::new(Touched::Nothing),
-            earlier: Cell::new(Touched::Nothing),
+            touched: Cell::new(FieldLookup::Nothing),
+            earlier: Cell::new(FieldLookup::Nothing),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Touched {
+enum FieldLookup {
     #[default]
     Nothing,
     One(Touch),
@@ -42,7 +42,7 @@ enum Touched {
 
 /// An expression, and the field of an item that it looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Evaluated {
+pub(crate) struct Evaluation {
     pub(crate) number: usize,
     pub(crate) touch: Option<Touch>,
 }
@@ -61,9 +61,11 @@ pub(crate) fn reset() {
 pub(crate) fn touch(touch: Touch) {
     SEEN.with(|seen| {
         seen.touched.set(match seen.touched.get() {
-            Touched::Nothing => Touched::One(touch),
-            Touched::One(last) if (last.list, last.item) == (touch.list, touch.item) => Touched::One(touch),
-            Touched::One(_) | Touched::Several => Touched::Several,
+            FieldLookup::Nothing => FieldLookup::One(touch),
+            FieldLookup::One(last) if (last.list, last.item) == (touch.list, touch.item) => {
+                FieldLookup::One(touch)
+            }
+            FieldLookup::One(_) | FieldLookup::Several => FieldLookup::Several,
         });
     });
 }
@@ -77,12 +79,12 @@ pub(crate) fn start() {
 pub(crate) fn call(number: usize) {
     SEEN.with(|seen| {
         let (own, earlier) = (seen.touched.take(), seen.earlier.take());
-        let touched = if matches!(own, Touched::Nothing) { earlier } else { own };
+        let touched = if matches!(own, FieldLookup::Nothing) { earlier } else { own };
         let touch = match touched {
-            Touched::One(touch) => Some(touch),
-            Touched::Nothing | Touched::Several => None,
+            FieldLookup::One(touch) => Some(touch),
+            FieldLookup::Nothing | FieldLookup::Several => None,
         };
-        seen.called.set(Some(Evaluated { number, touch }));
+        seen.called.set(Some(Evaluation { number, touch }));
     });
 }
 
@@ -97,6 +99,6 @@ pub(crate) fn end() {
 }
 
 /// Returns the expression whose value is being written.
-pub(crate) fn evaluated() -> Option<Evaluated> {
+pub(crate) fn evaluated() -> Option<Evaluation> {
     SEEN.with(|seen| seen.writing.get())
 }

@@ -15,7 +15,7 @@ use proem_core::limit::OUTPUT_BYTES_MAX;
 
 use crate::jinja::edit::Insertion;
 use crate::jinja::syntax::Site;
-use last_lookup::Evaluated;
+use last_lookup::Evaluation;
 
 /// The filter around every expression: filters are found without a lookup of names.
 pub(crate) const MARK: &str = "__proem_at";
@@ -50,7 +50,7 @@ pub(crate) enum From {
     /// A template's own text, by its address.
     Text { address: usize },
     /// The value of an expression.
-    Site(Evaluated),
+    Site(Evaluation),
     /// Other output, such as that of a filter block.
     Elsewhere,
 }

@@ -12,23 +12,23 @@ use proem_core::text::Places;
 use proem_core::variable;
 
 use crate::jinja::asset::{Asset, Assets};
-use crate::jinja::compiled::{Outlines, Placed};
+use crate::jinja::compiled::{Outlines, PlacedTemplate};
 use crate::jinja::items::Touch;
 use crate::jinja::reference;
 use crate::jinja::syntax::{Outline, Site};
-use crate::jinja::trace::copied_lines::{Copied, Located};
-use crate::jinja::trace::last_lookup::Evaluated;
+use crate::jinja::trace::copied_lines::{CopyLocator, CopySource};
+use crate::jinja::trace::last_lookup::Evaluation;
 use crate::jinja::trace::{From, Piece};
 use crate::jinja::values::{Binding, Context};
 use crate::observe::deadline;
 
 /// The inputs and the context of a finished render.
-pub(crate) struct Scene<'s> {
+pub(crate) struct RenderScene<'s> {
     pub(crate) root: &'s str,
     pub(crate) assets: &'s Assets,
     pub(crate) outlines: &'s Outlines,
     pub(crate) context: &'s Context,
-    pub(crate) templates: &'s [Placed],
+    pub(crate) templates: &'s [PlacedTemplate],
 }
 
 /// Room for the spans of the text that is usually put around a render later: a section's wording, and the sections
@@ -37,14 +37,14 @@ const SPANS_AROUND: usize = 128;
 
 /// Assigns spans to `text`. Without a trace, the whole text is attributed to the root template, which is less exact but
 /// not wrong.
-pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
+pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &RenderScene<'_>) -> Rendered {
     let mut rendered = Rendered::new();
     let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
     let Some(pieces) = pieces.filter(|pieces| do_cover(pieces, &text)) else {
         rendered.push(&text, asset.origin.clone(), None, least_stable(scene.assets, scene.context));
         return rendered;
     };
-    let (mut scribe, mut located) = (Scribe::new(scene), Located::default());
+    let (mut scribe, mut located) = (SpanWriter::new(scene), CopyLocator::default());
     let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
     let mut start = 0;
     for piece in pieces {
@@ -73,19 +73,19 @@ fn span(bytes: Range<usize>, origin: Origin) -> Span {
 }
 
 /// Finds the text of a file that a value was copied from, if the value consists of one such text only.
-fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<Copied<'s>> {
-    let From::Site(Evaluated { touch, .. }) = piece.from else { return None };
+fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<CopySource<'s>> {
+    let From::Site(Evaluation { touch, .. }) = piece.from else { return None };
     origin.source.place()?;
     if let Some(touch) = touch
         && let Some(field) = context.touched(touch)
         && let Some(line_map) = field.line_map.as_deref()
         && field.source == origin.source
     {
-        return Some(Copied { text: &field.text, line_map: Cow::Borrowed(line_map) });
+        return Some(CopySource { text: &field.text, line_map: Cow::Borrowed(line_map) });
     }
     context.bindings.values().find_map(|binding| match binding {
         Binding::Text { text, source, .. } if *source == origin.source => {
-            Some(Copied { text, line_map: Cow::Owned(LineMap::from_place(source.place()?)) })
+            Some(CopySource { text, line_map: Cow::Owned(LineMap::from_place(source.place()?)) })
         }
         _ => None,
     })
@@ -109,10 +109,10 @@ fn least_stable(assets: &Assets, context: &Context) -> Stability {
 }
 
 /// Tracks the position of the render: the current template and its includes.
-struct Scribe<'s> {
-    templates: &'s [Placed],
+struct SpanWriter<'s> {
+    templates: &'s [PlacedTemplate],
     /// The places of each template.
-    known: Vec<Known<'s>>,
+    known: Vec<TemplatePlaces<'s>>,
     assets: &'s Assets,
     context: &'s Context,
     /// The names in the values that templates set, by name, over all templates.
@@ -120,25 +120,25 @@ struct Scribe<'s> {
     /// The templates that are being rendered: their index, and the place of the include in the one above.
     stack: Vec<(usize, Option<Source>)>,
     /// Properties shared by expressions with the same names, by the number of the first of them.
-    alike: Vec<Option<Alike>>,
+    alike: Vec<Option<SharedOrigin>>,
 }
 
 /// The number of places of a template that are remembered: more than a loop usually has pieces.
 const PLACES: usize = 32;
 
 /// Properties shared by expressions with the same names.
-struct Alike {
+struct SharedOrigin {
     /// Their origin if no field was looked up.
-    untouched: Made,
+    untouched: ValueOrigin,
     /// The list of items that they consist of, by its number, if it is the only one: then a looked-up field of it is
     /// the whole value.
     list: Option<usize>,
 }
 
 /// Bytes of a template with their places.
-type Met = [Option<(usize, Source)>; PLACES];
+type RecentPlaces = [Option<(usize, Source)>; PLACES];
 
-struct Known<'s> {
+struct TemplatePlaces<'s> {
     asset: &'s Asset,
     outline: &'s Outline,
     places: Places<'s>,
@@ -146,10 +146,10 @@ struct Known<'s> {
     last: usize,
     /// The places requested since the render returned to an earlier byte, indexed by the byte: a loop will request them
     /// again.
-    again: Option<Box<Met>>,
+    again: Option<Box<RecentPlaces>>,
 }
 
-impl Known<'_> {
+impl TemplatePlaces<'_> {
     /// Returns the place of a byte of the template.
     fn place(&mut self, offset: usize) -> Source {
         if offset < self.last && self.again.is_none() {
@@ -167,27 +167,27 @@ impl Known<'_> {
 
 /// The origin of a value: one source for all of it, and its stability.
 #[derive(Clone)]
-struct Made {
+struct ValueOrigin {
     source: Option<Source>,
     stability: Stability,
 }
 
-impl<'s> Scribe<'s> {
-    fn new(scene: &Scene<'s>) -> Self {
-        let Scene { root, assets, outlines, context, templates } = *scene;
+impl<'s> SpanWriter<'s> {
+    fn new(scene: &RenderScene<'s>) -> Self {
+        let RenderScene { root, assets, outlines, context, templates } = *scene;
         let mut assigned: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (name, made_of) in outlines.values().flat_map(|outline| &outline.assigned) {
             assigned.entry(name).or_default().extend(made_of.iter().map(String::as_str));
         }
         let first = templates.iter().position(|placed| placed.name == root).unwrap_or(0);
         let stack = vec![(first, None)];
-        let known = |placed: &Placed| {
+        let known = |placed: &PlacedTemplate| {
             let asset = assets.find(&placed.name).and_then(Result::ok);
             let asset = asset.expect("only assets that exist are traced");
             let (outline, places) = (&*outlines[&placed.name], Places::new(&asset.text));
-            Known { asset, outline, places, last: 0, again: None }
+            TemplatePlaces { asset, outline, places, last: 0, again: None }
         };
-        let known: Vec<Known<'_>> = templates.iter().map(known).collect();
+        let known: Vec<TemplatePlaces<'_>> = templates.iter().map(known).collect();
         let sites = known.iter().map(|known| known.outline.sites.len()).sum();
         let mut alike = Vec::new();
         alike.resize_with(sites, || None);
@@ -210,7 +210,7 @@ impl<'s> Scribe<'s> {
     }
 
     fn text(&mut self, address: usize) -> Origin {
-        let holds = |placed: &Placed| (placed.start..placed.end()).contains(&address);
+        let holds = |placed: &PlacedTemplate| (placed.start..placed.end()).contains(&address);
         let index = self.templates.iter().position(holds).unwrap_or(0);
         self.enter(index);
         let placed = &self.templates[index];
@@ -220,8 +220,8 @@ impl<'s> Scribe<'s> {
     }
 
     /// Returns the origin of an expression's value; `None` for an unknown number.
-    fn site(&mut self, evaluated: Evaluated) -> Option<Origin> {
-        let Evaluated { number, touch } = evaluated;
+    fn site(&mut self, evaluated: Evaluation) -> Option<Origin> {
+        let Evaluation { number, touch } = evaluated;
         let index = self.templates.partition_point(|placed| placed.first_site <= number).checked_sub(1)?;
         let first = self.templates[index].first_site;
         let site = self.known[index].outline.sites.get(number - first)?;
@@ -237,8 +237,8 @@ impl<'s> Scribe<'s> {
 
     /// Returns the origin of an expression's value. The part shared by expressions with the same names is computed
     /// once.
-    fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> Made {
-        let known = self.alike[alike].take().unwrap_or_else(|| Alike {
+    fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> ValueOrigin {
+        let known = self.alike[alike].take().unwrap_or_else(|| SharedOrigin {
             untouched: self.made(index, site, None),
             list: self.only_list(&site.names),
         });
@@ -253,10 +253,10 @@ impl<'s> Scribe<'s> {
     }
 
     /// Returns the origin of a looked-up field, written by an expression of this template.
-    fn field(&self, index: usize, touch: Touch) -> Option<Made> {
+    fn field(&self, index: usize, touch: Touch) -> Option<ValueOrigin> {
         let field = self.context.touched(touch)?;
         let stability = field.stability.max(self.known[index].asset.stability);
-        Some(Made { source: Some(field.source.clone()), stability })
+        Some(ValueOrigin { source: Some(field.source.clone()), stability })
     }
 
     /// Returns the number of the list of items that some names come from, if it is their only origin.
@@ -278,11 +278,11 @@ impl<'s> Scribe<'s> {
         number.filter(|_| !has_others)
     }
 
-    fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
+    fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> ValueOrigin {
         let made_of = self.made_of(&site.names, touch);
         let own = self.known[index].asset.stability;
         let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
-        Made { source: merge(made_of), stability }
+        ValueOrigin { source: merge(made_of), stability }
     }
 
     /// Returns the sources of some names, through all values that templates set.
@@ -380,7 +380,7 @@ impl<'s> Scribe<'s> {
     }
 
     fn include_of(&self, parent: usize, wanted: &str) -> Option<usize> {
-        let Known { asset, outline, .. } = &self.known[parent];
+        let TemplatePlaces { asset, outline, .. } = &self.known[parent];
         let found = outline.includes.iter().find(|include| {
             let resolved = reference::parse(&include.name, asset.reference.as_ref(), &self.context.aliases);
             resolved.is_ok_and(|reference| reference.to_string() == wanted)

@@ -29,7 +29,7 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Finds the file at `path`. With `NOFOLLOW` that may be a link itself.
-    pub(super) fn of(path: &Path, flags: OFlags) -> io::Result<Self> {
+    pub(super) fn find(path: &Path, flags: OFlags) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return Self::from_descriptor(rustix::fs::open(
             path,
@@ -80,7 +80,7 @@ impl Handle {
     }
 
     pub(super) fn identity(&self) -> Identity {
-        Identity::of_status(&self.status)
+        Identity::from_status(&self.status)
     }
 
     /// Fails for everything but a regular file.
@@ -95,7 +95,7 @@ impl Handle {
         } else {
             let real = path.canonicalize()?;
             let found = rustix::fs::lstat(&real)?;
-            let is_same = Identity::of_status(&found) == self.identity();
+            let is_same = Identity::from_status(&found) == self.identity();
             if is_same { Ok(real) } else { Err(changed()) }
         }
     }
@@ -133,7 +133,7 @@ impl Handle {
             }
         }
         let opened = again()?;
-        let identity = Identity::of_status(&rustix::fs::fstat(&opened)?);
+        let identity = Identity::from_status(&rustix::fs::fstat(&opened)?);
         if identity == self.identity() {
             return Ok(opened);
         }

@@ -30,7 +30,7 @@ pub(crate) use lazy::{
 };
 pub use open::open_named;
 pub(crate) use open::{Identity, canonical, check_regular, real_path};
-pub(crate) use policy::{Fence, ReadPolicy, with_fixed_roots, without_dots};
+pub(crate) use policy::{ProjectFence, ReadPolicy, with_fixed_roots, without_dots};
 pub use reserved::Reservation;
 
 /// Prepares a path for messages: control characters in its name must not reach a terminal.
@@ -115,7 +115,7 @@ pub(crate) fn read_bytes(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<V
 
 /// The bytes of a file, its identity and its real path.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ReadFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) identity: Identity,
     /// The path with all links resolved.
@@ -124,7 +124,7 @@ pub(crate) struct Found {
     pub(crate) size: u64,
 }
 
-impl Found {
+impl ReadFile {
     /// Returns the bytes as text. A character that is cut at the end is dropped, because the file goes on.
     pub(crate) fn into_head(mut self) -> Result<String, Absence> {
         if self.size > self.bytes.len() as u64
@@ -143,7 +143,7 @@ impl Found {
 }
 
 /// Reads a regular file of at most `cap` bytes.
-pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, Absence> {
+pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<ReadFile, Absence> {
     deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     if opened.bytes > cap.bytes_max as u64 {
@@ -151,21 +151,21 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
     }
     let bytes = take(&opened.file, opened.bytes, cap)?;
     let size = bytes.len() as u64;
-    Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
+    Ok(ReadFile { bytes, identity: opened.identity, real: opened.path, size })
 }
 
 /// Reads the first `bytes_max` bytes of a regular file, however large it is.
-pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> Result<Found, Absence> {
+pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> Result<ReadFile, Absence> {
     deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     let mut bytes = Vec::new();
     let read = opened.file.take(bytes_max as u64).read_to_end(&mut bytes);
     read.map_err(|error| Absence::Unreadable(reason(&error)))?;
     let size = opened.bytes.max(bytes.len() as u64);
-    Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
+    Ok(ReadFile { bytes, identity: opened.identity, real: opened.path, size })
 }
 
-fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absence> {
+fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::OpenFile, Absence> {
     let shown = path.as_os_str().as_encoded_bytes();
     if shown.len() > PATH_BYTES_MAX {
         return Err(Absence::BadPath("the path is too long"));

@@ -26,12 +26,12 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 
     /// Takes the identity from the result of the system call.
-    pub(crate) fn of_status(status: &rustix::fs::Stat) -> Self {
+    pub(crate) fn from_status(status: &rustix::fs::Stat) -> Self {
         // The types differ between systems.
         fn wide(number: impl TryInto<u64>) -> u64 {
             number.try_into().unwrap_or(u64::MAX)
@@ -41,7 +41,7 @@ impl Identity {
 }
 
 /// An open regular file, with its real path.
-pub(super) struct Opened {
+pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) bytes: u64,
     pub(super) path: PathBuf,
@@ -53,14 +53,17 @@ pub(super) struct Opened {
 /// Judges before it opens: the writer of a FIFO or a device never notices, and a refused file was never open. This
 /// protects the store: when a process closes any descriptor of a file, the system drops all locks that the process
 /// holds on that file, so a refused link to the store's database would still end the store's locks.
-pub(super) fn open(path: &Path, judge: impl FnOnce(&Path) -> Result<(), Absence>) -> Result<Opened, Absence> {
+pub(super) fn open(
+    path: &Path,
+    judge: impl FnOnce(&Path) -> Result<(), Absence>,
+) -> Result<OpenFile, Absence> {
     look(path, Look::Content);
     let (found, real) = find(path).map_err(|error| absence(&error))?;
     let real = real.map_or_else(|| found.real_path(path), Ok).map_err(|error| absence(&error))?;
     judge(&real)?;
     found.regular()?;
     let (bytes, identity) = (found.bytes(), found.identity());
-    Ok(Opened { file: found.open(path)?, bytes, path: real, identity })
+    Ok(OpenFile { file: found.open(path)?, bytes, path: real, identity })
 }
 
 /// Opens `path` if it is a regular file and `judge` accepts its real path; returns `None` if `path` is a link.
@@ -69,7 +72,7 @@ pub(super) fn open_unlinked(
     judge: impl FnOnce(&Handle) -> Result<(), Absence>,
 ) -> Result<Option<(File, u64)>, Absence> {
     look(path, Look::Content);
-    let found = Handle::of(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
+    let found = Handle::find(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
     if found.kind() == FileType::Symlink {
         return Ok(None);
     }
@@ -81,7 +84,7 @@ pub(super) fn open_unlinked(
 
 /// Opens a path that the user named on the command line. A pipe is accepted, a file of the store is not.
 pub fn open_named(path: &Path) -> io::Result<File> {
-    let found = Handle::of(path, OFlags::empty())?;
+    let found = Handle::find(path, OFlags::empty())?;
     // Waits for a pipe's writer, as every program does that reads from a pipe.
     found.open_as(path, OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC).map_err(|why| match why {
         Absence::Unreadable(why) => io::Error::other(why),
@@ -93,7 +96,7 @@ pub fn open_named(path: &Path) -> io::Result<File> {
 fn find(path: &Path) -> io::Result<(Handle, Option<PathBuf>)> {
     match find_linkless(path)? {
         Some((handle, real)) => Ok((handle, Some(real))),
-        None => Ok((Handle::of(path, OFlags::empty())?, None)),
+        None => Ok((Handle::find(path, OFlags::empty())?, None)),
     }
 }
 
@@ -178,7 +181,7 @@ fn is_marked_deleted(path: &Path) -> bool {
 pub(crate) fn real_path(file: &impl std::os::fd::AsFd, path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     let (found, opened) = (std::fs::symlink_metadata(&real)?, rustix::fs::fstat(file)?);
-    let is_same = Identity::of(&found) == Identity::of_status(&opened);
+    let is_same = Identity::from_metadata(&found) == Identity::from_status(&opened);
     if is_same { Ok(real) } else { Err(io::Error::other("the path changed while it was read")) }
 }
 

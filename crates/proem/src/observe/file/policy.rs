@@ -15,8 +15,8 @@ use crate::request::caller::{Caller, Workspaces};
 pub(crate) struct ReadPolicy {
     roots: Option<Vec<PathBuf>>,
     /// The limits of reads for a remote client, wherever a root leads once it is resolved.
-    served: Option<Served>,
-    fence: Option<Fence>,
+    served: Option<ServedFolders>,
+    fence: Option<ProjectFence>,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
 }
@@ -43,14 +43,14 @@ impl ReadPolicy {
     pub(crate) fn served(self, caller: Caller, own: Option<&Path>) -> Self {
         match caller {
             Caller::Remote(workspaces) if !workspaces.is_empty() => {
-                Self { served: Some(Served { workspaces, own: own.map(canonical) }), ..self }
+                Self { served: Some(ServedFolders { workspaces, own: own.map(canonical) }), ..self }
             }
             _ => self,
         }
     }
 
     /// Also keeps paths that a project names inside the project, unless the user allowed the exact path.
-    pub(crate) fn fenced(self, fence: Option<Fence>) -> Self {
+    pub(crate) fn fenced(self, fence: Option<ProjectFence>) -> Self {
         Self { fence, ..self }
     }
 
@@ -63,7 +63,7 @@ impl ReadPolicy {
 
     /// Returns the policy for paths that a file of the project names: a fence applies to all of them.
     pub(crate) fn of_project(&self) -> Self {
-        let fence = self.fence.clone().map(|fence| Fence { spelt: None, ..fence });
+        let fence = self.fence.clone().map(|fence| ProjectFence { spelt: None, ..fence });
         Self { fence, ..self.clone() }
     }
 
@@ -144,12 +144,12 @@ impl ReadPolicy {
 
 /// Folders that a server may read for its clients.
 #[derive(Debug, Clone)]
-struct Served {
+struct ServedFolders {
     workspaces: Workspaces,
     own: Option<PathBuf>,
 }
 
-impl Served {
+impl ServedFolders {
     fn contains(&self, real: &Path) -> bool {
         self.workspaces.contain(real) || self.own.as_ref().is_some_and(|own| lies_below(real, own))
     }
@@ -158,13 +158,13 @@ impl Served {
 /// The boundary of a project that the user does not trust: a link in it may have been made by a stranger, and must not
 /// bring the user's files into a prompt.
 #[derive(Debug, Clone)]
-pub(crate) struct Fence {
+pub(crate) struct ProjectFence {
     /// The path of the project as it is written, and its real path. `None` means that the fence applies to every path.
     spelt: Option<[PathBuf; 2]>,
     real: PathBuf,
 }
 
-impl Fence {
+impl ProjectFence {
     /// Creates the fence of a project from its path as it is written and its real path.
     pub(crate) fn around(project: &Path, real: &Path) -> Self {
         Self { spelt: Some([project.to_owned(), real.to_owned()]), real: real.to_owned() }
@@ -236,22 +236,22 @@ fn bytes_of(path: &Path) -> &[u8] {
 }
 
 /// Real paths by paths as they are written; `None` for paths that do not exist.
-type Resolved = BTreeMap<PathBuf, Option<PathBuf>>;
+type RealPaths = BTreeMap<PathBuf, Option<PathBuf>>;
 
 thread_local! {
-    static RESOLVED: RefCell<Option<Resolved>> = const { RefCell::new(None) };
+    static RESOLVED: RefCell<Option<RealPaths>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` with each root resolved only once: a folder that is swapped for a link meanwhile does not change which
 /// files may be read.
 pub(crate) fn with_fixed_roots<R>(work: impl FnOnce() -> R) -> R {
-    struct Back(Option<Resolved>);
-    impl Drop for Back {
+    struct RestoreRoots(Option<RealPaths>);
+    impl Drop for RestoreRoots {
         fn drop(&mut self) {
             RESOLVED.set(self.0.take());
         }
     }
-    let _back = Back(RESOLVED.replace(Some(BTreeMap::new())));
+    let _back = RestoreRoots(RESOLVED.replace(Some(BTreeMap::new())));
     work()
 }
 

@@ -32,7 +32,7 @@ pub struct Reservation(Vec<Identity>);
 impl Reservation {
     /// Reserves the files with this metadata.
     pub fn new<'m>(files: impl IntoIterator<Item = &'m Metadata>) -> Self {
-        let files: Vec<Identity> = files.into_iter().map(Identity::of).collect();
+        let files: Vec<Identity> = files.into_iter().map(Identity::from_metadata).collect();
         let mut reserved = RESERVED.write().unwrap_or_else(PoisonError::into_inner);
         for file in &files {
             *reserved.entry(*file).or_default() += 1;

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use super::repository::Bounds;
 use crate::error::reason;
 use crate::observe::file::real_path;
-use crate::observe::process::{Allowance, Limits, Running, Stopped};
+use crate::observe::process::{Allowance, Limits, ProcessStop, RunningProcess};
 
 /// Folders of programs and their libraries.
 #[cfg(target_os = "linux")]
@@ -71,7 +71,7 @@ impl Fence {
         command: Command,
         allowance: Allowance,
         limits: Limits,
-    ) -> Result<Result<Running, Stopped>, Absence> {
+    ) -> Result<Result<RunningProcess, ProcessStop>, Absence> {
         // Landlock restricts a thread and the processes that it starts. The process is watched from outside, because a
         // restricted thread could not query the kernel about it.
         std::thread::scope(|scope| {
@@ -79,7 +79,7 @@ impl Fence {
                 if !self.shut() && leads_out(&self.objects) {
                     return Err(Absence::OutsideRoots);
                 }
-                Ok(Running::start(command, allowance, limits))
+                Ok(RunningProcess::start(command, allowance, limits))
             });
             started.join().unwrap_or_else(|_| Err(Absence::GitFailed("it could not be shut in".into())))
         })

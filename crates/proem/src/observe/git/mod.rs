@@ -8,7 +8,7 @@ mod fence;
 #[cfg(feature = "fuzz")]
 pub mod fuzzed;
 mod head;
-mod laid;
+mod lazy_tree;
 mod objects;
 mod ownership;
 mod program;
@@ -29,7 +29,7 @@ use crate::request::caller::Workspaces;
 use repository::Repository;
 pub use revision::{Revision, RevisionError};
 use shadow::Shadow;
-use status_paths::Listed;
+use status_paths::ChangedPaths;
 
 /// Tells whether a directory is the top of a working tree that git accepts.
 pub(crate) fn is_repository_root(folder: &Path) -> bool {
@@ -113,7 +113,7 @@ impl Git {
         }
         let shadow = self.shadow()?;
         let (unstaged, staged) = match self.listed() {
-            Some(Listed { unstaged, staged }) => {
+            Some(ChangedPaths { unstaged, staged }) => {
                 (shadow.run_on(&DIFF, &unstaged)?, shadow.run_on(&[&DIFF[..], &STAGED].concat(), &staged)?)
             }
             None => (shadow.run(&DIFF)?, shadow.run(&[&DIFF[..], &STAGED].concat())?),
@@ -123,7 +123,7 @@ impl Git {
     }
 
     /// Returns the paths of the status, if it has run and every line is plain.
-    fn listed(&self) -> Option<Listed> {
+    fn listed(&self) -> Option<ChangedPaths> {
         let below = self.cwd.strip_prefix(self.root()?).ok()?;
         status_paths::read(self.status.get()?, below)
     }
@@ -152,7 +152,7 @@ impl Git {
     }
 
     fn shadow(&self) -> Result<&Shadow, Absence> {
-        let make = || Shadow::of(self.repository()?, &self.cwd, self.time_max);
+        let make = || Shadow::new(self.repository()?, &self.cwd, self.time_max);
         self.shadow.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proem_core::fact::Absence;
 use tempfile::TempDir;
 
-use super::laid::{LaidTree, Plan, Problem};
+use super::lazy_tree::{LazyTree, Plan, Problem};
 use super::repository::{self, Repository};
 use super::shadow::Shadow;
 use crate::error::reason;
@@ -29,7 +29,7 @@ const ENTRIES_MAX: usize = 2_000;
 pub struct Revision {
     /// Registers the folder for as long as the revision exists.
     _registration: Registration,
-    tree: Arc<Mutex<LaidTree>>,
+    tree: Arc<Mutex<LazyTree>>,
     folder: TempDir,
     /// The real path of the revision's folder.
     root: PathBuf,
@@ -105,7 +105,7 @@ impl Revision {
         let cwd =
             crate::observe::file::canonical(cwd).map_err(|error| RevisionError::Failed(reason(&error)))?;
         let repository = repository::find(&cwd).map_err(failed)?;
-        let shadow = Shadow::of(&repository, &repository.worktree, TIME_MAX).map_err(failed)?;
+        let shadow = Shadow::new(&repository, &repository.worktree, TIME_MAX).map_err(failed)?;
         let commit = resolve(&shadow, &repository, name)?;
         let folder = tempfile::Builder::new().prefix("proem-revision-").tempdir().map_err(unwritten)?;
         let root = crate::observe::file::canonical(folder.path()).map_err(unwritten)?;
@@ -119,7 +119,7 @@ impl Revision {
         let objects =
             crate::observe::file::canonical(&repository.common.join("objects")).map_err(unwritten)?;
         let plan = Plan { worktree, commit, own, objects, is_converted };
-        let mut tree = LaidTree::new(plan, shadow).map_err(failed)?;
+        let mut tree = LazyTree::new(plan, shadow).map_err(failed)?;
         tree.prepare(&below(&root, &cwd), Look::Kind);
         // A directory that the revision does not have is an empty one.
         fs::create_dir_all(below(&root, &cwd))
@@ -139,7 +139,7 @@ impl Revision {
         let find = || {
             let cwd = crate::observe::file::canonical(cwd).ok()?;
             let repository = repository::find(&cwd).ok()?;
-            let shadow = Shadow::of(&repository, &repository.worktree, TIME_MAX).ok()?;
+            let shadow = Shadow::new(&repository, &repository.worktree, TIME_MAX).ok()?;
             resolve(&shadow, &repository, name).ok()
         };
         find().is_some()

@@ -29,7 +29,7 @@ use super::repository::{POINTER, Repository};
 use super::{head, program};
 use crate::error::reason;
 use crate::observe::file::{Cap, ReadPolicy, check_regular, read_bytes, read_head, shown};
-use crate::observe::process::{Allowance, Dialogue, Finished, Limits, Running, Stopped};
+use crate::observe::process::{Allowance, Dialogue, Limits, ProcessOutput, ProcessStop, RunningProcess};
 
 /// Settings of the shadow. They come last, so they win over the few that are taken from the repository.
 ///
@@ -97,7 +97,7 @@ pub(super) struct Shadow {
 
 impl Shadow {
     /// Makes the shadow of `repository`.
-    pub(super) fn of(repository: &Repository, cwd: &Path, time_max: Duration) -> Result<Self, Absence> {
+    pub(super) fn new(repository: &Repository, cwd: &Path, time_max: Duration) -> Result<Self, Absence> {
         let program = program::find().ok_or(Absence::NotOnThisHost("git program"))?;
         let folder =
             tempfile::Builder::new().prefix("proem-git-").tempdir().map_err(|error| failed(&error))?;
@@ -189,10 +189,10 @@ impl Shadow {
         let allowance = Allowance { time, output_bytes_max };
         let limits = Limits { memory_bytes_max: GIT_MEMORY_BYTES_MAX, file_bytes_max };
         let started = match &self.fence {
-            None => Running::start(command, allowance, limits),
+            None => RunningProcess::start(command, allowance, limits),
             Some(fence) => fence.start(command, allowance, limits)?,
         };
-        let answer = self.read_answer(started.and_then(Running::finish));
+        let answer = self.read_answer(started.and_then(RunningProcess::finish));
         self.time_left.set(time.saturating_sub(begun.elapsed()));
         answer
     }
@@ -222,7 +222,7 @@ impl Shadow {
         command
     }
 
-    fn read_answer(&self, finished: Result<Finished, Stopped>) -> Result<Vec<u8>, Absence> {
+    fn read_answer(&self, finished: Result<ProcessOutput, ProcessStop>) -> Result<Vec<u8>, Absence> {
         match finished {
             Ok(finished) if finished.status.success() => Ok(finished.output),
             Ok(finished) => Err(Absence::GitFailed(self.complaint(&finished.errors))),
@@ -232,14 +232,16 @@ impl Shadow {
 
     /// Converts the reason why git was stopped.
     #[expect(clippy::unused_self, reason = "stands beside `complaint`, which needs it")]
-    pub(super) fn stopped(&self, why: Stopped) -> Absence {
+    pub(super) fn stopped(&self, why: ProcessStop) -> Absence {
         match why {
-            Stopped::TimedOut => Absence::TimedOut,
-            Stopped::WaitsForFifo => {
+            ProcessStop::TimedOut => Absence::TimedOut,
+            ProcessStop::WaitsForFifo => {
                 Absence::GitFailed("a file of the repository that it reads is a FIFO".into())
             }
-            Stopped::TooMuchOutput => Absence::OverLimit("1 MiB"),
-            Stopped::CannotStart(error) | Stopped::CannotRead(error) => Absence::GitFailed(reason(&error)),
+            ProcessStop::TooMuchOutput => Absence::OverLimit("1 MiB"),
+            ProcessStop::CannotStart(error) | ProcessStop::CannotRead(error) => {
+                Absence::GitFailed(reason(&error))
+            }
         }
     }
 

@@ -9,7 +9,7 @@ const PATH_BYTES_MAX: usize = 64 << 10;
 
 /// The changed paths, from the top of the working tree.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ChangedPaths {
     /// Changed in the working tree, compared with the index.
     pub(super) unstaged: Vec<String>,
     /// Changed in the index, compared with the last commit.
@@ -18,8 +18,8 @@ pub(super) struct Listed {
 
 /// Parses a short status whose paths are relative to `below`, a folder of the tree. Returns `None` if any line is not
 /// plain: then the diff must check every file.
-pub(super) fn read(status: &str, below: &Path) -> Option<Listed> {
-    let mut listed = Listed::default();
+pub(super) fn read(status: &str, below: &Path) -> Option<ChangedPaths> {
+    let mut listed = ChangedPaths::default();
     for line in status.lines() {
         let (codes, paths) = line.split_at_checked(2)?;
         let (staged, unstaged) = (codes.chars().next()?, codes.chars().nth(1)?);

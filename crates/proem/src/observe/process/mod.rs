@@ -29,19 +29,19 @@ pub(crate) struct Allowance {
 
 /// The result of a program that ended by itself.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct ProcessOutput {
     pub(crate) status: ExitStatus,
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<u8>,
     /// True if a process that the program had started was cut off while it could still print. All output of the program
-    /// itself is there; [`Running`] never cuts.
+    /// itself is there; [`RunningProcess`] never cuts.
     #[cfg_attr(not(test), expect(dead_code, reason = "the answer of a hook is complete either way"))]
     pub(crate) is_cut: bool,
 }
 
 /// A reason why a program was stopped or could not be run.
 #[derive(Debug)]
-pub(crate) enum Stopped {
+pub(crate) enum ProcessStop {
     CannotStart(io::Error),
     TimedOut,
     /// The program waits for the other end of a FIFO, which never opens.
@@ -62,15 +62,19 @@ const TICK_SILENT: Duration = Duration::from_millis(10);
 const DEATH_TICK_MAX: Duration = Duration::from_millis(256);
 
 /// A started program without input, which must be awaited.
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     group: Group,
     allowance: Allowance,
     patience: Patience,
 }
 
-impl Running {
+impl RunningProcess {
     /// Starts `command` with limits.
-    pub(crate) fn start(mut command: Command, allowance: Allowance, limits: Limits) -> Result<Self, Stopped> {
+    pub(crate) fn start(
+        mut command: Command,
+        allowance: Allowance,
+        limits: Limits,
+    ) -> Result<Self, ProcessStop> {
         command.stdin(Stdio::null());
         let patience = Patience::new(allowance, Holders::Awaited);
         let group = Group::start(command)?;
@@ -79,7 +83,7 @@ impl Running {
     }
 
     /// Waits until every holder of its output has ended. A program that waits for a FIFO is stopped at once.
-    pub(crate) fn finish(self) -> Result<Finished, Stopped> {
+    pub(crate) fn finish(self) -> Result<ProcessOutput, ProcessStop> {
         attend(self.group, b"", self.allowance.output_bytes_max, self.patience)
     }
 }
@@ -94,7 +98,7 @@ pub(crate) fn run_with_input(
     mut command: Command,
     input: &[u8],
     allowance: Allowance,
-) -> Result<Finished, Stopped> {
+) -> Result<ProcessOutput, ProcessStop> {
     command.stdin(Stdio::piped());
     let patience = Patience::new(allowance, Holders::CutOff);
     attend(Group::start(command)?, input, allowance.output_bytes_max, patience)
@@ -136,10 +140,10 @@ fn attend(
     input: &[u8],
     output_bytes_max: usize,
     patience: Patience,
-) -> Result<Finished, Stopped> {
-    let mut pipes = Pipes::of(&mut group.child, input, output_bytes_max)?;
+) -> Result<ProcessOutput, ProcessStop> {
+    let mut pipes = Pipes::new(&mut group.child, input, output_bytes_max)?;
     let followed = follow(&group, &mut pipes, patience);
-    if matches!(followed, Err(Stopped::TimedOut)) {
+    if matches!(followed, Err(ProcessStop::TimedOut)) {
         group.signal(Signal::TERM);
         // The exchange goes on: a program that cannot print cannot clean up either, and an end of input would look as
         // if it had read everything.
@@ -147,19 +151,19 @@ fn attend(
         let _ = follow(&group, &mut pipes, Patience { deadline, holders: Holders::Awaited, ..patience });
     }
     let ending = followed?;
-    let status = group.end().map_err(Stopped::CannotRead)?;
+    let status = group.end().map_err(ProcessStop::CannotRead)?;
     if ending == Ending::Cut {
         pipes.empty()?;
     }
     let (output, errors) = pipes.into_read();
-    Ok(Finished { status, output, errors, is_cut: ending == Ending::Cut })
+    Ok(ProcessOutput { status, output, errors, is_cut: ending == Ending::Cut })
 }
 
 /// Feeds and reads a program until it has exited and nothing holds its output open.
-fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<Ending, Stopped> {
+fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<Ending, ProcessStop> {
     let (mut deadline, mut has_exited, mut tick) = (patience.deadline, false, TICK_MIN);
     loop {
-        if !has_exited && group.has_exited().map_err(Stopped::CannotRead)? {
+        if !has_exited && group.has_exited().map_err(ProcessStop::CannotRead)? {
             has_exited = true;
             if patience.holders == Holders::CutOff {
                 deadline = deadline.min(Instant::now() + patience.grace);
@@ -171,11 +175,11 @@ fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<En
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || deadline::check().is_err() {
             let is_cut = has_exited && patience.holders == Holders::CutOff;
-            return if is_cut { Ok(Ending::Cut) } else { Err(Stopped::TimedOut) };
+            return if is_cut { Ok(Ending::Cut) } else { Err(ProcessStop::TimedOut) };
         }
         let is_silent = patience.holders == Holders::Awaited && !has_exited && tick > TICK_SILENT;
         if is_silent && limits::waits_for_fifo(group.id) {
-            return Err(Stopped::WaitsForFifo);
+            return Err(ProcessStop::WaitsForFifo);
         }
         let is_active = pipes.exchange(left.min(tick))?;
         tick = if is_active { TICK_MIN } else { TICK_MAX.min(tick * 2) };
@@ -190,9 +194,9 @@ struct Group {
 }
 
 impl Group {
-    fn start(mut command: Command) -> Result<Self, Stopped> {
+    fn start(mut command: Command) -> Result<Self, ProcessStop> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let child = command.spawn().map_err(Stopped::CannotStart)?;
+        let child = command.spawn().map_err(ProcessStop::CannotStart)?;
         Ok(Self { id: Pid::from_child(&child), child, is_reaped: false })
     }
 

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::Stopped;
+use super::ProcessStop;
 
 /// Most bytes of a program's error output that are kept.
 pub(super) const ERROR_BYTES_MAX: usize = 4 << 10;
@@ -27,12 +27,16 @@ pub(super) struct Pipes<'a> {
 
 impl<'a> Pipes<'a> {
     /// Takes over the pipes of `child`.
-    pub(super) fn of(child: &mut Child, input: &'a [u8], output_bytes_max: usize) -> Result<Self, Stopped> {
+    pub(super) fn new(
+        child: &mut Child,
+        input: &'a [u8],
+        output_bytes_max: usize,
+    ) -> Result<Self, ProcessStop> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         unblock(stdin.as_ref())
             .and_then(|()| unblock(stdout.as_ref()))
             .and_then(|()| unblock(stderr.as_ref()))
-            .map_err(Stopped::CannotRead)?;
+            .map_err(ProcessStop::CannotRead)?;
         let stdin = stdin.filter(|_| !input.is_empty());
         let (output, errors) = (Vec::new(), Vec::new());
         Ok(Self { stdin, stdout, stderr, input, output, errors, output_bytes_max })
@@ -44,24 +48,24 @@ impl<'a> Pipes<'a> {
     }
 
     /// Waits until a pipe is ready, writes and reads as much as possible, and returns whether one was ready.
-    pub(super) fn exchange(&mut self, time_max: Duration) -> Result<bool, Stopped> {
-        if !self.wait(time_max).map_err(Stopped::CannotRead)? {
+    pub(super) fn exchange(&mut self, time_max: Duration) -> Result<bool, ProcessStop> {
+        if !self.wait(time_max).map_err(ProcessStop::CannotRead)? {
             return Ok(false);
         }
         // None of them blocks, so there is no need to know which one is ready.
-        self.write_some().map_err(Stopped::CannotRead)?;
-        read_some(&mut self.stdout, &mut self.output).map_err(Stopped::CannotRead)?;
-        read_some(&mut self.stderr, &mut self.errors).map_err(Stopped::CannotRead)?;
+        self.write_some().map_err(ProcessStop::CannotRead)?;
+        read_some(&mut self.stdout, &mut self.output).map_err(ProcessStop::CannotRead)?;
+        read_some(&mut self.stderr, &mut self.errors).map_err(ProcessStop::CannotRead)?;
         self.errors.truncate(ERROR_BYTES_MAX);
         if self.output.len() > self.output_bytes_max {
-            return Err(Stopped::TooMuchOutput);
+            return Err(ProcessStop::TooMuchOutput);
         }
         Ok(true)
     }
 
     /// Reads the present content of the pipes. Ends even if a process keeps filling them: the output has a limit, and
     /// of the errors only as much is read as is kept.
-    pub(super) fn empty(&mut self) -> Result<(), Stopped> {
+    pub(super) fn empty(&mut self) -> Result<(), ProcessStop> {
         self.stdin = None;
         loop {
             if self.errors.len() >= ERROR_BYTES_MAX {

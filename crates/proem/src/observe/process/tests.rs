@@ -16,8 +16,8 @@ const MIB: usize = 1 << 20;
 const LIMITS: Limits = Limits { memory_bytes_max: 64 << 20, file_bytes_max: 1 << 20 };
 
 /// Runs a program without input.
-fn run(command: Command, allowance: Allowance) -> Result<Finished, Stopped> {
-    Running::start(command, allowance, LIMITS)?.finish()
+fn run(command: Command, allowance: Allowance) -> Result<ProcessOutput, ProcessStop> {
+    RunningProcess::start(command, allowance, LIMITS)?.finish()
 }
 
 fn shell(script: &str) -> Command {
@@ -99,7 +99,7 @@ fn time_out_after_line(fifo: &mut Fifo, script: &str, grace: Duration) -> String
     let line = fifo.line();
     let patience = Patience { deadline: Instant::now(), grace, holders: Holders::CutOff };
     let stopped = attend(group, &bytes(8 * MIB), MIB, patience);
-    assert!(matches!(stopped, Err(Stopped::TimedOut)), "{script}: {stopped:?}");
+    assert!(matches!(stopped, Err(ProcessStop::TimedOut)), "{script}: {stopped:?}");
     line
 }
 
@@ -220,7 +220,7 @@ fn what_holds_the_output_open_may_finish_within_the_grace_period() {
 fn without_input_a_held_output_is_awaited_until_the_deadline() {
     let fifo = Fifo::new();
     let stopped = run(fifo.shell("sleep 600 & echo done"), BRIEF);
-    assert!(matches!(stopped, Err(Stopped::TimedOut)), "{stopped:?}");
+    assert!(matches!(stopped, Err(ProcessStop::TimedOut)), "{stopped:?}");
     assert_eq!(fifo.rest(), "");
 }
 
@@ -230,17 +230,17 @@ fn a_program_that_hangs_is_stopped() {
     for script in ["sleep 600", "exec >&- 2>&-; sleep 600", "while :; do echo >&2; done"] {
         let fifo = Fifo::new();
         let stopped = run_with_input(fifo.shell(script), &bytes(8 * MIB), BRIEF);
-        assert!(matches!(stopped, Err(Stopped::TimedOut)), "{script}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::TimedOut)), "{script}: {stopped:?}");
         assert_eq!(fifo.rest(), "", "{script}");
     }
 }
 
 #[test]
 fn a_program_that_floods_is_stopped() {
-    let check = |script: &str, run: &dyn Fn(Command) -> Result<Finished, Stopped>| {
+    let check = |script: &str, run: &dyn Fn(Command) -> Result<ProcessOutput, ProcessStop>| {
         let fifo = Fifo::new();
         let stopped = run(fifo.shell(script));
-        assert!(matches!(stopped, Err(Stopped::TooMuchOutput)), "{script}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::TooMuchOutput)), "{script}: {stopped:?}");
         assert_eq!(fifo.rest(), "", "{script}");
     };
     let input = bytes(8 * MIB);
@@ -255,9 +255,9 @@ fn a_program_that_floods_is_stopped() {
 fn a_program_that_is_none_cannot_start() {
     for path in ["/nonexistent", "/dev/null", "/"] {
         let stopped = run_with_input(Command::new(path), &bytes(MIB), ALLOWANCE);
-        assert!(matches!(stopped, Err(Stopped::CannotStart(_))), "{path}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::CannotStart(_))), "{path}: {stopped:?}");
         let stopped = run(Command::new(path), ALLOWANCE);
-        assert!(matches!(stopped, Err(Stopped::CannotStart(_))), "{path}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::CannotStart(_))), "{path}: {stopped:?}");
     }
 }
 
@@ -293,7 +293,7 @@ fn a_program_that_waits_for_a_fifo_is_stopped() {
     let path = folder.path().join("fifo");
     mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
     let stopped = run(shell(&format!("exec cat '{}'", path.display())), ALLOWANCE);
-    assert!(matches!(stopped, Err(Stopped::WaitsForFifo)), "{stopped:?}");
+    assert!(matches!(stopped, Err(ProcessStop::WaitsForFifo)), "{stopped:?}");
     // The control: one that is merely slow is waited for.
     let finished = run(shell("sleep 0.3; echo done"), ALLOWANCE).unwrap();
     assert_eq!(finished.output, b"done\n");

@@ -73,12 +73,12 @@ type Key = (&'static str, Digest);
 
 /// The recent counts, in two generations.
 #[derive(Default)]
-struct Kept {
+struct CountCache {
     recent: HashMap<Key, usize>,
     older: HashMap<Key, usize>,
 }
 
-impl Kept {
+impl CountCache {
     fn find(&mut self, key: Key) -> Option<usize> {
         if let Some(count) = self.recent.get(&key) {
             return Some(*count);
@@ -96,8 +96,8 @@ impl Kept {
     }
 }
 
-fn kept() -> MutexGuard<'static, Kept> {
-    static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+fn kept() -> MutexGuard<'static, CountCache> {
+    static KEPT: LazyLock<Mutex<CountCache>> = LazyLock::new(Mutex::default);
     // Every entry is valid by itself, even if the thread that added it panicked.
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_lately_is_forgotten() {
-        let (mut kept, key) = (Kept::default(), |number: usize| ("x", Digest::new(&number.to_le_bytes())));
+        let (mut kept, key) =
+            (CountCache::default(), |number: usize| ("x", Digest::new(&number.to_le_bytes())));
         for number in 0..KEPT_MAX * 4 {
             kept.put(key(number), number);
             assert_eq!(kept.find(key(0)), Some(0));

@@ -33,7 +33,7 @@ const SKILL_ENTRIES_MAX: usize = 200_000;
 const CONVERTING: [&[u8]; 3] = [b"crlf", b"ident", b"working-tree-encoding"];
 
 /// A tree of files that is laid out on demand.
-pub(super) struct LaidTree {
+pub(super) struct LazyTree {
     /// The folder in which its files are written: a real path.
     worktree: PathBuf,
     shadow: Shadow,
@@ -77,12 +77,12 @@ struct Folder {
 struct Entry {
     kind: EntryKind,
     id: String,
-    laid: Laid,
+    laid: LaidExtent,
 }
 
 /// The extent to which an entry is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Laid {
+enum LaidExtent {
     Nothing,
     /// Its name; for folders and links that is everything.
     Name,
@@ -108,9 +108,9 @@ pub(super) struct Plan {
     pub(super) is_converted: bool,
 }
 
-impl LaidTree {
+impl LazyTree {
     pub(super) fn new(plan: Plan, shadow: Shadow) -> Result<Self, Absence> {
-        let objects = Objects::of(&shadow)?;
+        let objects = Objects::new(&shadow)?;
         let Plan { worktree, own, objects: store, commit, is_converted } = plan;
         let folders = BTreeMap::new();
         let (is_whole, problem) = (false, None);
@@ -229,7 +229,7 @@ impl LaidTree {
             let listed = parse_tree(&tree, id_bytes)
                 .ok_or_else(|| Problem::Failed(format!("the tree of `{}` is damaged", shown(at))))?;
             let entries = listed.into_iter().map(|entry| {
-                let laid = Laid::Nothing;
+                let laid = LaidExtent::Nothing;
                 (entry.name, Entry { kind: entry.kind, id: entry.id, laid })
             });
             let folder = Folder { entries: entries.collect(), ..Folder::default() };
@@ -255,10 +255,10 @@ impl LaidTree {
         let place = self.worktree.join(at).join(name);
         let path = at.join(name);
         let Some(entry) = self.folder(at)?.entries.get_mut(name) else { return Ok(()) };
-        if entry.laid != Laid::Nothing {
+        if entry.laid != LaidExtent::Nothing {
             return Ok(());
         }
-        entry.laid = Laid::Name;
+        entry.laid = LaidExtent::Name;
         let (kind, id) = (entry.kind, entry.id.clone());
         let made = match kind {
             EntryKind::Folder | EntryKind::Submodule => make_folder(&place),
@@ -273,10 +273,10 @@ impl LaidTree {
         let place = self.worktree.join(at).join(name);
         let path = at.join(name);
         let Some(entry) = self.folder(at)?.entries.get_mut(name) else { return Ok(()) };
-        if entry.kind != EntryKind::File || entry.laid == Laid::Content {
+        if entry.kind != EntryKind::File || entry.laid == LaidExtent::Content {
             return Ok(());
         }
-        entry.laid = Laid::Content;
+        entry.laid = LaidExtent::Content;
         let id = entry.id.clone();
         let is_converted = name != ".gitattributes" && self.is_converted(at)?;
         match self.objects.read(&id, &self.shadow) {
