@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use proem::{Kind, Stopped};
+use proem::{Kind, StopReason};
 use proem_core::text_safety::escape::escape;
 use proem_store::{ConversationError, StoreError};
 use schemars::JsonSchema;
@@ -135,7 +135,9 @@ impl From<ConversationError> for ApiError {
         let message = error.to_string();
         let (status, code) = match error {
             ConversationError::Store(error) => return error.into(),
-            ConversationError::Build(proem::Error::Stopped { why: Stopped::Time | Stopped::Cancelled }) => {
+            ConversationError::Build(proem::Error::Stopped {
+                why: StopReason::Time | StopReason::Cancelled,
+            }) => {
                 return Self::busy();
             }
             ConversationError::Build(error) if error.kind() == Kind::Usage => {

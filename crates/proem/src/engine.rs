@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proem_core::frozen::freeze;
 
 use crate::build::Build;
-use crate::error::{Error, Stopped};
+use crate::error::{Error, StopReason};
 use crate::hooks::Hook;
 use crate::observe::deadline;
 use crate::observe::file::with_fixed_roots;
@@ -44,7 +44,7 @@ pub(crate) fn build_parts(
     let built = deadline::build(|| with_fixed_roots(|| pipeline(request, caller, hooks, state, parts)));
     built.unwrap_or_else(|(why, built)| match (why, built) {
         // This error names the template and the line.
-        (Stopped::Work | Stopped::Cpu, Err(error @ Error::Template(_))) => Err(error),
+        (StopReason::Work | StopReason::Cpu, Err(error @ Error::Template(_))) => Err(error),
         _ => Err(Error::Stopped { why }),
     })
 }

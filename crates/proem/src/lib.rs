@@ -158,7 +158,7 @@ pub use {
     costs::{simulate, stats},
     deliver::RawMessage,
     discover::catalog,
-    error::{Excerpt, FileRole, Kind, Stopped, TemplateError},
+    error::{Excerpt, FileRole, Kind, StopReason, TemplateError},
     inspect::{
         SkillReport, VariableReport, check, compare, compat, directory_listing, evidence, preview, skills,
         variables,
@@ -169,7 +169,7 @@ pub use {
     request::caller::Workspaces,
     request::canonical_json::canonical_json,
     request::{HostPins, OneOrMany, Pin, Scope, ScopeRule},
-    settings::init::{Initialised, init},
+    settings::init::{InitOutcome, init},
     settings::world::default_profile,
     settings::{config, models, profiles, tokens, trust},
 };

@@ -1,7 +1,7 @@
-//! The profiles of other agents against what those agents sent: each case is a tree that the real program was run in, and
-//! what of it was in its request. Sentences of the agents' own are replaced by those of the profile, and what they put
-//! around all of it is left out. Cursor and Zed could not be run: their cases are written from their code. A case that
-//! `differs` says why, and is checked to differ still.
+//! Compares the profiles of other agents with the requests of those agents: each case is a tree in which the real
+//! program ran, and the part of the tree that was in its request. The agents' own sentences are replaced by those of
+//! the profile, and the text that they put around all of it is left out. Cursor and Zed could not be run: their cases
+//! are written from their code. A case that `differs` gives the reason, and is checked to differ still.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ fn lay_out(case: &Observed) -> Laid {
     fs::create_dir_all(tree.join(&case.cwd)).or_else(|_| fs::create_dir_all(&tree)).unwrap();
     fs::create_dir(root.join("home")).unwrap();
     if case.tree.keys().any(|name| case.cwd.starts_with(name.as_str())) {
-        // A part of the way to the working directory is a link.
+        // A folder on the way to the working directory is a link.
         fs::remove_dir_all(&tree).unwrap();
         fs::create_dir_all(&tree).unwrap();
     }
@@ -112,7 +112,7 @@ fn carriers(case: &Observed, profile: &str, laid: &Laid) -> BTreeMap<String, Str
     own
 }
 
-/// What is wrong with a case.
+/// Returns the fault of a case, if any.
 fn complaint(case: &Observed, profile: &str) -> Option<String> {
     let laid = lay_out(case);
     let expected: BTreeMap<String, String> =

@@ -49,7 +49,7 @@ fn respelt(value: &Value) -> String {
     }
 }
 
-/// Numbers as JavaScript has them: all are floating point.
+/// Converts numbers to floating point, as JavaScript does.
 fn as_javascript(value: &Value) -> Value {
     match value {
         Value::Number(number) => Value::from(number.as_f64().unwrap() + 0.0),

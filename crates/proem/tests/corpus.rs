@@ -29,7 +29,7 @@ fn outcome(shape: &Value) -> Outcome {
     }
 }
 
-/// Spans cover each carrier from its first byte to its last, without gap or overlap.
+/// Checks that spans cover each carrier from its first byte to its last, without gap or overlap.
 fn check_spans(shape: &Value) {
     for (carrier, text) in shape["carriers"].as_object().unwrap() {
         for list in ["spans", "sections"] {
@@ -45,7 +45,7 @@ fn check_spans(shape: &Value) {
     }
 }
 
-/// What a span says of a file is true: its text stands in that file, or is the file's path.
+/// Checks that the source of a span is true: its text is in that file, or is the file's path.
 fn check_claims(shape: &Value) {
     for span in shape["spans"].as_array().unwrap().iter().filter(|span| span["template"].is_object()) {
         let (Some("file"), Some(path)) = (span["source"]["kind"].as_str(), span["source"]["path"].as_str())
@@ -55,9 +55,9 @@ fn check_claims(shape: &Value) {
         let carrier = shape["carriers"][span["carrier"].as_str().unwrap()].as_str().unwrap_or_default();
         let [start, end] = ["start", "end"].map(|key| usize::try_from(span[key].as_u64().unwrap()).unwrap());
         let text = carrier.get(start..end).unwrap();
-        // Only what is inserted whole has a line; names and descriptions are taken out of YAML.
+        // Only texts that are inserted whole have a line; names and descriptions are taken out of YAML.
         if span["source"]["line"].is_u64() {
-            // A path with a line break in it is shown with an escape, and names no file as it stands.
+            // A path with a line break is shown with an escape, and so names no file.
             let Ok(file) = std::fs::read_to_string(path) else { continue };
             let own = text.strip_suffix("\n... [truncated]").unwrap_or(text);
             assert!(file.contains(own), "{path} does not have {own:?}");
@@ -65,7 +65,7 @@ fn check_claims(shape: &Value) {
     }
 }
 
-/// What is stored reads back as the same prompt.
+/// Checks that a stored prompt reads back as the same prompt.
 fn check_storing(request: &str) {
     let Ok(request) = Request::from_json(request) else { return };
     assert_eq!(Request::from_json(&request.to_json().unwrap()).unwrap(), request);

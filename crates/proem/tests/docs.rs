@@ -1,4 +1,4 @@
-//! Documentation that lists things lists all of them.
+//! Checks that lists in the documentation are complete.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem_core::limit;

@@ -1,4 +1,4 @@
-//! Whoever edited a file is named: random edits to random trees, by no rule that the comparison knows.
+//! The doctor names the file that was edited: random edits to random trees, by rules that the comparison does not know.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::fs;

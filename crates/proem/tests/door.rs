@@ -1,7 +1,7 @@
-//! One door to files: nothing but the modules listed here opens one.
+//! Only the modules listed here open files.
 //!
-//! A file that is opened past `file/handle.rs` can hang (a FIFO), take all memory (a device), lie outside of what may be
-//! read, or be the store's own, whose locks end when it is closed.
+//! A file that is opened without `file/handle.rs` can hang (a FIFO), take all memory (a device), lie outside of the
+//! allowed folders, or be the store's own, whose locks end when it is closed.
 
 #![expect(clippy::unwrap_used, reason = "a source that cannot be read must stop the test")]
 
@@ -32,7 +32,7 @@ const OPENING: [&str; 20] = [
     "Mmap",
 ];
 
-/// Where that is right, and why.
+/// Modules that may open files, each with the reason.
 const DOORS: [(&str, &str); 17] = [
     ("proem/src/observe/file/handle.rs", "the door itself"),
     ("proem/src/observe/file/open.rs", "finds paths with O_PATH, which opens nothing"),
@@ -41,7 +41,7 @@ const DOORS: [(&str, &str); 17] = [
     ("proem/src/inspect/directory_listing.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/observe/git/fence.rs", "opens folders alone: O_DIRECTORY"),
     ("proem/src/observe/git/shadow.rs", "writes into a temporary folder of its own"),
-    ("proem/src/observe/git/laid.rs", "writes into a temporary folder of its own"),
+    ("proem/src/observe/git/lazy_tree.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/git/revision.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/process/limits.rs", "asks the kernel about a program that it started"),
     ("proem/src/settings/init.rs", "makes new files: O_EXCL"),
@@ -53,11 +53,11 @@ const DOORS: [(&str, &str); 17] = [
     ("proem-cli/src/commands/store.rs", "makes the file of an export: O_EXCL"),
 ];
 
-/// Words that look at a file without opening it.
+/// Words that examine a file without opening it.
 const LOOKING: [&str; 6] =
     [".exists()", ".is_dir()", ".is_file()", "fs::metadata(", "fs::read_dir(", "rustix::fs::stat("];
 
-/// Where that is right, and why: not a file of a workspace, or announced to `file/lazy.rs` before.
+/// Modules that may do so, each with the reason: the file is not in a workspace, or was announced to `file/lazy.rs`.
 const WINDOWS: [(&str, &str); 13] = [
     ("observe/file/", "the looks themselves"),
     ("observe/git/", "git's own folders"),
@@ -74,7 +74,7 @@ const WINDOWS: [(&str, &str); 13] = [
     ("observe/workspace.rs", "asks metadata that it has"),
 ];
 
-/// A revision is laid out when something looks at it, so each look must be announced.
+/// A revision is laid out on access, so each access must be announced.
 #[test]
 fn files_are_looked_at_through_one_window() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -96,7 +96,7 @@ fn files_are_looked_at_through_one_window() {
     assert!(strays.is_empty(), "look through `crate::observe::file` instead:\n{}", strays.join("\n"));
 }
 
-/// The source files of the product, from `crates/` on.
+/// Collects the source files of the product, with paths from `crates/` on.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
@@ -107,7 +107,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of a file that open files, tests and comments aside.
+/// Returns the lines of a file that open files, except in tests and comments.
 fn openings(text: &str) -> Vec<String> {
     let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
     let code = product.lines().map(str::trim).filter(|line| !line.starts_with("//"));

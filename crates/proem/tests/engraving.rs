@@ -1,4 +1,4 @@
-//! The engraving depends on its text, the backend and the names of the servers, and on nothing else.
+//! The engraving depends only on its text, the backend and the names of the servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::collections::BTreeSet;

@@ -76,7 +76,7 @@ const LANGUAGES: [(&str, &str); 20] = [
     ("Amharic", "የሰው ልጅ ሁሉ ሲወለድ ነጻና በክብርና በመብትም እኩልነት ያለው ነው።"),
 ];
 
-/// Numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -87,7 +87,7 @@ impl Chance {
         usize::try_from(self.0 % end as u64).unwrap()
     }
 
-    /// So many characters of an alphabet.
+    /// Returns `count` characters of an alphabet.
     fn text(&mut self, alphabet: &str, count: usize) -> String {
         let alphabet: Vec<char> = alphabet.chars().collect();
         (0..count).map(|_| alphabet[self.below(alphabet.len())]).collect()
@@ -97,7 +97,7 @@ impl Chance {
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const EMOJI: &str = "😀😂🥰😎🤖👍🏽🎉🚀🔥✨⚠️✅❌🧪🦀🐍🇩🇪👩‍💻";
 
-/// Texts by name: real files, languages, and what a machine writes.
+/// Returns texts by name: real files, languages, and machine-made text.
 fn texts() -> Vec<(String, String)> {
     let mut texts: Vec<(String, String)> =
         LANGUAGES.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
@@ -182,7 +182,7 @@ fn bounds_hold_for_every_vocabulary() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Pieces of all those texts in random order, each of random length.
+/// Uses pieces of all those texts in random order, each of random length.
 #[test]
 fn bounds_hold_for_random_mixtures() {
     let texts = texts();

@@ -1,4 +1,4 @@
-//! A diff of the paths that the status lists is the diff of everything, whatever has happened to the tree.
+//! A diff of the paths that the status lists equals the diff of everything, whatever the changes to the tree.
 #![expect(clippy::unwrap_used, reason = "a repository that cannot be made must stop the test")]
 
 use std::fs;
@@ -22,7 +22,7 @@ const NAMES: [&str; 10] = [
     "sub/e -> f",
 ];
 
-/// Numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -60,7 +60,7 @@ fn repository() -> tempfile::TempDir {
     folder
 }
 
-/// Something that people do to a tree.
+/// Makes one of the changes that people make to a tree.
 fn change(tree: &Path, chance: &mut Chance) {
     let name = NAMES[chance.below(NAMES.len())];
     let path = tree.join(name);

@@ -1,7 +1,7 @@
-//! Repositories that want to run programs, to hang or to garble the prompt, and get none of it.
+//! Repositories that try to run programs, to hang or to garble the prompt, without success.
 //!
-//! Most of them are in `proem-testkit`: the command and the server meet them, too. Each has a control. Only a FIFO has none
-//! but that it is one: plain git would wait there for ever.
+//! Most of them are in `proem-testkit`, because the command and the server are tested with them, too. Each has a
+//! control, except for a FIFO: plain git would wait there for ever.
 
 #![expect(clippy::unwrap_used, reason = "a site that cannot be laid out must stop the test")]
 
@@ -97,8 +97,7 @@ fn a_repository_kept_elsewhere_runs_nothing() {
     check_traps(&ELSEWHERE);
 }
 
-/// Row G6: somebody far away may see a working tree; a repository elsewhere only if it says that the tree is
-/// its own.
+/// Row G6: a remote client may see a working tree; a repository elsewhere only if it names the tree as its own.
 #[test]
 fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tree() {
     let at = |site: &Site, cwd: &str| {
@@ -122,7 +121,7 @@ fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tre
     let site = Site::new();
     add_side(&site);
     add_submodule(&site);
-    // Whoever writes `.git` can name the folder of another working tree, which does not name this one.
+    // The author of a `.git` file can name the folder of another working tree, which does not name this one.
     for (cwd, target) in [("third", "tree/.git/worktrees/side"), ("fourth", "tree/.git/modules/sub")] {
         site.write(format!("{cwd}/.git"), &format!("gitdir: {{root}}/{target}\n"));
         assert_eq!(at(&site, cwd), (String::new(), 1), "{cwd}");
@@ -154,7 +153,7 @@ fn the_answer_is_plain_text_with_quoted_names() {
     assert_eq!(build(&site, "tree/folder", TEMPLATE, PATIENT), in_folder.join("|"));
 }
 
-/// Row G8: that this test ends is the point of it.
+/// Row G8: the test passes if it ends.
 #[test]
 fn a_special_file_does_not_hang_the_build() {
     check_nuisances(SPECIAL.iter().map(Nuisance::Special));
@@ -178,7 +177,7 @@ fn a_small_repository_does_not_make_git_take_much_memory() {
     let output = site.plain("tree", "sh", limited.into_iter());
     assert!(!output.status.success(), "control: plain git wants more than 1 GiB");
     let report = build(&site, "tree", "[git:status]|[git:diff]", PATIENT);
-    // Not that it timed out: it was refused the memory.
+    // The failure is the memory limit, not the time limit.
     let expected = " M a\n M lines\n?? new|\ngit_failed: `[git:diff]` is absent: git failed: ";
     assert_eq!(report, expected);
 }
@@ -225,7 +224,7 @@ fn the_name_of_the_directory_brings_no_control_characters() {
     assert_eq!(build(&site, cwd, TEMPLATE, PATIENT), expected.join("|"));
 }
 
-/// A path that the repository chose is shown in notes: escaped.
+/// A path that the repository chose is escaped in notes.
 #[test]
 fn the_path_in_a_git_file_brings_no_control_characters() {
     let site = Site::new();
@@ -264,7 +263,7 @@ fn a_linked_working_tree_with_reftable_has_its_own_branch() {
     assert_eq!(build(&site, "side", TEMPLATE, PATIENT), "side||");
 }
 
-/// Git walks up from where the directory really is, not from how it is spelt.
+/// Git walks up from the real path of a directory, not from its spelling.
 #[test]
 fn a_link_leads_to_the_repository_that_it_points_into() {
     let site = Site::new();
@@ -277,7 +276,7 @@ fn a_link_leads_to_the_repository_that_it_points_into() {
     assert_eq!(build(&site, "tree/link", TEMPLATE, PATIENT), "other|?? ./|");
 }
 
-/// Everything that comes back to somebody far away.
+/// Returns everything that a remote client receives.
 fn answer(site: &Site, cwd: &str) -> String {
     let request = json!({"profile": "template", "cwd": site.path(cwd), "template": TEMPLATE});
     let request = Request::from_json(&request.to_string()).unwrap();
@@ -298,7 +297,7 @@ fn no_byte_of_another_repository_is_shown_to_strangers() {
     );
 }
 
-/// Otherwise a link among the refs is a question, and the answer tells what branches there are elsewhere.
+/// Otherwise a link among the refs would be a probe for branches elsewhere.
 #[test]
 fn what_strangers_are_told_does_not_depend_on_the_refs_of_others() {
     let said = |branch: &str| {
@@ -313,7 +312,7 @@ fn what_strangers_are_told_does_not_depend_on_the_refs_of_others() {
     assert_eq!(notes(said("secret-branch")), notes(said("secret-nothing")));
 }
 
-/// Row G6, the control: what strangers are told of a repository with nothing wrong is what the user is told.
+/// Row G6, the control: of a harmless repository, remote clients see the same as the user.
 #[test]
 fn strangers_see_what_the_tree_is_like() {
     let site = Site::new();
@@ -323,8 +322,8 @@ fn strangers_see_what_the_tree_is_like() {
     assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.frozen.notes());
 }
 
-/// Row G6: the time between a look and a read: `.git` is the tree's own at one moment, and a link elsewhere
-/// at the next.
+/// Row G6: the time between a check and a read: `.git` is the tree's own at one moment, and a link elsewhere at the
+/// next.
 #[test]
 fn no_flip_lets_a_stranger_see_another_repository() {
     let builds = if std::env::var_os("PROEM_LONG").is_some() { 10_000 } else { 100 };
@@ -349,7 +348,7 @@ fn no_flip_lets_a_stranger_see_another_repository() {
     });
 }
 
-/// There are more ways than anybody can think of; these were thought of.
+/// The list of attacks cannot be complete; it must not shrink.
 #[test]
 fn there_are_many_hostile_repositories() {
     assert_eq!((Trap::all().count(), LEADS.len(), Nuisance::all().count()), (31, 11, 66));

@@ -100,7 +100,7 @@ fn template() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// What bare minijinja makes of a template, with the settings that the assets profile promises.
+/// Renders a template with bare minijinja, with the settings that the assets profile promises.
 fn bare(source: &str) -> Option<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -115,7 +115,7 @@ fn bare(source: &str) -> Option<String> {
     environment.get_template("t").ok()?.render(Value::from(context)).ok()
 }
 
-/// What proem makes of it, and the JSON that it says about it.
+/// Renders a template with proem; returns the text and the JSON about it.
 fn ours(source: &str) -> Option<(String, serde_json::Value)> {
     let request = json!({
         "profile": "assets", "cwd": "/", "template": source, "language": "de", "residents": false, "project": false,
@@ -127,13 +127,13 @@ fn ours(source: &str) -> Option<(String, serde_json::Value)> {
     Some((build.system().unwrap_or_default().to_owned(), shape))
 }
 
-/// The prompt that a body leads to, by the rules of the trailing section.
+/// Returns the prompt of a body, by the rules of the trailing section.
 fn with_trailing_section(body: &str) -> String {
     let fresh = if body.ends_with('\n') { "" } else { "\n" };
     format!("{body}{fresh}\n---\n## Working boundaries\n\nReadable:\n  - /\nWritable:\n  - /")
 }
 
-/// Each piece alone, so that none of them is only ever part of a template that fails.
+/// Renders each piece alone, so that none of them occurs only in templates that fail.
 #[test]
 fn every_piece_alone_gives_what_bare_minijinja_gives() {
     let mut successes = 0;

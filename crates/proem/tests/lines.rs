@@ -77,12 +77,13 @@ fn built(folder: &Path, profile: &str) -> Build {
     build(&Request::from_json(&request.to_string()).unwrap(), Caller::User).unwrap()
 }
 
-/// A line as it is in a prompt: characters without width may have gone from it.
+/// Returns a line as it appears in a prompt: characters without width may be removed.
 fn plain(line: &str) -> String {
     line.replace(['\u{200B}', '\u{FEFF}', '\r'], "")
 }
 
-/// Compares each line of the spans that name a line of a file with that file. Returns how often each line was met.
+/// Compares each line of the spans that name a line of a file with that file. Returns the number of occurrences of each
+/// line.
 fn compared(build: &Build) -> BTreeMap<String, usize> {
     let mut met = BTreeMap::new();
     for (carrier, whole) in build.whole.carriers() {
@@ -123,7 +124,7 @@ proptest! {
         for (profile, name) in PROFILES {
             let build = built(folder.path(), profile);
             let met = compared(&build);
-            // Lines of their own reach every prompt, and are found in it with their place.
+            // Numbered lines reach every prompt, and are found in it with their place.
             let is_own = |line: &&str| line.starts_with("line ") && !first.contains("<!-- a comment\n");
             for line in first.lines().filter(is_own) {
                 prop_assert!(met.contains_key(plain(line).trim()), "{}: {:?} of {} is not met", profile, line, name);
@@ -132,7 +133,7 @@ proptest! {
     }
 }
 
-/// A long document that a profile cuts keeps its lines, and the marker behind it has none.
+/// A long document that a profile cuts keeps its lines, and the marker after it has none.
 #[test]
 fn a_document_that_is_cut_keeps_its_lines() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ fn a_document_that_is_cut_keeps_its_lines() {
     }
 }
 
-/// Notes about hidden characters name the line of the file, behind front matter and comments, too.
+/// Notes about hidden characters name the line of the file, also after front matter and comments.
 #[test]
 fn notes_name_the_line_of_the_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Rows F5 and F6: however large a file is or says to be, a build takes no more memory than twice its limit.
+//! Rows F5 and F6: whatever the real or reported size of a file, a build takes at most twice its limit in memory.
 //!
 //! A test binary of its own with one test, because the peak is that of the whole process.
 #![cfg(target_os = "linux")]
@@ -20,7 +20,7 @@ fn status(word: &str) -> usize {
     line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().unwrap()
 }
 
-/// By how many bytes some work raises the most memory that the process ever has.
+/// Returns the bytes by which some work raises the peak memory of the process.
 fn peak(work: impl FnOnce()) -> usize {
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = status("VmRSS");
@@ -50,7 +50,7 @@ fn a_file_takes_at_most_twice_its_limit() {
             let build = proem::build(&request, Caller::User).unwrap();
             assert_eq!(build.system(), Some("<>"), "{name}");
         };
-        // What is there after the first time is code, and room that is kept for the next.
+        // Memory in use after the first build is code and reserves for the next.
         build();
         let most = peak(build);
         assert!(most <= 2 * FILE_BYTES_MAX, "{name}: {most} bytes");

@@ -1,4 +1,4 @@
-//! Every mishap of the corpus gets the verdict that whoever had it would want.
+//! Every mishap of the corpus gets the right verdict.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::compare::{ComparisonShape, Snapshot, compare, lost};
@@ -50,7 +50,7 @@ fn every_mishap_gets_its_verdict() {
     assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
 
-/// What is wrong with the verdict, if anything.
+/// Returns the fault of the verdict, if any.
 fn verdict(mishap: &Mishap) -> Option<String> {
     let (before, after, expected) = mishap.look(snapshot);
     let said = said(&before, &after);

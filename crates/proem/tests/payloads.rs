@@ -1,4 +1,4 @@
-//! What goes to providers, byte for byte: every case of `corpus/payloads` for every provider.
+//! Payloads for providers, byte for byte: every case of `corpus/payloads` for every provider.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::build_shape::NoteShape;
@@ -64,7 +64,7 @@ fn every_payload_is_the_golden_one() {
     });
 }
 
-/// The pieces of a payload that a provider reads before a new message: everything but markers.
+/// Returns the pieces of a payload that a provider reads before a new message: everything but markers.
 fn said(payload: &str) -> Vec<Value> {
     let mut payload: Value = serde_json::from_str(payload).unwrap();
     remove_markers(&mut payload);
@@ -93,7 +93,7 @@ fn remove_markers(value: &mut Value) {
     }
 }
 
-/// What a caller keeps and sends again is what was sent: the next request begins with all of the last one.
+/// A caller sends again exactly the text that was sent before: the next request begins with all of the last one.
 #[test]
 fn the_next_request_begins_with_the_last_one() {
     let mut compared = 0;
@@ -101,7 +101,7 @@ fn the_next_request_begins_with_the_last_one() {
         Provider::ALL.into_iter().filter(|provider| !matches!(provider, Provider::Acp | Provider::Codex))
     {
         for_each_case_of("payloads/", |case| {
-            // Only what is frozen stays: a suffix in the system prompt is another one each turn.
+            // Only the frozen part stays: a suffix in the system prompt changes with each turn.
             if case.name().contains("boundary") || case.name().contains("suffix") {
                 return;
             }

@@ -1,4 +1,4 @@
-//! A revision that is laid out on demand gives the prompts of the same revision checked out whole.
+//! A revision that is laid out on demand gives the same prompts as a full checkout of it.
 #![expect(clippy::unwrap_used, reason = "a repository that cannot be made must stop the test")]
 
 use std::fs;
@@ -146,7 +146,7 @@ fn request(profile: &str, cwd: &Path) -> Request {
     Request::from_json(&request.to_string()).unwrap()
 }
 
-/// Everything about a prompt that a comparison looks at, without the folder that it was built in.
+/// Returns the compared properties of a prompt, without the folder that it was built in.
 fn built(profile: &str, cwd: &Path, root: &Path) -> Value {
     let request = request(profile, cwd);
     let build = proem::build(&request, Caller::User).unwrap();
@@ -185,7 +185,7 @@ fn a_revision_gives_what_its_checkout_gives_in_every_profile() {
     let checkouts = ["HEAD~1", "HEAD"].map(|name| (name, Checkout::new(&work, name)));
     for profile in PROFILES.iter().map(|(name, _)| *name).chain(["own"]) {
         for below in ["", "sub", "sub/none"] {
-            // A profile of the workspace is looked for in the working directory alone.
+            // A profile of the workspace is searched for in the working directory only.
             if profile == "own" && !below.is_empty() {
                 continue;
             }

@@ -61,7 +61,7 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
 fn folders_import_each_other_in_one_direction() {
     let mut left = imports();
     assert!(left.len() > 10, "{left:?}");
-    // Rooms that import nothing any more are taken away until none is left.
+    // Rooms without remaining imports are removed until none is left.
     while !left.is_empty() {
         let free: Vec<String> = left
             .iter()

@@ -133,7 +133,7 @@ impl Suggested {
         let request = Request::default();
         let values = |names: Vec<String>| names.into_iter().map(PossibleValue::new).collect();
         match self.0 {
-            Names::Profiles => Profiles::of(&request, Caller::User).map_or_else(
+            Names::Profiles => Profiles::from_request(&request, Caller::User).map_or_else(
                 |_| Vec::new(),
                 |profiles| values(profiles.list().into_iter().map(|listed| listed.name).collect()),
             ),

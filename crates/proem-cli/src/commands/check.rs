@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use proem::build_shape::{NoteShape, SourceShape};
-use proem::check::{self, Allowed, Axis, MovedSource, Repairs, Report, Subject, is_mendable};
+use proem::check::{self, AllowedFinding, Axis, MovedSource, Repairs, Report, Subject, is_mendable};
 use proem::{Caller, Request, Workspace};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
@@ -151,7 +151,7 @@ impl Shown<'_> {
         let around = &self.around;
         let mut text: String = self.report.findings.iter().map(|note| around.finding(note)).collect();
         for allowed in &self.report.allowed {
-            let Allowed { note, reason, .. } = allowed;
+            let AllowedFinding { note, reason, .. } = allowed;
             if allowed.is_shown() {
                 text.push_str(&around.finding(&Note {
                     severity: Severity::Info,

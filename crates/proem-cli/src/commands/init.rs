@@ -1,6 +1,6 @@
 //! `proem init`: a first configuration and template.
 
-use proem::{Initialised, Workspace};
+use proem::{InitOutcome, Workspace};
 
 use crate::arguments::Init;
 use crate::failure::Failure;
@@ -11,8 +11,8 @@ pub(super) fn run(arguments: &Init) -> Result<(), Failure> {
     let mut said = String::new();
     for file in proem::init(&workspace)? {
         said.push_str(&match file {
-            Initialised::Written(path) => format!("wrote {}\n", visible(&path.display().to_string())),
-            Initialised::Kept(path) => {
+            InitOutcome::Written(path) => format!("wrote {}\n", visible(&path.display().to_string())),
+            InitOutcome::Kept(path) => {
                 format!("kept  {} (it was there)\n", visible(&path.display().to_string()))
             }
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anstyle::{AnsiColor, Style};
 use proem::build_shape::NoteShape;
 use proem::catalog::Catalog;
-use proem::profiles::{Listed, Profiles};
+use proem::profiles::{ProfileEntry, Profiles};
 use proem::{Host, HostPins, Workspace};
 use proem_core::profile::{Content, Part, Profile as Recipe, SectionRecipe, TemplateRecipe};
 use serde_json::json;
@@ -61,7 +61,7 @@ fn list(profiles: &Profiles, format: Format) -> Result<(), Failure> {
     }
 }
 
-fn row(profile: &Listed) -> Vec<Cell> {
+fn row(profile: &ProfileEntry) -> Vec<Cell> {
     let dim = Style::new().dimmed();
     let description = match &profile.description {
         Ok(description) => Cell::plain(one_line(&visible(description), DESCRIPTION_CHARACTERS_MAX)),

@@ -1,6 +1,6 @@
 //! `proem trust`: which workspaces may run programs and lead out of themselves.
 
-use proem::trust::{self, Approval, State, Trusted};
+use proem::trust::{self, Approval, HookState, TrustedWorkspace};
 use proem::{Host, HostPins, Workspace};
 use serde_json::{Value, json};
 
@@ -77,35 +77,35 @@ fn list(host: &Host, arguments: &TrustList) -> Result<(), Failure> {
 }
 
 /// Each hook and its state: those that the workspace names now, and those that are gone.
-fn states(trusted: &Trusted) -> Vec<(String, Option<State>)> {
+fn states(trusted: &TrustedWorkspace) -> Vec<(String, Option<HookState>)> {
     let now = trusted.states().unwrap_or_default();
     let gone = trusted.hook.iter().filter(|hook| !now.iter().any(|(name, _)| *name == hook.name));
     let gone: Vec<_> = gone.map(|hook| (hook.name.clone(), None)).collect();
     now.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).chain(gone).collect()
 }
 
-fn words(state: Option<&State>) -> String {
+fn words(state: Option<&HookState>) -> String {
     match state {
-        Some(State::Approved) => "runs".to_owned(),
-        Some(State::Changed(what)) => format!("does not run; changed: {}", what.join(", ")),
-        Some(State::Unknown) => "does not run; it was not approved".to_owned(),
+        Some(HookState::Approved) => "runs".to_owned(),
+        Some(HookState::Changed(what)) => format!("does not run; changed: {}", what.join(", ")),
+        Some(HookState::Unknown) => "does not run; it was not approved".to_owned(),
         None => "is gone".to_owned(),
     }
 }
 
-fn shape(trusted: &Trusted) -> Value {
+fn shape(trusted: &TrustedWorkspace) -> Value {
     let hooks: Vec<Value> = states(trusted)
         .into_iter()
         .map(|(name, state)| {
             let approved = trusted.hook.iter().find(|hook| hook.name == name);
             let word = match &state {
-                Some(State::Approved) => "approved",
-                Some(State::Changed(_)) => "changed",
-                Some(State::Unknown) => "unknown",
+                Some(HookState::Approved) => "approved",
+                Some(HookState::Changed(_)) => "changed",
+                Some(HookState::Unknown) => "unknown",
                 None => "gone",
             };
             let changed = match state {
-                Some(State::Changed(what)) => what,
+                Some(HookState::Changed(what)) => what,
                 _ => Vec::new(),
             };
             json!({ "name": name, "state": word, "changed": changed, "approved": approved })

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use proem::deliver::ProviderName;
 use proem::models::{Model, Models};
-use proem::profiles::{Listed, Profiles};
+use proem::profiles::{ProfileEntry, Profiles};
 use proem::tokens::Tokenizer;
 use proem::{Request, directory_listing};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
@@ -50,7 +50,7 @@ pub(super) async fn editor(
 
 impl App {
     fn describe(&self, request: &Request) -> Result<EditorAnswer, ApiError> {
-        let profiles = Profiles::of(request, self.caller())?;
+        let profiles = Profiles::from_request(request, self.caller())?;
         let models = Models::load(request, self.caller())?;
         let known = models.names().into_iter().filter_map(|name| models.find(name));
         let known = known.map(|model| ModelShape { name: model.name.clone(), vendor: model.vendor.clone() });
@@ -67,7 +67,7 @@ impl App {
     }
 }
 
-fn shape(profiles: &Profiles, listed: Listed) -> ProfileShape {
+fn shape(profiles: &Profiles, listed: ProfileEntry) -> ProfileShape {
     let found = profiles.find(&listed.name).ok();
     let template =
         found.iter().flat_map(|found| &found.profile.sections).find_map(|section| match &section.content {

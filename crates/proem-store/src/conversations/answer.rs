@@ -48,7 +48,7 @@ impl Answer {
         let request = Request { tools: own.tools.clone(), model, ..request.clone() };
         let build = Build {
             fingerprint: self.kept.fingerprint(),
-            signature: Signature::of(&request, frozen, &head.cwd),
+            signature: Signature::new(&request, frozen, &head.cwd),
             frozen: frozen.clone(),
             suffix: self.suffix.clone(),
             whole: self.body().clone(),

@@ -1,4 +1,4 @@
-//! Fingerprints: what a provider's cache is keyed by, in one value.
+//! Fingerprints: digests of the parts of a prompt that a provider's cache depends on.
 
 use proem_core::digest::Digest;
 use serde_json::{Value, json};
@@ -9,23 +9,23 @@ use crate::request::{Tool, distinct_tools};
 /// The digests of a prompt's cached part and of its tools, and of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Of the prefix.
+    /// The digest of the prefix.
     pub system: Digest,
-    /// Of the tools in canonical form, sorted by name; of nothing when there are none.
+    /// The digest of the tools in canonical form, sorted by name; of an empty text without tools.
     pub tools: Digest,
-    /// Of both.
+    /// The digest of both.
     pub whole: Digest,
 }
 
 impl Fingerprint {
-    /// The fingerprint of a prefix and its tools. The order of the tools, of their keys, and how numbers and
-    /// strings are spelt do not matter.
+    /// Computes the fingerprint of a prefix and its tools. The order of the tools and of their keys, and the spelling
+    /// of numbers and strings, do not matter.
     #[must_use]
-    pub fn of(prefix: &str, tools: &[Tool]) -> Self {
+    pub fn from_prefix(prefix: &str, tools: &[Tool]) -> Self {
         Self::new(Digest::new(prefix.as_bytes()), tools)
     }
 
-    /// The fingerprint of a prefix whose digest is known, and its tools.
+    /// Computes the fingerprint of a prefix with a known digest, and its tools.
     #[must_use]
     pub fn new(system: Digest, tools: &[Tool]) -> Self {
         let tools = Digest::new(canonical_tools(tools).as_bytes());
@@ -44,7 +44,7 @@ pub(crate) fn canonical_tools(tools: &[Tool]) -> String {
     canonical_json(&Value::Array(sorted.into_iter().map(definition).collect()))
 }
 
-/// A tool as the provider sees it: what is only for the prompt is in the prefix already.
+/// Returns a tool as the provider sees it; its texts for the prompt are in the prefix already.
 pub(crate) fn definition(tool: &Tool) -> Value {
     let mut fields = serde_json::Map::new();
     fields.insert("name".into(), json!(tool.name));
@@ -69,25 +69,25 @@ mod tests {
             tool(r#"{"description": "é", "name": "b"}"#),
             tool(r#"{"input_schema": {"max": 1e0, "type": "object"}, "name": "a"}"#),
         ];
-        let one = Fingerprint::of("prefix", &[a.clone(), b.clone()]);
-        assert_eq!(one, Fingerprint::of("prefix", &again));
-        assert_ne!(one.whole, Fingerprint::of("prefix", &[a]).whole);
-        assert_ne!(one.whole, Fingerprint::of("prefiX", &again).whole);
+        let one = Fingerprint::from_prefix("prefix", &[a.clone(), b.clone()]);
+        assert_eq!(one, Fingerprint::from_prefix("prefix", &again));
+        assert_ne!(one.whole, Fingerprint::from_prefix("prefix", &[a]).whole);
+        assert_ne!(one.whole, Fingerprint::from_prefix("prefiX", &again).whole);
     }
 
-    /// What a snippet says is in the prefix; the provider never gets it by itself.
+    /// Snippets are part of the prefix; the provider never gets them separately.
     #[test]
     fn only_what_the_provider_gets_counts() {
-        let plain = Fingerprint::of("p", &[tool(r#"{"name": "a"}"#)]);
+        let plain = Fingerprint::from_prefix("p", &[tool(r#"{"name": "a"}"#)]);
         assert_eq!(
             plain,
-            Fingerprint::of("p", &[tool(r#"{"name": "a", "snippet": "s", "guidelines": ["g"]}"#)])
+            Fingerprint::from_prefix("p", &[tool(r#"{"name": "a", "snippet": "s", "guidelines": ["g"]}"#)])
         );
     }
 
     #[test]
     fn without_tools_the_digest_is_of_nothing() {
-        let fingerprint = Fingerprint::of("p", &[]);
+        let fingerprint = Fingerprint::from_prefix("p", &[]);
         assert_eq!(fingerprint.tools, Digest::new(b""));
         let whole = format!("{}:{}", Digest::new(b"p").hex(), Digest::new(b"").hex());
         assert_eq!(fingerprint.whole, Digest::new(whole.as_bytes()));

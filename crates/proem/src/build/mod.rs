@@ -1,4 +1,4 @@
-//! A finished prompt, and what identifies it: fingerprint and signature.
+//! A finished prompt and its identity: fingerprint and signature.
 
 pub(crate) mod fingerprint;
 pub(crate) mod signature;
@@ -11,44 +11,44 @@ use crate::request::Request;
 pub use fingerprint::Fingerprint;
 pub use signature::Signature;
 
-/// A finished prompt: what is frozen, and what belongs to this turn.
+/// A finished prompt: its frozen part, and the part of this turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
-    /// What stays for the life of the epoch.
+    /// The part that stays for the life of the epoch.
     pub frozen: Frozen,
-    /// What belongs to this turn alone.
+    /// The part that belongs to this turn only.
     pub suffix: Suffix,
-    /// Both together: what the model reads.
+    /// Both parts together, as the model reads them.
     pub whole: Body,
-    /// What a provider's cache is keyed by.
+    /// Digests of the parts that a provider's cache depends on.
     pub fingerprint: Fingerprint,
-    /// Whether a running session may be used for this prompt.
+    /// Decides whether a running session may be used for this prompt.
     pub signature: Signature,
 }
 
 impl Build {
-    /// Completes a frozen prompt with what identifies it.
+    /// Adds fingerprint and signature to a frozen prompt.
     pub(crate) fn new(frozen: Frozen, suffix: Suffix, request: &Request, cwd: &str) -> Self {
         let whole = suffix.behind(&frozen);
         let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
-        let signature = Signature::of(request, &frozen, cwd);
+        let signature = Signature::new(request, &frozen, cwd);
         Self { frozen, suffix, whole, fingerprint, signature }
     }
 
-    /// The system prompt; `None` when there is nothing to send.
+    /// Returns the system prompt; `None` if it is empty.
     #[must_use]
     pub fn system(&self) -> Option<&str> {
         self.text(Carrier::System)
     }
 
-    /// The same prompt with another text behind the boundary, as it will be in the next turn.
+    /// Returns the same prompt with another text after the boundary, as in the next turn.
     pub(crate) fn with_other_suffix(&self) -> Self {
         let suffix = self.suffix.changed();
         let whole = suffix.behind(&self.frozen);
         Self { suffix, whole, ..self.clone() }
     }
 
-    /// The text of a carrier; `None` when nothing rides on it.
+    /// Returns the text of a carrier; `None` if it carries none.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {
         self.whole.text(carrier)

@@ -1,4 +1,4 @@
-//! Signatures: whether a running session may be used for a request.
+//! Signatures: decide whether a running session may be used for a request.
 
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::request::canonical_json::canonical_json;
 use crate::request::{Request, Tool};
 
-/// What a session was started with. Two requests may share a session only if all of it is equal; what rides
-/// on `first_user` and `turn` is no part of it.
+/// The properties that a session was started with. Two requests may share a session only if all of them are equal; text
+/// carried by `first_user` and `turn` is not included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Signature {
     /// The working directory.
     pub cwd: String,
-    /// The backend, where one is named.
+    /// The backend, if one is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// The SHA-256 of the system carrier's frozen text: what is delivered, not what it was made of.
+    /// The SHA-256 of the system carrier's frozen text, as it is delivered.
     pub system: String,
     /// The SHA-256 of the developer carrier's text.
     pub developer: String,
@@ -28,9 +28,9 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The signature of a prompt and its request; `cwd` is the directory as it was opened.
+    /// Computes the signature of a prompt and its request; `cwd` is the directory as it was opened.
     #[must_use]
-    pub fn of(request: &Request, frozen: &Frozen, cwd: &str) -> Self {
+    pub fn new(request: &Request, frozen: &Frozen, cwd: &str) -> Self {
         let digest = |text: &str| Digest::new(text.as_bytes()).hex();
         Self {
             cwd: cwd.to_owned(),
@@ -41,7 +41,7 @@ impl Signature {
         }
     }
 
-    /// The fields in which two signatures differ.
+    /// Returns the fields in which two signatures differ.
     ///
     /// ```
     /// use proem::{Caller, Engine, Request};
@@ -65,7 +65,7 @@ impl Signature {
     }
 }
 
-/// What was configured, whatever order it came in.
+/// Returns the settings of a session in canonical order.
 fn configuration(request: &Request, profile: &str) -> Value {
     let mut servers = request.mcp_servers.clone().unwrap_or_default();
     servers.sort();

@@ -411,7 +411,7 @@ impl Session {
 
     /// Adds paths that an extension brings, after the present ones.
     pub fn add_resources(&mut self, paths: &ResourcePaths) -> Result<Rebuild, Error> {
-        let host = Host::of(&self.request, self.caller)?;
+        let host = Host::observe(&self.request, self.caller)?;
         let mut memory = self.memory.clone();
         let mut resources = memory.resources.unwrap_or_default();
         let before = resources.clone();

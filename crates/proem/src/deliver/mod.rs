@@ -211,7 +211,7 @@ fn messages(request: &Request, shape: MessageShape) -> Result<Vec<RawMessage>, E
     let mut messages = request.messages.clone().unwrap_or_default();
     let images = request.images.as_deref().unwrap_or_default();
     match &request.prompt {
-        Some(text) if images.is_empty() => messages.push(RawMessage::of_user(text)),
+        Some(text) if images.is_empty() => messages.push(RawMessage::from_user(text)),
         Some(text) => messages.push(with_blocks(shape, text, images)?),
         None => {}
     }

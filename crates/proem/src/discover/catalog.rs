@@ -1,4 +1,4 @@
-//! The catalog: wording by key, in layers that packs lay over each other.
+//! The catalog: wording by key, in layers that replace each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const FILE_NAME: &str = "prompts.toml";
 
 const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
-/// The wording that holds for one build.
+/// The wording of one build.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     entries: BTreeMap<String, Entry>,
@@ -34,7 +34,7 @@ pub struct Catalog {
     notes: Vec<Note>,
 }
 
-/// The wording of one key, and the layer that decided it.
+/// The wording of one key, and its layer.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The template.
@@ -56,25 +56,25 @@ struct Pack {
 /// A pack besides those in the usual places.
 #[derive(Debug, Clone)]
 pub enum RequestPack {
-    /// The request names it, and this is what its caller may read.
+    /// A pack that the request names, with the policy for its caller.
     #[expect(private_interfaces, reason = "only a build makes one")]
     Given(PathBuf, ReadPolicy),
-    /// A hook names it.
+    /// A pack that a hook names.
     OfHook(PathBuf),
 }
 
-/// Whether there must be such a file.
+/// The effect of a missing pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// It may be missing.
+    /// None: it is optional.
     None,
-    /// Without it there is a note.
+    /// A note.
     Noted,
-    /// Without it there is no prompt.
+    /// An error.
     Required,
 }
 
-/// Where a layer comes from.
+/// The origin of a layer.
 struct Layer {
     path: PathBuf,
     need: Need,
@@ -84,7 +84,7 @@ struct Layer {
 }
 
 impl Catalog {
-    /// Lays all layers over each other: built-in, the user's, the workspace's, then the request's packs.
+    /// Combines all layers: built-in, the user's, the workspace's, then the request's packs.
     ///
     /// Without the project the workspace's layer is left out.
     pub fn load(
@@ -187,12 +187,12 @@ impl Catalog {
         self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// Every wording that was read, also those that another layer replaced.
+    /// Returns every wording that was read, including those that another layer replaced.
     pub(crate) fn all(&self) -> &[(String, Entry)] {
         &self.all
     }
 
-    /// What a reader should know.
+    /// Returns the notes about packs.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
@@ -200,7 +200,7 @@ impl Catalog {
 }
 
 impl Entry {
-    /// What the template is called in messages.
+    /// Returns the template's name in messages.
     pub(crate) fn name(&self, key: &str) -> String {
         format!("`{key}` of {}", self.layer)
     }

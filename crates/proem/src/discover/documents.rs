@@ -11,9 +11,9 @@ use proem_core::profile::{CutRecipe, DocumentsRecipe, PerDirectory, Trim, Walk};
 use proem_core::text;
 use proem_core::text_safety::confusable::is_variant;
 
-use super::{Owner, Places, Trail, file};
+use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{
-    Cap, Found, Identity, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
+    Cap, Identity, ReadFile, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
 };
 
 const CAP: Cap = Cap::new(DOCUMENTS_BYTES_MAX);
@@ -24,32 +24,32 @@ pub(crate) struct Document {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) owner: Owner,
-    /// Where the lines of the text stand in the file.
+    /// The lines of the file that the text consists of.
     pub(crate) line_map: LineMap,
     identity: Identity,
-    /// How many bytes the file has; more than the text of a large one that is cut anyway.
+    /// The size of the file; larger than the text if a large file is cut anyway.
     bytes: usize,
-    /// What to say if a link led to it from elsewhere.
+    /// The note for a file that a link from elsewhere led to.
     outside: Option<Box<Note>>,
 }
 
-/// What is to be found.
+/// The scope of a search.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
-    /// Without the project only the user's own files are looked for.
+pub(crate) struct DocumentScope {
+    /// False to search for the user's own files only.
     pub(crate) has_project: bool,
-    /// Whether a file with a NUL is none.
+    /// True to refuse files with a NUL byte.
     pub(crate) refuses_nul: bool,
 }
 
 /// Finds instruction files.
 pub(crate) fn find(
     recipe: &DocumentsRecipe,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
-    wanted: Wanted,
+    wanted: DocumentScope,
 ) -> (Vec<Document>, Trail) {
-    let Wanted { has_project, refuses_nul } = wanted;
+    let DocumentScope { has_project, refuses_nul } = wanted;
     let named = |folders: &[String]| -> Vec<(PathBuf, Owner)> {
         folders.iter().filter_map(|folder| places.path(folder)).collect()
     };
@@ -84,8 +84,8 @@ pub(crate) fn find(
     (search.documents, search.trail)
 }
 
-/// The directories of the project, from the working directory upwards.
-fn folders(walk: Walk, places: &Places) -> Vec<PathBuf> {
+/// Returns the directories of the project, from the working directory upwards.
+fn folders(walk: Walk, places: &SearchRoots) -> Vec<PathBuf> {
     let all = places.cwd().ancestors().take(ANCESTORS_MAX).map(Path::to_owned);
     match walk {
         Walk::RootToCwd => all.collect(),
@@ -96,14 +96,14 @@ fn folders(walk: Walk, places: &Places) -> Vec<PathBuf> {
 
 struct Search<'s> {
     recipe: &'s DocumentsRecipe,
-    places: &'s Places,
+    places: &'s SearchRoots,
     policy: &'s ReadPolicy,
     refuses_nul: bool,
-    /// The folders outside of the project that are searched as well.
+    /// The folders outside of the project that are also searched.
     outside: Vec<PathBuf>,
     documents: Vec<Document>,
     bytes: usize,
-    /// The names that were found.
+    /// The names found so far.
     taken: Vec<String>,
     trail: Trail,
 }
@@ -161,7 +161,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tells whether a file counts as none, so that another one may take its place.
+    /// Tells whether a file is ignored, so that another one may take its place.
     fn is_passed_over(&self, text: &str) -> bool {
         let is_blank = match self.recipe.trim {
             Some(Trim::Javascript) => text.is_empty(),
@@ -178,14 +178,14 @@ impl Search<'_> {
         self.recipe.deny.iter().map(String::as_str).find(|part| name.contains(&part.to_lowercase()))
     }
 
-    /// Notes files of the project whose names are nearly right: nobody else will say why they have no effect.
+    /// Notes misspelt names in the project: otherwise the user would not learn why such files have no effect.
     fn variants(&mut self, folder: &Path) {
         let Ok(entries) = read_dir(folder) else { return };
         let names = entries
             .take(VARIANT_ENTRIES_MAX + 1)
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
-        // Of a part of the entries, which part would be chance.
+        // A partial list would depend on chance.
         if names.len() > VARIANT_ENTRIES_MAX {
             return;
         }
@@ -202,7 +202,7 @@ impl Search<'_> {
 
     fn read(&mut self, path: &Path, shown: &str, owner: Owner) -> Result<Document, Absence> {
         let found = match self.open(path, self.policy) {
-            // Such a link brings nothing that the search would not read by itself.
+            // The link leads to a file that the search reads anyway.
             Err(Absence::OutsideProject(_)) if self.is_searched(path) => {
                 self.open(path, &self.policy.clone().fenced(None))
             }
@@ -225,15 +225,15 @@ impl Search<'_> {
         Ok(Document { path: shown.to_owned(), text, owner, line_map, identity, bytes, outside })
     }
 
-    fn open(&self, path: &Path, policy: &ReadPolicy) -> Result<Found, Absence> {
-        // Of a file that is cut, the beginning is enough.
+    fn open(&self, path: &Path, policy: &ReadPolicy) -> Result<ReadFile, Absence> {
+        // A file that is cut needs only its beginning.
         match self.recipe.cut {
             Some(_) => read_head(path, policy, CAP.bytes_max),
             None => read(path, policy, CAP),
         }
     }
 
-    /// Tells whether a link leads to a file that is looked for outside of the project.
+    /// Tells whether a link leads to a file outside of the project that is searched for.
     fn is_searched(&self, link: &Path) -> bool {
         let Ok(real) = canonical(link) else { return false };
         let files =
@@ -241,7 +241,7 @@ impl Search<'_> {
         files.into_iter().any(|file| canonical(&file).is_ok_and(|file| file == real))
     }
 
-    /// Takes a document unless it is there already or there is no room left.
+    /// Adds a document unless it is a duplicate or exceeds the limit.
     fn take(&mut self, mut document: Document) {
         if let Some(cut) = &self.recipe.cut
             && !self.cut(cut, &mut document)
@@ -276,7 +276,7 @@ impl Search<'_> {
         self.documents.push(document);
     }
 
-    /// Cuts a document to the room that is left; tells whether there is any.
+    /// Cuts a document to the remaining size; returns whether any is left.
     fn cut(&mut self, cut: &CutRecipe, document: &mut Document) -> bool {
         let room = cut.bytes_max.saturating_sub(self.bytes);
         if room == 0 {
@@ -287,7 +287,7 @@ impl Search<'_> {
         }
         let allowed = cut.file_bytes_max.min(room);
         let is_over = document.text.len() > cut.file_bytes_max || document.text.len() > room;
-        // A file that is cut to its own limit may still be too long with its marker.
+        // A file cut to its own limit may still be too long with its marker.
         if is_over {
             let kept = text::clip(&document.text, allowed).len();
             self.trail.notes.push(is_cut(&document.path, document.bytes - kept, document.bytes));
@@ -299,7 +299,7 @@ impl Search<'_> {
     }
 }
 
-/// The name with every character that is not ASCII spelt out: it may look like one that is.
+/// Escapes every non-ASCII character of a name: it may look like an ASCII one.
 fn visible(name: &str) -> String {
     let spell = |character: char| match character {
         ascii if ascii.is_ascii() => ascii.to_string(),

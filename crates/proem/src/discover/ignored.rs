@@ -1,7 +1,7 @@
-//! Ignore files: read with the care that every file gets, compiled once in a build, out of one budget for all that ask.
+//! Ignore files, read with the usual checks and compiled once per build, within one shared budget.
 //!
-//! A file that cannot be read, or that the budget has no room for, excludes no skill, and keeps every file below its folder
-//! from being imported: what it names is not known then.
+//! A file that cannot be read, or exceeds the budget, excludes no skill, and prevents every import of files below its
+//! folder, because its patterns are unknown.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,19 +21,19 @@ use proem_core::note::{Code, Note, Severity};
 use super::file;
 use crate::observe::file::{Cap, ReadPolicy, read_bytes, shown};
 
-/// The names in directories of skills, in the order in which later ones overrule earlier ones.
+/// The names in directories of skills; later ones override earlier ones.
 pub(super) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
 const CAP: Cap = Cap::new(IGNORE_FILE_BYTES_MAX);
 
-/// The files of a folder that count, and the way in which their patterns are read.
+/// The ignore files of a folder that apply, and the dialect of their patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reader {
-    /// All three names, with patterns as git reads them.
+    /// All three names, with git's patterns.
     Skills,
-    /// `.gitignore` alone, with patterns as the library reads them: agents that import files use the same one.
+    /// `.gitignore` only, with the patterns of the `ignore` crate: agents that import files use the same one.
     Imports,
-    /// `.gitignore` alone, with patterns as git reads them.
+    /// `.gitignore` only, with git's patterns.
     Walk,
 }
 
@@ -50,8 +50,8 @@ impl Reader {
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     matcher: Option<Gitignore>,
-    /// The files that are there and do not count.
-    pub(super) unread: Vec<Unread>,
+    /// The files that exist and could not be used.
+    pub(super) unread: Vec<UnusableFile>,
 }
 
 impl Rules {
@@ -61,51 +61,51 @@ impl Rules {
     }
 }
 
-/// An ignore file that does not count.
+/// An ignore file that could not be used.
 #[derive(Debug, Clone)]
-pub(super) struct Unread {
+pub(super) struct UnusableFile {
     pub(super) path: PathBuf,
-    /// `None` if the budget has no room for it.
+    /// The reason; `None` if the budget is used up.
     pub(super) why: Option<Absence>,
 }
 
 /// All ignore files of one build.
 #[derive(Debug, Clone)]
-pub(crate) struct Ignores(RefCell<State>);
+pub(crate) struct IgnoreFiles(RefCell<State>);
 
 #[derive(Debug, Clone)]
 struct State {
-    /// Every folder that was asked about.
+    /// The folders read so far.
     known: BTreeMap<(PathBuf, Reader), Arc<Rules>>,
     bytes: usize,
     patterns: usize,
-    /// Paths times patterns that they were compared with.
+    /// The number of paths compared, multiplied by the patterns.
     comparisons: usize,
     is_spent: bool,
-    /// The note that the budget is spent, until it is taken.
+    /// The note that the budget is used up, until it is taken.
     note: Option<Note>,
 }
 
-impl Default for Ignores {
+impl Default for IgnoreFiles {
     fn default() -> Self {
         let (known, is_spent, note) = (BTreeMap::new(), false, None);
         Self(RefCell::new(State { known, bytes: 0, patterns: 0, comparisons: 0, is_spent, note }))
     }
 }
 
-/// The result of a look at the rules above a file.
+/// The result of applying the rules above a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Free,
     Ignored,
-    /// The rules are not known, because of this file.
+    /// The rules are unknown, because this file could not be used.
     Unknown(PathBuf),
 }
 
-impl Ignores {
-    /// The rules of a folder, from those of its files that `exists` names, and whether they were read just now. A line that
-    /// is no pattern is passed over, as git does.
-    pub(super) fn of(
+impl IgnoreFiles {
+    /// Returns the rules of a folder, from those of its files that `exists` reports, and whether they were read just
+    /// now. Lines that are not patterns are skipped, as git does.
+    pub(super) fn rules_of(
         &self,
         folder: &Path,
         reader: Reader,
@@ -122,7 +122,7 @@ impl Ignores {
         (rules, true)
     }
 
-    /// The ignore file that excludes `path`: the rules of the nearest folder that says anything decide.
+    /// Returns the ignore file that excludes `path`: the nearest folder with a matching rule decides.
     pub(super) fn excluding(&self, rules: &[Arc<Rules>], path: &Path, is_folder: bool) -> Option<String> {
         for own in rules.iter().rev().filter_map(|rules| rules.matcher.as_ref()) {
             if !self.0.borrow_mut().compare(own) {
@@ -162,12 +162,12 @@ impl Ignores {
         verdict
     }
 
-    /// The note that the budget is spent, the first time that it is asked for.
+    /// Returns the note that the budget is used up, on the first call only.
     pub(super) fn take_note(&self) -> Option<Note> {
         self.0.borrow_mut().note.take()
     }
 
-    /// Bytes and patterns that were compiled.
+    /// Returns the bytes and patterns that were compiled.
     #[cfg(test)]
     pub(super) fn spent(&self) -> (usize, usize) {
         let state = self.0.borrow();
@@ -195,14 +195,14 @@ impl State {
                     }
                 }
                 Err(Some(Absence::NoSuchFile)) => {}
-                Err(why) => unread.push(Unread { path, why }),
+                Err(why) => unread.push(UnusableFile { path, why }),
             }
         }
         let matcher = if has_rules { builder.build().ok() } else { None };
         Rules { matcher, unread }
     }
 
-    /// Reads an ignore file, if the budget has room for it. Once there is no room for one, no other is read.
+    /// Reads an ignore file within the budget. Once one does not fit, no other is read.
     fn text(&mut self, path: &Path, policy: &ReadPolicy) -> Result<String, Option<Absence>> {
         if self.is_spent {
             return Err(None);
@@ -220,7 +220,7 @@ impl State {
         Ok(text.to_owned())
     }
 
-    /// Takes one comparison of a path from the budget; `false` if there is no room for it.
+    /// Charges one comparison of a path; returns `false` if the budget is used up.
     fn compare(&mut self, rules: &Gitignore) -> bool {
         self.comparisons = self.comparisons.saturating_add(rules.len() + 1);
         let is_left = self.comparisons <= IGNORE_COMPARISONS_MAX;
@@ -252,7 +252,7 @@ fn is_pattern(line: &str) -> bool {
 
 fn add(builder: &mut GitignoreBuilder, path: &Path, line: &str, reader: Reader) {
     let line = match reader {
-        // Nothing stands for nothing; the library takes it for everything.
+        // An empty pattern matches nothing in git; the library would match everything.
         Reader::Skills | Reader::Walk if matches!(line.trim_end(), "!" | "!/" | "/") => return,
         Reader::Skills | Reader::Walk => &*as_git_reads(line),
         Reader::Imports => line,
@@ -276,8 +276,8 @@ const CLASSES: [(&str, &str); 12] = [
     ("[:xdigit:]", "0-9a-fA-F"),
 ];
 
-/// A pattern in words that the matcher reads as git reads the original: braces are no alternatives,
-/// classes have names, and a tab at the end belongs to the pattern.
+/// Rewrites a pattern so that the matcher treats it as git treats the original: braces are literal, classes have names,
+/// and a tab at the end belongs to the pattern.
 fn as_git_reads(line: &str) -> String {
     let mut escaped = String::with_capacity(line.len());
     let mut is_escaped = false;
@@ -311,7 +311,7 @@ mod tests {
     struct Folders(tempfile::TempDir);
 
     impl Folders {
-        /// So many folders, each with a `.gitignore` of this text.
+        /// Makes `count` folders, each with a `.gitignore` of this text.
         fn new(count: usize, text: &str) -> std::io::Result<Self> {
             let root = tempfile::tempdir()?;
             for number in 0..count {
@@ -322,9 +322,9 @@ mod tests {
             Ok(Self(root))
         }
 
-        fn rules(&self, ignores: &Ignores, number: usize, reader: Reader) -> Arc<Rules> {
+        fn rules(&self, ignores: &IgnoreFiles, number: usize, reader: Reader) -> Arc<Rules> {
             let policy = ReadPolicy::user(None, &[]);
-            ignores.of(&self.0.path().join(number.to_string()), reader, |_| true, &policy).0
+            ignores.rules_of(&self.0.path().join(number.to_string()), reader, |_| true, &policy).0
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let pattern = |number: usize| format!("*a{number}*b\n");
         let text: String = (0..).map(pattern).take(6_000).collect();
         let folders = Folders::new(300, &text)?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let all: Vec<Arc<Rules>> =
             (0..300).map(|number| folders.rules(&ignores, number, Reader::Skills)).collect();
         assert_eq!(ignores.spent(), (3 * text.len(), 18_000));
@@ -344,9 +344,9 @@ mod tests {
         );
         let note = ignores.take_note().map(|note| note.code);
         assert_eq!((note, ignores.take_note()), (Some(Code::OverLimit), None));
-        // Imports draw from the same budget, and another build has its own.
+        // Imports use the same budget, and another build has its own.
         assert!(!folders.rules(&ignores, 0, Reader::Imports).is_any());
-        assert!(folders.rules(&Ignores::default(), 299, Reader::Imports).is_any());
+        assert!(folders.rules(&IgnoreFiles::default(), 299, Reader::Imports).is_any());
         Ok(())
     }
 
@@ -354,7 +354,7 @@ mod tests {
     fn bytes_count_as_well_as_patterns() -> std::io::Result<()> {
         let text = "#".repeat(IGNORE_FILE_BYTES_MAX);
         let folders = Folders::new(6, &text)?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let read = (0..6).filter(|number| folders.rules(&ignores, *number, Reader::Skills).is_any()).count();
         assert_eq!((read, ignores.spent()), (IGNORE_BYTES_MAX / text.len(), (IGNORE_BYTES_MAX, 0)));
         Ok(())
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_file_is_read_once() -> std::io::Result<()> {
         let folders = Folders::new(1, "a\n")?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let first = folders.rules(&ignores, 0, Reader::Skills);
         fs::write(folders.0.path().join("0/.gitignore"), "b\nc\n")?;
         assert!(Arc::ptr_eq(&first, &folders.rules(&ignores, 0, Reader::Skills)));
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn comparisons_have_a_budget() -> std::io::Result<()> {
         let folders = Folders::new(1, &"*\n".repeat(10_000))?;
-        let ignores = Ignores::default();
+        let ignores = IgnoreFiles::default();
         let rules = [folders.rules(&ignores, 0, Reader::Skills)];
         let path = folders.0.path().join("0/a");
         let most = IGNORE_COMPARISONS_MAX / 10_001;

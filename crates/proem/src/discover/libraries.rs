@@ -18,20 +18,20 @@ use crate::request::caller::Author;
 
 const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
-/// The places where assets are looked for.
+/// The folders that are searched for assets.
 pub(crate) struct Libraries {
     user: Option<PathBuf>,
-    /// Folders that extensions bring, looked at when the user's own has no such asset.
+    /// Folders that extensions add, searched if the user's own library lacks an asset.
     more: Vec<PathBuf>,
     workspace: PathBuf,
     user_policy: ReadPolicy,
     workspace_policy: ReadPolicy,
 }
 
-/// Why an asset cannot be had, in words, and what to do.
+/// The reason why an asset cannot be loaded, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
-    /// Whether it exists and cannot be used.
+pub(crate) struct MissingAsset {
+    /// True if it exists and cannot be used.
     pub(crate) is_unusable: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -48,7 +48,7 @@ impl Libraries {
         }
     }
 
-    /// Adds folders behind the user's own.
+    /// Adds folders after the user's own.
     pub(crate) fn with_folders(mut self, folders: &[PathBuf]) -> Self {
         self.more = folders.to_vec();
         self
@@ -61,7 +61,7 @@ impl Libraries {
     }
 
     /// Loads one asset.
-    pub(crate) fn load(&self, reference: &Reference) -> Result<Asset, Missing> {
+    pub(crate) fn load(&self, reference: &Reference) -> Result<Asset, MissingAsset> {
         match reference.library {
             Library::BuiltIn => load_builtin(reference),
             Library::User => {
@@ -86,16 +86,16 @@ fn load_file(
     folder: &Path,
     policy: &ReadPolicy,
     stability: Stability,
-) -> Result<Asset, Missing> {
+) -> Result<Asset, MissingAsset> {
     let path = folder.join(format!("{}.md", reference.path));
     let shown = path.display().to_string();
     let text = read_text(&path, policy, CAP).map_err(|why| match why {
-        Absence::NoSuchFile => Missing {
+        Absence::NoSuchFile => MissingAsset {
             is_unusable: false,
             message: format!("there is no asset `{reference}`"),
             hint: Some(format!("it would be the file {shown}")),
         },
-        why => Missing {
+        why => MissingAsset {
             is_unusable: true,
             message: format!("the asset `{reference}` ({shown}) cannot be used: {why}"),
             hint: None,
@@ -105,7 +105,7 @@ fn load_file(
     Ok(Asset { reference: Some(reference.clone()), text, origin, stability })
 }
 
-/// Who wrote what lies in a library.
+/// Returns the author of the assets in a library.
 pub(crate) const fn author(library: Library) -> Author {
     match library {
         Library::BuiltIn | Library::User => Author::User,
@@ -113,14 +113,14 @@ pub(crate) const fn author(library: Library) -> Author {
     }
 }
 
-fn load_builtin(reference: &Reference) -> Result<Asset, Missing> {
+fn load_builtin(reference: &Reference) -> Result<Asset, MissingAsset> {
     let Some(text) = builtin::asset(&reference.path) else {
         let known = builtin::ASSETS.iter().map(|(name, _)| *name);
         let hint = match nearest(&reference.path, known.clone()) {
             Some(near) => format!("did you mean `$builtin/{near}`?"),
             None => format!("built in are: {}", known.collect::<Vec<_>>().join(", ")),
         };
-        return Err(Missing {
+        return Err(MissingAsset {
             is_unusable: false,
             message: format!("there is no asset `{reference}`"),
             hint: Some(hint),
@@ -135,8 +135,8 @@ fn load_builtin(reference: &Reference) -> Result<Asset, Missing> {
     })
 }
 
-fn not_configured(reference: &Reference) -> Missing {
-    Missing {
+fn not_configured(reference: &Reference) -> MissingAsset {
+    MissingAsset {
         is_unusable: false,
         message: format!("the library of `{reference}` is not configured"),
         hint: Some("this host has no configuration directory; use `$workspace/…` or `$builtin/…`".into()),

@@ -1,5 +1,4 @@
-//! Finds the files that a prompt is made of: which ones there are, in which order, and what became of
-//! those that are not used.
+//! Finds the files that a prompt is made of, in their order, and records why other files are not used.
 
 pub(crate) mod agent_rules;
 pub mod catalog;
@@ -22,9 +21,9 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-pub(crate) use search_roots::Places;
+pub(crate) use search_roots::SearchRoots;
 
-/// Whose file it is.
+/// The owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// The user's: it lies in their home or in a folder of their configuration.
@@ -34,7 +33,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// How long such a file stays the same.
+    /// Returns the period for which such a file is expected to stay the same.
     pub(crate) const fn stability(self) -> Stability {
         match self {
             Self::User => Stability::User,
@@ -42,7 +41,7 @@ impl Owner {
         }
     }
 
-    /// The word that templates see.
+    /// Returns the word that templates see.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::User => "global",
@@ -51,12 +50,12 @@ impl Owner {
     }
 }
 
-/// What looking for files leaves behind, besides the files.
+/// The by-products of a search: notes and outcomes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trail {
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<FileOutcome>,
-    /// The files that are there and could not be read.
+    /// The files that exist and could not be read.
     pub(crate) unread: Vec<(String, Absence)>,
 }
 
@@ -65,8 +64,7 @@ impl Trail {
         self.considered.push(FileOutcome { path: path.to_owned(), outcome, why });
     }
 
-    /// Lists a place that this caller may not look at at all, and says once that there are such places. The file may not
-    /// even exist: the answer must not tell, and there is nothing that the caller could do about it.
+    /// Notes a location that this caller may not read at all: the file itself has no fault.
     fn out_of_reach(&mut self, path: &str, why: &Absence) {
         self.consider(
             path,
@@ -79,7 +77,7 @@ impl Trail {
         }
     }
 
-    /// Notes a file that could not be read; one that does not exist is only listed.
+    /// Notes a file that could not be read; a missing one is only listed.
     fn unread(&mut self, path: &str, why: &Absence) {
         self.consider(path, Outcome::from_absence(why), Some(why.to_string()));
         if *why == Absence::NoSuchFile {
@@ -103,15 +101,15 @@ pub(crate) fn out_of_reach() -> Note {
 
 /// What was found, by section, so that it need not be looked for again.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Discovered {
+pub(crate) struct DiscoveredFiles {
     pub(crate) instead: BTreeMap<String, (Vec<override_files::FileText>, Trail)>,
     pub(crate) documents: BTreeMap<String, (Vec<documents::Document>, Trail)>,
-    pub(crate) skills: BTreeMap<String, skills::Found>,
-    pub(crate) rules: BTreeMap<String, agent_rules::FoundRules>,
+    pub(crate) skills: BTreeMap<String, skills::FoundSkills>,
+    pub(crate) rules: BTreeMap<String, agent_rules::RuleFiles>,
     pub(crate) skill_directories: BTreeMap<String, (Vec<skill_directory::Line>, Trail)>,
 }
 
-/// A file as the source of bytes.
+/// Makes a file the source of bytes.
 pub(crate) fn file(path: &str) -> Source {
     Source::File { path: path.into(), place: None }
 }

@@ -1,10 +1,10 @@
-//! Files that stand for a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` behind it.
+//! Files that replace or extend a section's text: `SYSTEM.md` for the base, `APPEND_SYSTEM.md` after it.
 
 use proem_core::fact::Absence;
 use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 
-use super::{Owner, Places, Trail};
+use super::{Owner, SearchRoots, Trail};
 use crate::observe::file::{Cap, ReadPolicy, exists, read};
 
 const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
@@ -17,19 +17,18 @@ pub(crate) struct FileText {
     pub(crate) owner: Owner,
 }
 
-/// How many of the files are wanted.
+/// The number of files to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
     First,
     All,
 }
 
-/// Reads the files at `paths`, in their order. One without a single byte counts as none, and so does
-/// one that cannot be read.
+/// Reads the files at `paths`, in their order. Empty and unreadable files are skipped.
 pub(crate) fn find(
     paths: &[(std::path::PathBuf, Owner)],
     take: Take,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
 ) -> (Vec<FileText>, Trail) {
     let (mut found, mut trail) = (Vec::<FileText>::new(), Trail::default());

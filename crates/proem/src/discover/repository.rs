@@ -1,8 +1,8 @@
-//! Looks through all directories of a project for files of agents, without git.
+//! Searches all directories of a project for files of agents, without git.
 //!
-//! Folders that a `.gitignore` names are not entered, and neither are `node_modules`, `.git` and other repositories. A
-//! folder of an agent is entered all the same, and a file is looked at all the same: agents read them without asking
-//! `.gitignore`, so a hostile commit must not be able to hide one by naming it there.
+//! Folders that a `.gitignore` names are not entered, and neither are `node_modules`, `.git` and other repositories.
+//! Folders and files of agents are exceptions: agents ignore `.gitignore`, so a hostile commit must not be able to hide
+//! such a file by listing it there.
 
 use std::collections::BTreeSet;
 use std::fs::{self, FileType};
@@ -15,11 +15,11 @@ use proem_core::note::{Code, Note, Severity};
 
 use super::ignored::{Reader, Rules};
 use super::roster::{Role, Roster, is_fixture};
-use super::{Places, Trail, file};
+use super::{SearchRoots, Trail, file};
 use crate::observe::file::{Identity, ReadPolicy, canonical, shown};
 use crate::observe::listing_order;
 
-/// Folders that hold what other programs keep.
+/// Folders that belong to other programs.
 const PASSED_OVER: [&str; 5] = [".git", ".hg", ".jj", ".svn", "node_modules"];
 
 /// A file of an agent.
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     /// The path below the root.
     pub(crate) parts: Vec<String>,
     pub(crate) role: Role,
-    /// Whether the file, or a folder on the way to it, is a link.
+    /// True if the file, or a folder on the way to it, is a link.
     pub(crate) is_linked: bool,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Repository {
     pub(crate) entries: Vec<Entry>,
-    /// How many directories were looked through.
+    /// The number of directories searched.
     pub(crate) directories: usize,
     pub(crate) notes: Vec<Note>,
 }
 
-/// Finds all files of agents below the root of a project, by path.
-pub(crate) fn find(places: &Places, policy: &ReadPolicy, roster: &Roster) -> Repository {
+/// Finds all files of agents below the root of a project, sorted by path.
+pub(crate) fn find(places: &SearchRoots, policy: &ReadPolicy, roster: &Roster) -> Repository {
     let mut walk = Walk {
         places,
         policy,
@@ -68,7 +68,7 @@ pub(crate) fn find(places: &Places, policy: &ReadPolicy, roster: &Roster) -> Rep
     found
 }
 
-/// A note about a file that cannot be read.
+/// Makes a note about a file that cannot be read.
 pub(crate) fn unread(path: &Path, why: &Absence) -> Vec<Note> {
     let path = shown(path);
     if *why == Absence::NoSuchFile {
@@ -82,18 +82,18 @@ pub(crate) fn unread(path: &Path, why: &Absence) -> Vec<Note> {
 }
 
 struct Walk<'w> {
-    places: &'w Places,
+    places: &'w SearchRoots,
     policy: &'w ReadPolicy,
     roster: &'w Roster,
-    /// The rules of the folders that are open.
+    /// The rules of the folders on the current path.
     rules: Vec<Arc<Rules>>,
-    /// Links to folders, which are followed at last.
+    /// Links to folders, which are followed last.
     links: Vec<(PathBuf, Vec<String>)>,
     /// The folders that were entered through links.
     seen: BTreeSet<Identity>,
-    /// The names on the way from the root.
+    /// The names on the path from the root.
     parts: Vec<String>,
-    /// How many entries may still be looked at.
+    /// The number of entries that may still be examined.
     left: usize,
     is_linked: bool,
     found: Repository,
@@ -104,7 +104,7 @@ impl Walk<'_> {
         let Some(entries) = self.list(folder) else { return };
         self.found.directories += 1;
         let has = |name: &str| entries.iter().any(|(own, _)| own == name);
-        let (rules, is_new) = self.places.ignores().of(folder, Reader::Walk, has, self.policy);
+        let (rules, is_new) = self.places.ignores().rules_of(folder, Reader::Walk, has, self.policy);
         for own in rules.unread.iter().filter(|_| is_new) {
             self.found.notes.extend(own.why.iter().flat_map(|why| unread(&own.path, why)));
         }
@@ -146,7 +146,7 @@ impl Walk<'_> {
         if path.join(".git").exists() || (!self.roster.is_of_agent(&parts) && is_ignored()) {
             return;
         }
-        // An agent that is started deeper does not look all the way up either.
+        // An agent that is started deeper does not search that far up either.
         if self.parts.len() < ANCESTORS_MAX {
             self.folder(path);
         } else {
@@ -154,7 +154,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows a link to a folder, if that lies in the project: elsewhere it is another one's business.
+    /// Follows a link to a folder inside the project; other links are ignored.
     fn linked_folder(&mut self, path: &Path) {
         let Ok(real) = canonical(path) else { return };
         if !real.starts_with(self.places.real_project()) {
@@ -162,12 +162,12 @@ impl Walk<'_> {
             return;
         }
         let Ok(found) = fs::metadata(&real) else { return };
-        if self.seen.insert(Identity::of(&found)) {
+        if self.seen.insert(Identity::from_metadata(&found)) {
             self.folder(path);
         }
     }
 
-    /// The entries of a folder by name; `None` where there is no room or it cannot be read.
+    /// Returns the entries of a folder by name; `None` if the limit is reached or it cannot be read.
     fn list(&mut self, folder: &Path) -> Option<Vec<(String, FileType)>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -184,7 +184,7 @@ impl Walk<'_> {
                 return None;
             }
             self.left -= 1;
-            // A name that is no text is none that an agent looks for.
+            // Agents do not search for names that are not UTF-8.
             if let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) {
                 found.push((name, kind));
             }
@@ -204,7 +204,7 @@ impl Walk<'_> {
     }
 
     fn variant(&mut self, path: &Path, meant: &str) {
-        // Beside the right name it is a file of its own; on some file systems it is the same one.
+        // If the right name exists as well, this is a separate file; on some file systems it is the same one.
         if path.with_file_name(meant).exists() {
             return;
         }
@@ -215,7 +215,7 @@ impl Walk<'_> {
         self.found.notes.push(note.with_source(file(&shown(path))));
     }
 
-    /// Notes the first thing that there is no room for.
+    /// Notes the first entry over the limit.
     fn over_limit(&mut self, path: &Path, why: &str) {
         if self.found.notes.iter().any(|note| note.code == Code::OverLimit) {
             return;
@@ -227,7 +227,7 @@ impl Walk<'_> {
     }
 }
 
-/// The name with every character that is not ASCII spelt out: it may look like one that is.
+/// Escapes every non-ASCII character of a name: it may look like an ASCII one.
 fn spelt(name: &str) -> String {
     let spell = |character: char| match character {
         ascii if ascii.is_ascii() => ascii.to_string(),

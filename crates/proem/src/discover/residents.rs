@@ -1,8 +1,8 @@
-//! Resident entries: knowledge and workflows that announce themselves in the prompt by one line each.
+//! Resident entries: knowledge and workflows that are listed in the prompt by one line each.
 //!
-//! Only names and front matter are taken; the body of a file must never reach a prompt from here. A bad
-//! knowledge file is skipped with a note. A bad workflow stops the build: a model that is not told of it
-//! does the work by other means, and nobody notices.
+//! Only names and front matter are used; the body of a file must never reach a prompt from here. A bad knowledge file
+//! is skipped with a note. A bad workflow stops the build: a model that does not know of it does the work by other
+//! means, without any sign of a fault.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -30,12 +30,12 @@ const CAP: Cap = Cap::new(RESIDENT_BYTES_MAX);
 /// The key that makes a file resident: as the format spells it, and as the dictionary does.
 const FLAGS: [&str; 2] = ["model_invokation", "model_invocation"];
 
-/// What a folder holds.
+/// The kind of files in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResidentKind {
-    /// Files must say whether they are resident; a bad one is skipped with a note.
+    /// Files must state whether they are resident; a bad one is skipped with a note.
     Knowledge,
-    /// Files are resident if they say so; a bad one is an error.
+    /// Files are resident if they state so; a bad one is an error.
     Workflow,
 }
 
@@ -44,20 +44,20 @@ pub(crate) enum ResidentKind {
 pub(crate) struct Entry {
     /// The file's name without `.md`.
     pub(crate) slug: String,
-    /// The description as the YAML says it, line breaks and all.
+    /// The description from the YAML, line breaks included.
     pub(crate) description: String,
     /// The file.
     pub(crate) path: String,
 }
 
-/// What a folder gave.
+/// The results for a folder.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub(crate) struct ResidentFiles {
     /// The resident files, by slug.
     pub(crate) entries: Vec<Entry>,
-    /// What was skipped and should not have been written so.
+    /// Notes about skipped files.
     pub(crate) notes: Vec<Note>,
-    /// Every file that was looked at, by slug.
+    /// Every file examined, by slug.
     pub(crate) considered: Vec<FileOutcome>,
 }
 
@@ -65,8 +65,12 @@ pub(crate) struct Collected {
 ///
 /// As in a shell, `*` does not match a leading dot: editors leave such files behind. A folder that does
 /// not exist has no entries.
-pub(crate) fn collect(folder: &Path, kind: ResidentKind, policy: &ReadPolicy) -> Result<Collected, Error> {
-    let mut collected = Collected::default();
+pub(crate) fn collect(
+    folder: &Path,
+    kind: ResidentKind,
+    policy: &ReadPolicy,
+) -> Result<ResidentFiles, Error> {
+    let mut collected = ResidentFiles::default();
     let listing = match list(folder, policy) {
         Ok(listing) => listing,
         Err(problem) => {
@@ -88,15 +92,15 @@ pub(crate) fn collect(folder: &Path, kind: ResidentKind, policy: &ReadPolicy) ->
     Ok(collected)
 }
 
-/// The entries as a list of `- slug: description`, without a final line break.
+/// Formats the entries as a list of `- slug: description`, without a final line break.
 ///
-/// A description must not begin a line of its own, so that CR and LF become one space each.
+/// A description must not begin a line of its own, so each CR and LF becomes a space.
 pub(crate) fn lines(entries: &[Entry]) -> String {
     let line = |entry: &Entry| format!("- {}: {}", entry.slug, entry.description.replace(['\r', '\n'], " "));
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-impl Collected {
+impl ResidentFiles {
     fn add(&mut self, entry: Entry) {
         let path = entry.path.clone();
         self.considered.push(FileOutcome { path, outcome: Outcome::Used, why: None });
@@ -107,7 +111,7 @@ impl Collected {
         self.considered.push(FileOutcome { path: shown(path), outcome, why });
     }
 
-    /// Notes a problem with knowledge; one with a workflow is an error.
+    /// Notes a problem with knowledge; returns an error for a workflow.
     fn refuse(&mut self, path: &Path, kind: ResidentKind, problem: Problem) -> Result<(), Error> {
         match kind {
             ResidentKind::Workflow => Err(problem.into_error(path)),
@@ -120,15 +124,15 @@ impl Collected {
     }
 }
 
-/// The files of a folder by name without `.md`, and how many more there are.
+/// The files of a folder by name without `.md`, and the number of further ones.
 #[derive(Default)]
 struct Listing {
     slugs: BTreeSet<OsString>,
     left_out: usize,
 }
 
-/// Lists a folder. Of too many files those with the first names are taken, not those that the file
-/// system happens to give first.
+/// Lists a folder. If there are too many files, those with the first names are taken, whatever the order of the file
+/// system.
 fn list(folder: &Path, policy: &ReadPolicy) -> Result<Listing, Problem> {
     let mut listing = Listing::default();
     let Some(entries) = open(folder, policy)? else { return Ok(listing) };
@@ -165,7 +169,7 @@ fn path_of(folder: &Path, slug: &OsStr) -> PathBuf {
     folder.join(OsString::from_vec(name))
 }
 
-/// What became of one file that is as it should be.
+/// The result for one valid file.
 enum Finding {
     Resident(Entry),
     Passed(Outcome, String),
@@ -174,7 +178,7 @@ enum Finding {
 fn examine(path: &Path, slug: &OsStr, kind: ResidentKind, policy: &ReadPolicy) -> Result<Finding, Problem> {
     let text = match read_text(path, policy, CAP) {
         Ok(text) => text,
-        // A folder is not a file of that name.
+        // A folder of that name is not a file.
         Err(why @ Absence::IsADirectory) => {
             return Ok(Finding::Passed(Outcome::Unreadable, why.to_string()));
         }
@@ -182,7 +186,7 @@ fn examine(path: &Path, slug: &OsStr, kind: ResidentKind, policy: &ReadPolicy) -
     };
     let slug = slug.to_str().filter(|slug| is_slug(slug)).ok_or_else(Problem::slug)?;
     let front_matter = read(&text)?;
-    // Knowledge that says `false` is nobody's business, whatever else it lacks.
+    // Knowledge with the flag `false` is skipped without checks of its other fields.
     if kind == ResidentKind::Knowledge && matches!(flag(&front_matter), Ok(Some(false))) {
         return Ok(Finding::Passed(Outcome::Hidden, format!("`{}` is not true", FLAGS[0])));
     }
@@ -258,7 +262,7 @@ fn flag(front_matter: &FrontMatter) -> Result<Option<bool>, Problem> {
     Ok(given)
 }
 
-/// Lower-case letters and digits, with single hyphens between them.
+/// Tells whether a text has only lower-case letters and digits, with single hyphens between them.
 fn is_slug(slug: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -266,7 +270,7 @@ fn is_slug(slug: &str) -> bool {
     slug.len() <= RESIDENT_NAME_BYTES_MAX && slug.split('-').all(is_word)
 }
 
-/// Why a file or folder cannot be used.
+/// The reason why a file or folder cannot be used.
 struct Problem {
     code: Code,
     outcome: Outcome,
@@ -293,7 +297,7 @@ impl Problem {
     }
 
     fn unread(why: &Absence) -> Self {
-        // `absent` speaks of variables; the other codes say something about a file.
+        // The code `absent` is for variables; the other codes fit files.
         let code = if why.code() == Code::Absent { Code::MalformedResident } else { why.code() };
         let outcome = Outcome::from_absence(why);
         Self { code, outcome, message: why.to_string(), hint: why.hint(), place: None }

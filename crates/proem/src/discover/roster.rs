@@ -1,5 +1,5 @@
-//! The names of all files that profiles look for in a project, taken from the profiles' own data: a new profile is covered
-//! without a change here.
+//! The names of all files that profiles search for in a project, derived from the profiles' data: a new profile is
+//! covered without a change here.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use proem_core::text_safety::confusable::is_variant;
 /// Folders of agents whose profiles name no file in them.
 const MORE_FOLDERS: [&str; 3] = [".codex", ".gemini", ".opencode"];
 
-/// Folders that profiles name a file of, and that hold other things as well.
+/// Folders of which profiles name a file, and which also hold unrelated files.
 const SHARED_FOLDERS: [&str; 1] = [".github"];
 
-/// Endings of files that are looked at when they lie in a folder of an agent.
+/// Extensions of files that are examined in a folder of an agent.
 const TEXT_ENDINGS: [&str; 5] = [".md", ".mdc", ".j2", ".txt", ".prompt"];
 
-/// Folders of files that tests read: what is wrong with these is wrong on purpose.
+/// Folders of test fixtures, whose faults are intended.
 const FIXTURES: [&str; 5] = ["__fixtures__", "fixture", "fixtures", "test_data", "testdata"];
 
 const SKILL: &str = "SKILL.md";
 const SKILL_ENDING: &str = ".md";
 
-/// What a file is to the agents that read it.
+/// The meaning of a file for the agents that read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
-    /// Instructions that are in the prompt, always or at times.
+    /// Instructions that are in the prompt, always or sometimes.
     Instructions,
     /// The `SKILL.md` of a skill, or a file that is a skill by itself.
     Skill,
-    /// A text that lies beside a skill or in the folder of an agent, which the model may read.
+    /// A text beside a skill or in the folder of an agent, which the model may read.
     Text,
 }
 
 impl Role {
-    /// The word used in JSON.
+    /// Returns the word used in JSON.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Instructions => "instructions",
@@ -44,13 +44,13 @@ impl Role {
     }
 }
 
-/// Tells whether a file is one that tests read, by the parts of its path.
+/// Tells whether a file is a test fixture, by the parts of its path.
 pub(crate) fn is_fixture<S: AsRef<str>>(path: &[S]) -> bool {
     let folders = path.split_last().map_or(path, |(_, folders)| folders);
     folders.iter().any(|part| FIXTURES.contains(&part.as_ref()))
 }
 
-/// A profile, and the name of the agent that it stands in for.
+/// A profile, and the name of the agent that it imitates.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     pub(crate) title: String,
@@ -67,7 +67,7 @@ impl Agent {
     }
 }
 
-/// A name, or a folder with everything of an ending below it, relative to any directory of a project.
+/// A name, or a folder with all files of an extension below it, relative to any directory of a project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Pattern {
     File(Vec<String>),
@@ -75,17 +75,17 @@ enum Pattern {
     Skills { folder: Vec<String>, files: bool },
 }
 
-/// All names that profiles look for.
+/// All names that profiles search for.
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
     patterns: BTreeSet<Pattern>,
-    /// The folders that belong to agents: whatever text lies in them is for a model.
+    /// The folders that belong to agents: every text in them is for a model.
     folders: BTreeSet<String>,
 }
 
 impl Roster {
     /// Collects the names of some profiles.
-    pub(crate) fn of<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Self {
+    pub(crate) fn from_profiles<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Self {
         let mut roster = Self::default();
         roster.folders.extend(MORE_FOLDERS.map(str::to_owned));
         for section in profiles.into_iter().flat_map(|profile| &profile.sections) {
@@ -129,7 +129,7 @@ impl Roster {
         self.patterns.insert(Pattern::Skills { folder, files });
     }
 
-    /// The parts of a path that is relative to a directory of the project; `None` for one of the user's own.
+    /// Splits a path that is relative to a directory of the project; returns `None` for one of the user's own.
     fn parts(&mut self, path: &str) -> Option<Vec<String>> {
         let is_own = path.starts_with(['~', '/', '{']) || path.split('/').any(|part| part == "..");
         let parts: Vec<String> =
@@ -146,7 +146,7 @@ impl Roster {
         Some(parts)
     }
 
-    /// The role of a file, by its path below the project's root; `None` if no agent looks for it.
+    /// Returns the role of a file, by its path below the project's root; `None` if no agent searches for it.
     pub(crate) fn role(&self, path: &[&str]) -> Option<Role> {
         let role = self.patterns.iter().filter_map(|pattern| pattern.role(path)).min();
         let name = path.last()?;
@@ -161,18 +161,18 @@ impl Roster {
         self.patterns.iter().any(|pattern| pattern.is_skill_folder(folder))
     }
 
-    /// Tells whether a folder is one of an agent's, or lies in one.
+    /// Tells whether a folder belongs to an agent, or lies in one that does.
     pub(crate) fn is_of_agent(&self, folder: &[&str]) -> bool {
         folder.iter().any(|part| self.folders.contains(*part))
     }
 
-    /// Tells whether a link in place of this folder leads to files that agents look for.
+    /// Tells whether a link in place of this folder leads to files that agents search for.
     pub(crate) fn is_folder(&self, folder: &[&str]) -> bool {
         self.is_of_agent(folder) || self.patterns.iter().any(|pattern| pattern.is_folder(folder))
     }
 
-    /// The name that a file's name was probably meant to be. Only the root and folders of skills are judged by case:
-    /// elsewhere `agents.md` is a page of documentation.
+    /// Returns the probable intended name of a misspelt file. Wrong case is reported only in the root and in folders of
+    /// skills: elsewhere `agents.md` is a page of documentation.
     pub(crate) fn meant(&self, path: &[&str]) -> Option<&str> {
         if self.role(path).is_some_and(|role| role != Role::Text) {
             return None;
@@ -181,7 +181,7 @@ impl Roster {
         let is_in_skill = self.is_skill_folder(folder);
         let is_judged =
             |wanted: &str| !name.is_ascii() || folder.is_empty() || (is_in_skill && wanted == SKILL);
-        // From the end, where `AGENTS.md` stands before `AGENTS.MD`, which one agent takes as well.
+        // Searches from the end, where `AGENTS.md` comes before `AGENTS.MD`, which one agent also accepts.
         let names = self.patterns.iter().rev().filter_map(|pattern| match pattern {
             Pattern::File(parts) if parts.len() == 1 => parts.first().map(String::as_str),
             _ => None,
@@ -230,7 +230,7 @@ fn ends_with(path: &[&str], parts: &[String]) -> bool {
     path.len() >= parts.len() && path.iter().rev().zip(parts.iter().rev()).all(|(a, b)| a == b)
 }
 
-/// The part of a path behind a folder, wherever that stands in it.
+/// Returns the part of a path after a folder, at any depth.
 fn below<'p, 's>(path: &'p [&'s str], folder: &[String]) -> Option<&'p [&'s str]> {
     let starts = 0..(path.len() + 1).saturating_sub(folder.len());
     let mut ends =
@@ -251,7 +251,7 @@ mod tests {
             profile::resolve(name, vec![Layer { origin: name.into(), file }]).expect("they are complete")
         };
         let profiles: Vec<Profile> = PROFILES.into_iter().map(read).collect();
-        Roster::of(&profiles)
+        Roster::from_profiles(&profiles)
     }
 
     fn role(path: &str) -> Option<Role> {

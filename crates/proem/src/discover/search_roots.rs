@@ -5,38 +5,38 @@ use std::path::{Path, PathBuf};
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::note::{Code, Note, Severity};
 
-use super::ignored::Ignores;
+use super::ignored::IgnoreFiles;
 use super::{Owner, file};
-use crate::observe::file::{Fence, shown, without_dots};
+use crate::observe::file::{ProjectFence, shown, without_dots};
 use crate::observe::host::Host;
 use crate::observe::workspace::{FOLDER, Workspace, repository_of};
 use crate::settings::trust;
 
-/// Where things lie, as paths that prompts may show: links are not resolved.
+/// The directories of a search, as paths that prompts may show: links are not resolved.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct SearchRoots {
     cwd: PathBuf,
-    /// The folder of proem's own files, where it is one above the working directory.
+    /// The folder of proem's own files, if it lies above the working directory.
     folder: Option<PathBuf>,
     home: Option<PathBuf>,
     config: Option<PathBuf>,
     repository: Option<PathBuf>,
     /// The repository if it belongs to the working directory, else the directory alone.
     project: PathBuf,
-    /// The same, with links resolved.
+    /// The same path, with links resolved.
     real_project: PathBuf,
     is_trusted: bool,
-    ignores: Ignores,
+    ignores: IgnoreFiles,
 }
 
-impl Places {
+impl SearchRoots {
     pub(crate) fn new(host: &Host, workspace: &Workspace) -> Self {
         let cwd = without_dots(workspace.path());
         let repository = repository_of(&cwd).map(Path::to_owned);
         let project =
             repository.as_ref().filter(|repository| host.reaches(repository)).unwrap_or(&cwd).clone();
         let real_project = crate::observe::file::canonical(&project).unwrap_or_else(|_| project.clone());
-        // A list that cannot be read trusts nothing; `proem trust list` says what is wrong with it.
+        // An unreadable list trusts nothing; `proem trust list` shows its error.
         let is_trusted = trust::covers(host, workspace, &real_project).unwrap_or(false);
         Self {
             folder: workspace.folder_above(),
@@ -47,27 +47,27 @@ impl Places {
             project,
             real_project,
             is_trusted,
-            ignores: Ignores::default(),
+            ignores: IgnoreFiles::default(),
         }
     }
 
-    /// The path of the project, as it is written: the git repository, or the working directory outside of one.
+    /// Returns the path of the project, as it is written: the git repository, or the working directory outside of one.
     pub(crate) fn project(&self) -> &Path {
         &self.project
     }
 
-    /// The real path of the project: the git repository, or the working directory outside of one.
+    /// Returns the real path of the project: the git repository, or the working directory outside of one.
     pub(crate) fn real_project(&self) -> &Path {
         &self.real_project
     }
 
-    /// The edge that links in the project must not lead over; none where the user trusts the workspace.
-    pub(crate) fn fence(&self) -> Option<Fence> {
-        (!self.is_trusted).then(|| Fence::around(&self.project, &self.real_project))
+    /// Returns the boundary that links in the project must not cross; `None` if the user trusts the workspace.
+    pub(crate) fn fence(&self) -> Option<ProjectFence> {
+        (!self.is_trusted).then(|| ProjectFence::around(&self.project, &self.real_project))
     }
 
     /// The ignore files of this build, with one budget for all of them.
-    pub(super) const fn ignores(&self) -> &Ignores {
+    pub(super) const fn ignores(&self) -> &IgnoreFiles {
         &self.ignores
     }
 
@@ -76,14 +76,14 @@ impl Places {
         &self.cwd
     }
 
-    /// Tells whether a directory is the working directory, under whatever name.
+    /// Tells whether a directory is the working directory, by its real path.
     pub(crate) fn is_cwd(&self, folder: &Path) -> bool {
         let real = |path: &Path| crate::observe::file::canonical(path).unwrap_or_else(|_| path.to_owned());
         folder == self.cwd || real(folder) == real(&self.cwd)
     }
 
-    /// A path as a profile writes it: from `~`, from `{config}`, from `/`, or from the working directory. What lies in
-    /// `.proem` lies in the one that counts, which may be above. `None` when the machine has no such place.
+    /// Resolves a path of a profile: from `~`, `{config}`, `/`, or the working directory. A path in `.proem` refers to
+    /// the `.proem` that applies, which may lie above. Returns `None` if the machine has no such place.
     pub(crate) fn path(&self, written: &str) -> Option<(PathBuf, Owner)> {
         if let Some(rest) = written.strip_prefix("{config}") {
             return Some((below(self.config.as_ref()?, rest), Owner::User));
@@ -104,7 +104,7 @@ impl Places {
         }
     }
 
-    /// The working directory and those above it, up to the repository's root or the very top.
+    /// Returns the working directory and those above it, up to the repository's root or `/`.
     pub(crate) fn upwards(&self) -> impl Iterator<Item = &Path> {
         let top = self.repository.as_deref();
         let mut is_done = false;
@@ -120,7 +120,7 @@ impl Places {
         folder.starts_with(&self.project)
     }
 
-    /// A note, if a link in the project led outside of it: a stranger may have made the link.
+    /// Makes a note if a link in the project led outside of it: a stranger may have made the link.
     pub(crate) fn link_outside(&self, found: &Path, real: &Path) -> Option<Note> {
         if !self.is_in_project(found) || real.starts_with(&self.real_project) {
             return None;

@@ -1,5 +1,5 @@
-//! A directory of skills as one line each, with a hash of every body: an edited body changes its line, and
-//! with it the prompt.
+//! A directory of skills as one line each, with a hash of every body: an edited body changes its line, and with it the
+//! prompt.
 //!
 //! Front matter here is not YAML but lines of `key: value`.
 
@@ -14,7 +14,7 @@ use proem_core::limit::{RESIDENT_BYTES_MAX, SKILL_FOLDERS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillDirectoryRecipe;
 
-use super::{Owner, Places, Trail, file};
+use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{Cap, ReadPolicy, metadata, read, read_dir, shown};
 use crate::observe::listing_order;
 
@@ -31,10 +31,10 @@ pub(crate) struct Line {
     pub(crate) owner: Owner,
 }
 
-/// Finds skills, of two with one name the first; they are sorted by name.
+/// Finds skills, sorted by name; of two with the same name the first is taken.
 pub(crate) fn find(
     recipe: &SkillDirectoryRecipe,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
 ) -> (Vec<Line>, Trail) {
@@ -48,7 +48,7 @@ pub(crate) fn find(
         trail: Trail::default(),
     };
     for (root, owner) in recipe.roots.iter().filter_map(|root| places.path(root)) {
-        // What lies in the home directory is the user's, unless that is the working directory.
+        // Folders in the home directory are the user's, unless that is the working directory.
         if (owner == Owner::Project && !has_project) || (owner == Owner::User && places.is_cwd(&root)) {
             continue;
         }
@@ -63,7 +63,7 @@ pub(crate) fn find(
 struct Search<'s> {
     recipe: &'s SkillDirectoryRecipe,
     policy: &'s ReadPolicy,
-    places: &'s Places,
+    places: &'s SearchRoots,
     lines: BTreeMap<String, Line>,
     folders: usize,
     owner: Owner,
@@ -134,7 +134,7 @@ impl Search<'_> {
     }
 }
 
-/// The folders of a folder by name: no hidden ones, no links.
+/// Returns the subfolders of a folder by name, without hidden ones and links.
 fn folders(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = read_dir(path) else { return Vec::new() };
     let is_wanted = |entry: &fs::DirEntry| {
@@ -147,7 +147,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// A skill as its line says it.
+/// A skill as it appears in its line.
 struct Entry {
     name: String,
     text: String,
@@ -180,12 +180,12 @@ fn entry(text: &str, folder: &str) -> Entry {
     Entry { name, text: fields.join(" | ") }
 }
 
-/// The text without what would end a field or a line.
+/// Removes characters that would end a field or a line.
 fn one_field(text: &str) -> String {
     text.replace('|', "/").replace(['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'], " ")
 }
 
-/// The fields between `---` lines, by key in lower case, and the body. Without such lines there are none.
+/// Returns the fields between `---` lines, by key in lower case, and the body. Without such lines there are no fields.
 fn split(text: &str) -> (Option<BTreeMap<String, String>>, &str) {
     let Some(inner) = text.strip_prefix("---\n") else { return (None, text) };
     let Some((head, body)) = inner.split_once("\n---\n") else { return (None, text) };
@@ -198,7 +198,7 @@ fn split(text: &str) -> (Option<BTreeMap<String, String>>, &str) {
     (Some(fields), body)
 }
 
-/// One pair of matching quotes goes.
+/// Removes one pair of matching quotes.
 fn unquoted(value: &str) -> &str {
     let pairs = ['"', '\''];
     let inner = pairs.iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));

@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what was attempted, on what, why it failed and what to do.
+//! Errors of builds. Each message names the action, the thing, the problem and the fix.
 
 mod template;
 
@@ -15,12 +15,12 @@ use proem_core::text_safety::escape::{escape, escape_line};
 pub use proem_core::text::Excerpt;
 pub use template::TemplateError;
 
-/// Whose turn it is to act.
+/// The party that can fix an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The command line, the request, a profile or the configuration is wrong.
     Usage,
-    /// All of that is right, and it did not work.
+    /// The input is valid, and the operation failed.
     Failed,
 }
 
@@ -71,8 +71,8 @@ impl fmt::Display for FileRole {
 /// The reason why a build was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stopped {
-    /// Its templates asked for more work than one build may.
+pub enum StopReason {
+    /// Its templates needed more work than one build may do.
     Work,
     /// It used up its CPU time.
     Cpu,
@@ -82,7 +82,7 @@ pub enum Stopped {
     Cancelled,
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Work => formatter.write_str("its templates compare, sort or copy too much"),
@@ -93,33 +93,33 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// A build that did not happen.
+/// An error that stopped a build.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request is not what it should be.
+    /// The request is not valid.
     Request {
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// What to do.
+        /// The fix.
         hint: Option<String>,
-        /// Where, if the request was JSON text.
+        /// The line in question, if the request was JSON text.
         excerpt: Option<Box<Excerpt>>,
     },
     /// The working directory cannot be used.
     Cwd {
         /// The path as it was given.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// There is no profile of this name.
+    /// The profile does not exist.
     UnknownProfile {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
-        /// The profile that extends it, if one does.
+        /// The profile that extends it, if any.
         named_by: Option<String>,
     },
     /// A profile file cannot be used.
@@ -131,31 +131,31 @@ pub enum Error {
     },
     /// A configuration file cannot be used.
     Config {
-        /// What it is for, for example `configuration` or `pack`.
+        /// The purpose of the file, for example `configuration` or `pack`.
         role: FileRole,
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// What to do.
+        /// The fix.
         hint: Option<String>,
-        /// Where.
+        /// The line in question.
         excerpt: Option<Box<Excerpt>>,
     },
-    /// A file that was named cannot be used.
+    /// A file that the request or the configuration names cannot be used.
     File {
-        /// What it is for, for example `template`.
+        /// The purpose of the file, for example `template`.
         role: FileRole,
         /// The path.
         path: String,
-        /// Why not.
+        /// The reason.
         why: Absence,
     },
-    /// Something else that was given is wrong.
+    /// Another input is wrong.
     Usage {
-        /// What.
+        /// The problem.
         message: String,
-        /// What to do.
+        /// The fix.
         hint: String,
     },
     /// A message that the provider would refuse.
@@ -164,73 +164,73 @@ pub enum Error {
         index: usize,
         /// The provider.
         provider: &'static str,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// An instruction file that is there and cannot be read, where the profile wants no prompt without it.
+    /// An instruction file exists and cannot be read, and the profile requires it.
     Instructions {
         /// The path.
         path: String,
-        /// Why not.
+        /// The reason.
         why: Absence,
     },
-    /// A workflow file, or the folder of them, is not what it should be.
+    /// A workflow file, or the folder of workflows, is not valid.
     Resident {
         /// The file or folder.
         path: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
-    /// An asset that cannot be had.
+    /// An asset cannot be loaded.
     NoAsset {
-        /// Why not, with the reference.
+        /// The reason, with the reference.
         message: String,
-        /// What to do.
+        /// The fix.
         hint: Option<String>,
-        /// Who names it.
+        /// The file or setting that names it.
         named_by: String,
     },
-    /// A Jinja template that cannot be used.
+    /// A Jinja template cannot be used.
     Template(Box<TemplateError>),
     /// A profile names wording that the catalog does not have.
     NoWording {
         /// The key.
         key: String,
-        /// The keys that there are.
+        /// The existing keys.
         known: Vec<String>,
         /// The section that names it.
         section: String,
     },
-    /// A variable without a value, where the profile says that this is an error.
+    /// A variable has no value, and the profile makes that an error.
     Policy {
         /// The template.
         template: Box<Source>,
         /// The variable.
         error: Box<PolicyError>,
     },
-    /// A file has what the profile or the user's configuration refuses.
+    /// A file contains something that the profile or the user's configuration refuses.
     Refused {
-        /// Where it is.
+        /// The place.
         source: Option<Box<Source>>,
-        /// What was found first.
+        /// The first finding.
         message: String,
-        /// How many more places there are.
+        /// The number of further places.
         more: usize,
         /// The setting that refuses it.
         key: String,
     },
-    /// A prompt over the limit.
+    /// A prompt exceeds its size limit.
     TooLarge(TooLarge),
-    /// A build that had to end before it was done.
+    /// A build was stopped before it was done.
     Stopped {
-        /// Why.
-        why: Stopped,
+        /// The reason.
+        why: StopReason,
     },
     /// A file could not be written.
     Write {
         /// The path.
         path: String,
-        /// Why not.
+        /// The reason.
         why: io::Error,
     },
 }
@@ -252,7 +252,7 @@ impl Error {
         Self::Request { message: message.into(), hint: Some(hint.into()), excerpt: None }
     }
 
-    /// Says which profile extends the one that does not exist.
+    /// Adds the profile that extends the missing one.
     pub(crate) fn named_by(mut self, origin: Option<&str>) -> Self {
         if let Self::UnknownProfile { named_by, .. } = &mut self {
             *named_by = origin.map(str::to_owned);
@@ -266,7 +266,7 @@ impl Error {
         matches!(self, Self::Config { role, .. } | Self::File { role, .. } if role.is_of_host())
     }
 
-    /// Whose turn it is to act.
+    /// Returns the party that can fix the error.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -293,7 +293,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -330,14 +330,14 @@ impl Error {
                 "take it out of the file (`proem check` finds all of it), or set `{key}` to less in the profile or the configuration"
             )),
             Self::TooLarge(_) => Some("leave out the largest inserted file".into()),
-            Self::Stopped { why: Stopped::Work | Stopped::Cpu } => Some(
+            Self::Stopped { why: StopReason::Work | StopReason::Cpu } => Some(
                 "shorten the loops of templates, or leave out files and folders; the limits are listed by `proem config`".into(),
             ),
             Self::Stopped { .. } | Self::Write { .. } => None,
         }
     }
 
-    /// The line that is wrong, where the mistake is in the user's own text.
+    /// Returns the wrong line, if the mistake is in the user's own text.
     #[must_use]
     pub fn excerpt(&self) -> Option<Excerpt> {
         match self {
@@ -349,7 +349,7 @@ impl Error {
     }
 }
 
-/// Tells whether the last profile of a chain is there twice.
+/// Tells whether the last profile of a chain occurs twice.
 fn is_circle(chain: &[String]) -> bool {
     chain.split_last().is_some_and(|(last, before)| before.contains(last))
 }
@@ -365,7 +365,8 @@ fn unknown_profile_hint(name: &str, known: &[String]) -> String {
 }
 
 impl fmt::Display for Error {
-    /// Whatever is quoted was perhaps named by a stranger: nothing of it is hidden, or acts on a terminal.
+    /// Writes the message. Quoted names may be hostile: they are escaped, so that nothing is hidden or controls a
+    /// terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = String::new();
         self.say(&mut said)?;
@@ -471,7 +472,7 @@ impl From<TooLarge> for Error {
     }
 }
 
-/// The system's words in lower case, without its number and without a path of ours.
+/// Returns the system's message in lower case, without its number and without internal paths.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! Errors of templates: which template, where in it, and by which includes it was reached.
+//! Errors of templates: the template, the place in it, and the includes that lead to it.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use super::Excerpt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateError {
-    /// The template: a reference such as `$user/greet`, or what else it is called.
+    /// The template: a reference such as `$user/greet`, or another name for it.
     pub template: String,
-    /// The file it was read from, if it was.
+    /// The file that it was read from, if any.
     pub path: Option<String>,
-    /// Where in it.
+    /// The place of the error.
     pub place: Option<Place>,
     /// The line at that place.
     pub line: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: Option<String>,
     /// The templates that include it, the nearest first, each as `$user/parent, line 3`.
     pub included_from: Vec<String>,
-    /// Whether a limit stopped it, rather than a mistake in the text.
+    /// True if a limit stopped it, false for a mistake in the text.
     pub is_limit: bool,
 }
 
@@ -48,7 +48,7 @@ impl TemplateError {
         self
     }
 
-    /// Adds where in the template's text the mistake is.
+    /// Adds the place of the mistake in the template's text.
     pub(crate) fn at(mut self, text: &str, origin: &Source, offset: usize) -> Self {
         let place = Places::new(text).at(offset);
         self.place = Some(place);

@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::handler::Handler;
 use super::{
-    AgentStart, BeforeAgentStart, ContextEvent, HookEvent, HookFailure, Injected, Message, ResourcesDiscover,
-    Why,
+    AgentStart, BeforeAgentStart, ContextEvent, HookEvent, HookFailure, HookFailureReason, InjectedMessage,
+    Message, ResourcesDiscover,
 };
 use crate::observe::file::without_dots;
 use crate::request::caller::Caller;
 
-/// What handlers add to what is looked for, as paths.
+/// Paths that handlers add to the search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
     pub(crate) skills: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Adds paths behind those that are there; a path is taken once.
+    /// Adds paths after the existing ones; skips duplicates.
     pub(crate) fn add(&mut self, paths: &super::ResourcePaths, cwd: &Path, home: Option<&Path>) {
         let lists = [
             (&mut self.skills, &paths.skill_paths),
@@ -51,7 +51,7 @@ fn resolved(path: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
     without_dots(&joined)
 }
 
-/// Asks every handler for resources.
+/// Collects resources from every handler.
 pub(crate) fn discover(
     handlers: &[Handler],
     event: &ResourcesDiscover,
@@ -68,18 +68,18 @@ pub(crate) fn discover(
     (resources, failures)
 }
 
-/// What the handlers made of one prompt of the user.
+/// The results of all handlers for one prompt of the user.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Start {
     pub(crate) system_prompt: String,
     pub(crate) messages: Vec<Message>,
-    /// Each change of the system prompt, measured against the frozen one.
+    /// Each change of the system prompt, compared with the frozen one.
     pub(crate) changes: Vec<(String, CacheLoss)>,
     pub(crate) notes: Vec<Note>,
 }
 
-/// Lets every handler change the system prompt, each starting from what the last one left. An empty end
-/// result is none: the frozen prompt is used.
+/// Lets every handler change the system prompt, each starting from the result of the previous one. If the final text is
+/// empty, the frozen prompt is used.
 pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart, caller: Caller) -> Start {
     let frozen = event.system_prompt.clone();
     let mut event = event;
@@ -109,8 +109,8 @@ pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart, caller: Calle
     start
 }
 
-/// What one handler changed: from which byte on, and how much of the frozen prompt is lost by it that
-/// those before had left.
+/// Measures the change of one handler: the byte at which it begins, and the part of the frozen prompt that is lost by
+/// it and not by earlier handlers.
 fn own_change(frozen: &str, before: &str, now: &str) -> CacheLoss {
     let kept = |text: &str| cache_loss::between(frozen, text).first_byte;
     let lost_bytes = kept(before).saturating_sub(kept(now));
@@ -145,19 +145,19 @@ pub(crate) fn context(
     (event.messages, notes)
 }
 
-/// Checks that every message says whose it is.
-fn check(messages: &[Message]) -> Result<(), Why> {
+/// Checks that every message has a role.
+fn check(messages: &[Message]) -> Result<(), HookFailureReason> {
     let is_bad = |message: &Message| !message.get("role").is_some_and(Value::is_string);
     match messages.iter().position(is_bad) {
-        Some(index) => Err(Why::plain(format!("its `messages[{index}]` has no `role`"))),
+        Some(index) => Err(HookFailureReason::plain(format!("its `messages[{index}]` has no `role`"))),
         None => Ok(()),
     }
 }
 
-fn injected(message: Injected) -> Message {
+fn injected(message: InjectedMessage) -> Message {
     let content = match message {
-        Injected::Text(text) => Value::from(text),
-        Injected::Content(content) => content,
+        InjectedMessage::Text(text) => Value::from(text),
+        InjectedMessage::Content(content) => content,
     };
     crate::request::message::message("user", content)
 }

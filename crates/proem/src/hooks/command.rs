@@ -1,7 +1,7 @@
 //! Handlers that are programs: the event as JSON on standard input, the answer as JSON on standard output.
 //!
-//! They come from the user's configuration only, run without a shell, in a clean environment, in a
-//! process group that dies with them, with limits on time and output.
+//! They come from the user's configuration, or from a workspace that the user trusts, and run without a shell, in a
+//! clean environment, in a process group that is killed with them, with limits on time and output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,16 +13,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Why;
+use super::HookFailureReason;
 use crate::error::reason;
-use crate::observe::process::{self, Allowance, Finished, Stopped};
+use crate::observe::process::{self, Allowance, ProcessOutput, ProcessStop};
 use crate::request::strict_json::Object;
 
-/// When a handler is called.
+/// The event on which a handler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
-    /// Before files are looked for.
+    /// Before files are searched for.
     ResourcesDiscover,
     /// Once for each prompt of the user.
     BeforeAgentStart,
@@ -47,21 +47,21 @@ impl HookEvent {
 pub struct CommandHook {
     /// The name by which it is reported.
     pub name: String,
-    /// When it is called.
+    /// The event on which it is called.
     pub event: HookEvent,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The folder that a relative program is looked for in: the configuration's.
+    /// The folder for a relative program path: the one of the configuration.
     pub folder: PathBuf,
-    /// How long it may run.
+    /// The time that it may run.
     pub time_max: Duration,
-    /// How much it may print, in bytes, where the configuration says so.
+    /// The most bytes that it may print, if the configuration sets a limit.
     pub output_bytes_max: Option<usize>,
-    /// Names of environment variables that it gets besides the usual ones.
+    /// Names of environment variables that it gets in addition to the usual ones.
     pub env: Vec<String>,
 }
 
-/// What every handler gets from the environment.
+/// Environment variables that every handler gets.
 const USUAL: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 
 /// The keys of a `[[hook]]`.
@@ -78,7 +78,7 @@ pub(crate) struct HookKeys {
     env: Vec<String>,
 }
 
-/// Reads a command: a program and its arguments, never a line for a shell.
+/// Reads a command: a program and its arguments, never a shell command line.
 fn argv<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     struct Argv;
     impl<'de> serde::de::Visitor<'de> for Argv {
@@ -103,7 +103,7 @@ fn argv<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
 }
 
 impl CommandHook {
-    /// Makes a handler of what the configuration in `folder` says.
+    /// Makes a handler from a `[[hook]]` of the configuration in `folder`.
     pub(crate) fn new(keys: HookKeys, folder: &Path) -> Self {
         let program = Path::new(&keys.command[0]).file_name().map(|name| name.to_string_lossy().into_owned());
         Self {
@@ -117,16 +117,17 @@ impl CommandHook {
         }
     }
 
-    /// Runs the program if the event is its own, and reads its answer; printing nothing is none.
+    /// Runs the program if the event matches, and parses its answer. Empty output means no answer.
     pub(super) fn ask<A: DeserializeOwned>(
         &self,
         event: HookEvent,
         fields: &impl Serialize,
-    ) -> Result<Option<A>, Why> {
+    ) -> Result<Option<A>, HookFailureReason> {
         if event != self.event {
             return Ok(None);
         }
-        let mut input = serde_json::to_value(fields).map_err(|error| Why::plain(error.to_string()))?;
+        let mut input =
+            serde_json::to_value(fields).map_err(|error| HookFailureReason::plain(error.to_string()))?;
         if let Value::Object(input) = &mut input {
             input.insert("event".into(), event.word().into());
         }
@@ -139,7 +140,10 @@ impl CommandHook {
             return Err(failed(&finished));
         }
         let text = str::from_utf8(&finished.output).map_err(|error| {
-            Why::plain(format!("its answer is not UTF-8: bad byte at offset {}", error.valid_up_to()))
+            HookFailureReason::plain(format!(
+                "its answer is not UTF-8: bad byte at offset {}",
+                error.valid_up_to()
+            ))
         })?;
         if text.trim().is_empty() {
             return Ok(None);
@@ -147,13 +151,13 @@ impl CommandHook {
         serde_json::from_str(text).map(|Object(answer)| Some(answer)).map_err(|error| {
             // The error may quote the answer.
             let brief = "its answer is not what it should be";
-            Why::new(brief, &format!("{brief}: {error}"))
+            HookFailureReason::new(brief, &format!("{brief}: {error}"))
         })
     }
 
-    fn command(&self) -> Result<Command, Why> {
+    fn command(&self) -> Result<Command, HookFailureReason> {
         let program = self.program()?;
-        // It may look at any file, so a revision that is laid out on demand is laid out whole.
+        // The program may read any file, so a revision that is laid out on demand is laid out completely.
         crate::observe::file::lay_out_everything();
         let mut command = Command::new(program);
         // Not in the working directory: a relative argument must not name a file of the repository.
@@ -163,9 +167,9 @@ impl CommandHook {
         Ok(command)
     }
 
-    /// The program's file. A bare name is looked for in `PATH`, where only absolute folders count: the
-    /// working directory must never decide which program runs.
-    fn program(&self) -> Result<PathBuf, Why> {
+    /// Returns the program's file. A bare name is searched for in `PATH`, and only in absolute folders: the working
+    /// directory must never decide which program runs.
+    fn program(&self) -> Result<PathBuf, HookFailureReason> {
         let written = Path::new(self.command.first().map_or("", String::as_str));
         if written.components().count() > 1 || written.is_absolute() {
             return Ok(self.folder.join(written));
@@ -174,46 +178,54 @@ impl CommandHook {
         let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         let found = folders.map(|folder| folder.join(written)).find(|file| file.is_file());
         found.ok_or_else(|| {
-            Why::new(CANNOT_START, &format!("there is no program `{}` in PATH", written.display()))
+            HookFailureReason::new(
+                CANNOT_START,
+                &format!("there is no program `{}` in PATH", written.display()),
+            )
         })
     }
 
-    /// How much the program may print. One that returns all messages must be able to.
+    /// Returns the most bytes that the program may print. A program that returns all messages needs room for them.
     fn output_bytes_max(&self, input_bytes: usize) -> usize {
         let returned = if self.event == HookEvent::Context { 2 * input_bytes } else { 0 };
         self.output_bytes_max.unwrap_or(HOOK_OUTPUT_BYTES_MAX + returned)
     }
 
-    fn stopped(&self, stopped: &Stopped, allowance: Allowance) -> Why {
+    fn stopped(&self, stopped: &ProcessStop, allowance: Allowance) -> HookFailureReason {
         match stopped {
-            Stopped::CannotStart(error) => {
+            ProcessStop::CannotStart(error) => {
                 let program =
                     self.program().map_or_else(|_| String::new(), |path| path.display().to_string());
-                Why::new(CANNOT_START, &format!("{program} cannot be started: {}", reason(error)))
+                HookFailureReason::new(
+                    CANNOT_START,
+                    &format!("{program} cannot be started: {}", reason(error)),
+                )
             }
-            Stopped::TimedOut | Stopped::WaitsForFifo => {
-                Why::plain(format!("it took longer than {} ms", self.time_max.as_millis()))
+            ProcessStop::TimedOut | ProcessStop::WaitsForFifo => {
+                HookFailureReason::plain(format!("it took longer than {} ms", self.time_max.as_millis()))
             }
-            Stopped::TooMuchOutput => {
-                Why::plain(format!("it printed more than {} bytes", allowance.output_bytes_max))
+            ProcessStop::TooMuchOutput => {
+                HookFailureReason::plain(format!("it printed more than {} bytes", allowance.output_bytes_max))
             }
-            Stopped::CannotRead(error) => Why::plain(format!("its output cannot be read: {}", reason(error))),
+            ProcessStop::CannotRead(error) => {
+                HookFailureReason::plain(format!("its output cannot be read: {}", reason(error)))
+            }
         }
     }
 }
 
-/// The words for a program that cannot be started: where it lies is not for clients.
+/// The message for a program that cannot be started: clients must not learn its path.
 const CANNOT_START: &str = "it cannot be started";
 
-/// The status, and for the user the last line that the program wrote about it.
-fn failed(finished: &Finished) -> Why {
+/// Describes the exit status, and for the user the last line of the error output.
+fn failed(finished: &ProcessOutput) -> HookFailureReason {
     let errors = String::from_utf8_lossy(&finished.errors);
     let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
     let status = finished.status.to_string();
-    let Some(line) = last else { return Why::plain(status) };
+    let Some(line) = last else { return HookFailureReason::plain(status) };
     // Masked first: an escape inside of a secret would hide its shape.
     let line = Scanner::new().without_secrets(line).escape_debug().to_string();
-    Why::new(status.as_str(), &format!("{status}: {line}"))
+    HookFailureReason::new(status.as_str(), &format!("{status}: {line}"))
 }
 
 #[cfg(test)]
@@ -222,7 +234,7 @@ mod tests {
     use super::*;
     use crate::request::caller::Caller;
 
-    /// What the user and a remote client are told about a command that fails.
+    /// Returns the reports to the user and to a remote client about a command that fails.
     fn told(command: &[&str]) -> [String; 2] {
         let hook = CommandHook {
             name: "bad".to_owned(),

@@ -1,7 +1,8 @@
-//! Why a hook gave no answer: all of it for the user and for logs, and less for clients at the other end of a connection.
+//! Failures of hooks, with all details for the user and for logs, and fewer for remote clients.
 //!
-//! The last line that a program wrote often has addresses with passwords, tokens and paths of the machine. Secrets of known
-//! shapes are masked before anything is kept. Remote clients get none of the line, because a mask misses what has no shape.
+//! The last line that a program wrote often has addresses with passwords, tokens and paths of the machine. Secrets of
+//! known shapes are masked before anything is kept. Remote clients get none of the line, because a mask misses secrets
+//! without a known shape.
 
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
@@ -10,29 +11,29 @@ use proem_core::text_safety::secret::Scanner;
 use super::{HookError, HookEvent};
 use crate::request::caller::Caller;
 
-/// Why one call of a hook failed.
+/// The reason why one call of a hook failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Why {
-    /// What a remote client may know.
+pub(crate) struct HookFailureReason {
+    /// The part that a remote client may see.
     brief: String,
-    /// Everything, with secrets masked.
+    /// The whole text, with secrets masked.
     whole: String,
 }
 
-impl Why {
-    /// A reason that says nothing of the machine or of what the hook printed.
+impl HookFailureReason {
+    /// Makes a reason that reveals nothing about the machine or the hook's output.
     pub(super) fn plain(brief: impl Into<String>) -> Self {
         let brief = brief.into();
         Self { whole: brief.clone(), brief }
     }
 
-    /// A reason with details for the user.
+    /// Makes a reason with details for the user.
     pub(super) fn new(brief: impl Into<String>, whole: &str) -> Self {
         Self { brief: brief.into(), whole: Scanner::new().without_secrets(whole).into_owned() }
     }
 }
 
-impl From<HookError> for Why {
+impl From<HookError> for HookFailureReason {
     fn from(HookError(whole): HookError) -> Self {
         Self::new("it failed", &whole)
     }
@@ -43,11 +44,11 @@ impl From<HookError> for Why {
 pub struct HookFailure {
     hook: String,
     event: HookEvent,
-    why: Why,
+    why: HookFailureReason,
 }
 
 impl HookFailure {
-    pub(super) fn new(hook: String, event: HookEvent, why: Why) -> Self {
+    pub(super) fn new(hook: String, event: HookEvent, why: HookFailureReason) -> Self {
         Self { hook, event, why }
     }
 
@@ -57,19 +58,19 @@ impl HookFailure {
         &self.hook
     }
 
-    /// When it was called.
+    /// Returns the event of the call.
     #[must_use]
     pub fn event(&self) -> HookEvent {
         self.event
     }
 
-    /// Why it was skipped, for the user and for logs; secrets of known shapes are masked.
+    /// Returns the reason why it was skipped, for the user and for logs; secrets of known shapes are masked.
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why.whole
     }
 
-    /// The note about it.
+    /// Makes the note about it.
     pub(crate) fn note(&self, caller: Caller) -> Note {
         let why = match caller {
             Caller::User => &self.why.whole,

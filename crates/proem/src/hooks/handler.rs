@@ -1,4 +1,4 @@
-//! One handler, Rust or a command, called so that it can do no harm.
+//! One handler, in Rust or a command, called so that it cannot break the build.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::observe::deadline;
 
 use super::command::{CommandHook, HookEvent};
 use super::{
-    AgentStart, BeforeAgentStart, ContextEvent, Hook, HookError, HookFailure, Message, ResourcePaths,
-    ResourcesDiscover, Why,
+    AgentStart, BeforeAgentStart, ContextEvent, Hook, HookError, HookFailure, HookFailureReason, Message,
+    ResourcePaths, ResourcesDiscover,
 };
 
 /// A registered handler.
@@ -36,25 +36,31 @@ impl Handler {
     }
 
     /// A failed call of this handler.
-    pub(super) fn failure(&self, event: HookEvent, why: Why) -> HookFailure {
+    pub(super) fn failure(&self, event: HookEvent, why: HookFailureReason) -> HookFailure {
         HookFailure::new(self.name(), event, why)
     }
 
-    pub(super) fn resources_discover(&self, event: &ResourcesDiscover) -> Result<Option<ResourcePaths>, Why> {
+    pub(super) fn resources_discover(
+        &self,
+        event: &ResourcesDiscover,
+    ) -> Result<Option<ResourcePaths>, HookFailureReason> {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.resources_discover(event)),
             Self::Command(hook) => hook.ask(HookEvent::ResourcesDiscover, event),
         }
     }
 
-    pub(super) fn before_agent_start(&self, event: &BeforeAgentStart) -> Result<Option<AgentStart>, Why> {
+    pub(super) fn before_agent_start(
+        &self,
+        event: &BeforeAgentStart,
+    ) -> Result<Option<AgentStart>, HookFailureReason> {
         match self {
             Self::Rust(hook) => watched(hook, event.clone(), |hook, event| hook.before_agent_start(event)),
             Self::Command(hook) => hook.ask(HookEvent::BeforeAgentStart, event),
         }
     }
 
-    pub(super) fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, Why> {
+    pub(super) fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, HookFailureReason> {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Answer {
@@ -70,15 +76,15 @@ impl Handler {
     }
 }
 
-/// How often to look whether the build has to end while a handler is at work.
+/// The interval at which the build's deadline is checked while a handler runs.
 const LOOK_TIME: Duration = Duration::from_millis(20);
 
-/// Calls a Rust handler on a thread of its own: a panic is its failure, not ours, and so is being late.
+/// Calls a Rust handler on a thread of its own: a panic or a late answer is the handler's failure and not the build's.
 fn watched<E, A>(
     hook: &Arc<dyn Hook>,
     event: E,
     call: impl FnOnce(&dyn Hook, &E) -> Result<A, HookError> + Send + 'static,
-) -> Result<A, Why>
+) -> Result<A, HookFailureReason>
 where
     E: Send + 'static,
     A: Send + 'static,
@@ -88,24 +94,32 @@ where
     let build = deadline::inherited();
     let work = move || {
         let answer = build.within(|| catch_unwind(AssertUnwindSafe(|| call(own.as_ref(), &event))));
-        // Nobody waits any more for one that is late.
-        let answer =
-            answer.map_or_else(|_| Err(Why::plain("it panicked")), |answer| answer.map_err(Why::from));
+        // A late answer is ignored.
+        let answer = answer.map_or_else(
+            |_| Err(HookFailureReason::plain("it panicked")),
+            |answer| answer.map_err(HookFailureReason::from),
+        );
         let _ = sender.send(answer);
     };
     thread::Builder::new()
         .name("hook".to_owned())
         .spawn(work)
-        .map_err(|error| Why::plain(format!("no thread for it: {error}")))?;
+        .map_err(|error| HookFailureReason::plain(format!("no thread for it: {error}")))?;
     let started = Instant::now();
     loop {
         let left = time_max.saturating_sub(started.elapsed());
         match receiver.recv_timeout(left.min(LOOK_TIME)) {
             Ok(answer) => return answer,
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => {
-                deadline::check().map_err(|why| Why::plain(format!("the build was stopped: {why}")))?;
+                deadline::check()
+                    .map_err(|why| HookFailureReason::plain(format!("the build was stopped: {why}")))?;
             }
-            Err(_) => return Err(Why::plain(format!("it took longer than {} ms", time_max.as_millis()))),
+            Err(_) => {
+                return Err(HookFailureReason::plain(format!(
+                    "it took longer than {} ms",
+                    time_max.as_millis()
+                )));
+            }
         }
     }
 }

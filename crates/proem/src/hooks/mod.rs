@@ -1,8 +1,8 @@
-//! Hooks: code of others that may add resources, change the prompt for one turn, and rewrite messages.
+//! Hooks: foreign code that may add resources, change the prompt for one turn, and rewrite messages.
 //!
-//! Handlers run one after another, in the order of registration. One that fails, takes too long or
-//! answers nonsense is reported by name and skipped; the prompt is built without it. What a handler
-//! changes is measured against the frozen prompt, because it costs cache.
+//! Handlers run one after another, in the order of registration. A handler that fails, takes too long or gives an
+//! invalid answer is reported by name and skipped; the prompt is built without it. Changes by a handler are measured
+//! against the frozen prompt, because they cost cache.
 
 mod chain;
 mod command;
@@ -19,7 +19,7 @@ pub(crate) use chain::{Resources, Start, context, discover, start};
 pub(crate) use command::HookKeys;
 pub use command::{CommandHook, HookEvent};
 pub use failure::HookFailure;
-pub(crate) use failure::Why;
+pub(crate) use failure::HookFailureReason;
 pub(crate) use handler::{Handler, handlers};
 
 /// A message of a conversation, in the shape that the caller uses: an object with a `role`.
@@ -30,33 +30,33 @@ pub trait Hook: Send + Sync {
     /// The name by which it is reported.
     fn name(&self) -> &str;
 
-    /// The longest that one call may take. A handler that is late is abandoned: its thread goes on, and
-    /// its answer is thrown away.
+    /// Returns the longest time that one call may take. A late handler is abandoned: its thread goes on, and its answer
+    /// is discarded.
     fn time_max(&self) -> Duration {
         HOOK_TIME_MAX
     }
 
-    /// Before files are looked for: may add paths.
+    /// Adds paths before files are searched for.
     fn resources_discover(&self, event: &ResourcesDiscover) -> Result<Option<ResourcePaths>, HookError> {
         let _ = event;
         Ok(None)
     }
 
-    /// Once for each prompt of the user: may change the system prompt for this one prompt, and may add a
-    /// message.
+    /// Changes the system prompt for one prompt of the user, or adds a message. Called once for each prompt of the
+    /// user.
     fn before_agent_start(&self, event: &BeforeAgentStart) -> Result<Option<AgentStart>, HookError> {
         let _ = event;
         Ok(None)
     }
 
-    /// Before every call of the model: may return other messages, which nobody keeps.
+    /// Returns other messages for one call of the model; they are not stored.
     fn context(&self, event: &ContextEvent) -> Result<Option<Vec<Message>>, HookError> {
         let _ = event;
         Ok(None)
     }
 }
 
-/// Why a handler gave no answer, in words.
+/// A description of why a handler gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookError(pub String);
 
@@ -68,27 +68,27 @@ impl std::fmt::Display for HookError {
 
 impl std::error::Error for HookError {}
 
-/// Why resources are looked for.
+/// The reason for a search for resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiscoverReason {
     /// A prompt is built for the first time.
     #[default]
     Startup,
-    /// Somebody asked for a fresh one.
+    /// A fresh prompt was requested.
     Reload,
 }
 
-/// Resources are about to be looked for.
+/// The event before resources are searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ResourcesDiscover {
     /// The working directory.
     pub cwd: String,
-    /// Why.
+    /// The reason for the search.
     pub reason: DiscoverReason,
 }
 
-/// Paths that a handler adds behind the existing ones: relative to the working directory, or from `~` on.
+/// Paths that a handler adds after the existing ones: relative to the working directory, or starting with `~`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourcePaths {
@@ -96,45 +96,45 @@ pub struct ResourcePaths {
     pub skill_paths: Vec<String>,
     /// Packs that replace wording.
     pub prompt_paths: Vec<String>,
-    /// Folders of assets, for `$user/…` that the user's own library does not have.
+    /// Folders of assets, for `$user/…` references that the user's own library lacks.
     pub asset_paths: Vec<String>,
 }
 
-/// The user has said something, and the model is about to answer.
+/// The event after a prompt of the user and before the model's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BeforeAgentStart {
-    /// What the user said.
+    /// The text of the user.
     pub prompt: String,
     /// Images beside it, in the caller's shape.
     pub images: Vec<Value>,
-    /// The system prompt as the handlers before left it.
+    /// The system prompt as the previous handlers left it.
     pub system_prompt: String,
     /// The working directory.
     pub cwd: String,
-    /// The model, where it is known.
+    /// The model, if it is known.
     pub model: Option<String>,
 }
 
-/// What a handler wants for one prompt of the user.
+/// Changes by a handler for one prompt of the user.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentStart {
     /// Another system prompt, for this one prompt.
     pub system_prompt: Option<String>,
-    /// A message for the history, behind the user's.
-    pub message: Option<Injected>,
+    /// A message for the history, after the user's.
+    pub message: Option<InjectedMessage>,
 }
 
 /// A message that a handler adds. Its role is always `user`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Injected {
+pub enum InjectedMessage {
     /// Its text.
     Text(String),
     /// Its content: blocks in the caller's shape.
     Content(Value),
 }
 
-impl<'de> Deserialize<'de> for Injected {
+impl<'de> Deserialize<'de> for InjectedMessage {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let refuse =
             || serde::de::Error::custom("`message` must be a text, or an object with `content` alone");
@@ -148,7 +148,7 @@ impl<'de> Deserialize<'de> for Injected {
     }
 }
 
-/// The model is about to be called.
+/// The event before a call of the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ContextEvent {
     /// A copy of the messages.

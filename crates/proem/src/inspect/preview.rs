@@ -154,7 +154,7 @@ mod tests {
     /// An editor sends the profile's own template back until it is edited.
     #[test]
     fn the_profiles_own_template_stays_the_same_from_release_to_release() {
-        let own = include_str!("../../proem-core/builtin/template/base.md");
+        let own = include_str!("../../../proem-core/builtin/template/base.md");
         let stability = |template: &str| {
             let Preview { build, .. } = previewed(template);
             build.whole.spans(Carrier::System).first().map(|span| span.stability)

@@ -4,7 +4,7 @@ use proem_core::file_outcome::Outcome;
 use proem_core::note::Note;
 use proem_core::profile::{Collection, Content};
 
-use crate::discover::Places;
+use crate::discover::SearchRoots;
 use crate::discover::skills::{self, Candidate};
 use crate::error::Error;
 use crate::observe::deadline;
@@ -45,7 +45,8 @@ fn skills_here(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, V
     let world = World::read(request, caller)?;
     let World { host, workspace, config, resolved } = &world;
     let ResolvedProfile { profile, is_of_workspace, .. } = resolved;
-    let (places, resolver) = (Places::new(host, workspace), Resolver::new(request, host, workspace, config));
+    let (places, resolver) =
+        (SearchRoots::new(host, workspace), Resolver::new(request, host, workspace, config));
     let author = if *is_of_workspace { Author::Other } else { Author::User };
     let policy = resolver.discovery_policy(author, &places);
     let (resources, failures) = resources(&mut BuildState::default(), &[], &world, workspace);

@@ -32,7 +32,7 @@ pub struct VariableReport {
 /// Observes every variable that a template could name, the request's own and allowed ones included.
 /// The notes are about the configuration.
 pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
-    let host = Host::of(request, caller)?;
+    let host = Host::observe(request, caller)?;
     let author = if caller.is_remote() { Author::Other } else { Author::User };
     let workspace = Workspace::find(&host, request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;

@@ -1,4 +1,4 @@
-//! Assets: the texts that Jinja templates are made of, and what is known about each.
+//! Assets: the texts that Jinja templates are made of, with their origin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::jinja::syntax::Outline;
 /// One template text.
 #[derive(Debug, Clone)]
 pub(crate) struct Asset {
-    /// The reference, where it lies in a library; includes may then be relative to it.
+    /// The reference, if the asset lies in a library; includes may then be relative to it.
     pub(crate) reference: Option<Reference>,
     pub(crate) text: String,
     pub(crate) origin: Source,
     pub(crate) stability: Stability,
 }
 
-/// The assets that a build has loaded so far, by name. What was looked for in vain has its reason.
+/// The assets that a build has loaded so far, by name. A failed search is kept with its reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Assets {
     by_name: BTreeMap<String, Result<Asset, String>>,
-    /// What those that were checked say about themselves.
+    /// The outlines of the assets that were checked.
     outlines: BTreeMap<String, Arc<Outline>>,
 }
 
@@ -33,13 +33,13 @@ impl Assets {
         self.by_name.insert(name, asset);
     }
 
-    /// Takes an asset that was checked.
+    /// Adds an asset that was checked.
     pub(crate) fn insert_checked(&mut self, name: &str, asset: Asset, outline: Arc<Outline>) {
         self.by_name.insert(name.to_owned(), Ok(asset));
         self.outlines.insert(name.to_owned(), outline);
     }
 
-    /// What an asset says about itself, if it was checked.
+    /// Returns the outline of an asset, if it was checked.
     pub(super) fn outline(&self, name: &str) -> Option<&Arc<Outline>> {
         self.outlines.get(name)
     }

@@ -1,7 +1,7 @@
-//! Templates that are compiled, and rendered as often as it takes.
+//! Templates that are compiled once and rendered repeatedly.
 //!
-//! The render that is followed byte by byte is the one that counts: what is put around an expression hands its value
-//! on unchanged. Where following fails, a plain render says the text, or what is wrong with it.
+//! The result is that of the traced render: the functions around expressions return their values unchanged. If tracing
+//! fails, a plain render gives the text, or the error.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,39 +14,41 @@ use super::{Asset, Assets, Options, Stop, WANTED_ASSET, Wish, environment};
 use crate::error::TemplateError;
 use crate::jinja::cost::guard::{self, Budget};
 use crate::jinja::cost::value_size::{self, STOPPED, TOO_LARGE};
-use crate::jinja::edit::Edited;
+use crate::jinja::edit::EditMap;
 use crate::jinja::explain;
 use crate::jinja::reference;
 use crate::jinja::syntax::Outline;
 use crate::jinja::trace::last_lookup;
-use crate::jinja::trace::spans::{self, Scene};
+use crate::jinja::trace::spans::{self, RenderScene};
 use crate::jinja::trace::{self, Sink};
 use crate::jinja::values::{self, Context};
 use crate::observe::deadline;
 
-/// What each asset says about itself, by name.
+/// The outline of each asset, by name.
 pub(super) type Outlines = BTreeMap<String, Arc<Outline>>;
 
-/// A template that walks a long list may take more steps: the list has a limit of its own.
+/// Extra fuel for each item of a list: a template that iterates over a long list may take more steps, and the list has
+/// its own limit.
 const FUEL_PER_ITEM: u64 = 64;
 
-/// The work of a render that does nothing: a template may ask for one fact after the other, each time from its beginning.
+/// The work that each render is charged: a template may need one fact after the other, and each one starts it again.
 const RENDER_WORK: usize = 1 << 10;
 
-/// Room for what is put around a text later, usually: a section's own words, and the sections before a long list.
+/// Room for the text that is usually put around a render later: a section's wording, and the sections before a long
+/// list.
 const BYTES_AROUND: usize = 16 << 10;
 
-/// A template and its assets, compiled once: each fact that it turns out to need is another try.
+/// A template and its assets, compiled once: each missing fact causes another render.
 pub(crate) struct Session<'s> {
     root: &'s str,
     assets: &'s Assets,
-    compiled: Compiled,
+    compiled: CompiledTemplates,
 }
 
 impl<'s> Session<'s> {
     /// Prepares the asset called `root`.
     pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
-        let compiled = Compiled::new(assets, options);
+        let compiled = CompiledTemplates::new(assets, options);
         Self { root, assets, compiled }
     }
 
@@ -57,7 +59,7 @@ impl<'s> Session<'s> {
             Ok(Output { text, pieces }) => (text, Some(pieces)),
             Err(error) => match wish(&error) {
                 Some(wish) => return Err(Stop::Wish(wish)),
-                // A second try would only cost as much again.
+                // A second attempt would cost as much again.
                 None if is_used_up(&error) => {
                     return Err(stop(&error, &compiled.traced.placed, assets, context));
                 }
@@ -71,34 +73,35 @@ impl<'s> Session<'s> {
                     .is_ok_and(|plain| plain == text),
             "following a render must not change it"
         );
-        let Compiled { outlines, traced, .. } = compiled;
-        let scene = Scene { root, assets, outlines, context, templates: &traced.placed };
+        let CompiledTemplates { outlines, traced, .. } = compiled;
+        let scene = RenderScene { root, assets, outlines, context, templates: &traced.placed };
         Ok(spans::assemble(text, pieces.as_deref(), &scene))
     }
 }
 
-/// Assets that minijinja has read.
-pub(super) struct Compiled {
+/// Assets that minijinja has compiled.
+pub(super) struct CompiledTemplates {
     options: Options,
     outlines: Outlines,
-    traced: Prepared,
-    /// Without anything around expressions; made when it is needed.
-    plain: Option<Prepared>,
+    traced: PreparedTemplates,
+    /// The templates without tracing; compiled on demand.
+    plain: Option<PreparedTemplates>,
 }
 
-impl Compiled {
+impl CompiledTemplates {
     fn new(assets: &Assets, options: &Options) -> Self {
         let outlines = outlines(assets, options);
-        let traced = Prepared::new(assets, &outlines, options, Tracing::On);
+        let traced = PreparedTemplates::new(assets, &outlines, options, Tracing::On);
         Self { options: options.clone(), outlines, traced, plain: None }
     }
 
     fn plain(&mut self, root: &str, context: &Arc<Context>, assets: &Assets) -> Result<String, Stop> {
         let Self { outlines, options, .. } = self;
-        let plain = self.plain.get_or_insert_with(|| Prepared::new(assets, outlines, options, Tracing::Off));
+        let plain =
+            self.plain.get_or_insert_with(|| PreparedTemplates::new(assets, outlines, options, Tracing::Off));
         plain.render(root, context).map(|output| output.text).map_err(|error| {
             match stop(&error, &plain.placed, assets, context) {
-                // The sink knows no template.
+                // Errors of the sink do not name a template.
                 Stop::Error(error) if error.template.is_empty() => {
                     Stop::Error(Box::new(TemplateError { template: root.to_owned(), ..*error }))
                 }
@@ -108,7 +111,7 @@ impl Compiled {
     }
 }
 
-/// The outlines of all assets that have one; broken ones were refused before.
+/// Returns the outlines of all assets that have one; invalid ones were refused before.
 fn outlines(assets: &Assets, options: &Options) -> Outlines {
     let outline = |(name, asset): (&str, &Asset)| {
         let known = assets.outline(name).cloned();
@@ -117,50 +120,50 @@ fn outlines(assets: &Assets, options: &Options) -> Outlines {
     assets.present().filter_map(outline).collect()
 }
 
-/// Whether expressions are wrapped so that they can be followed.
+/// Selects whether expressions are wrapped for tracing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tracing {
     On,
     Off,
 }
 
-/// An edited template: where its text begins in memory, and the number of its first expression.
+/// An edited template: the address of its text, and the number of its first expression.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedTemplate {
     pub(super) name: String,
     pub(super) start: usize,
-    pub(super) edited: Edited,
+    pub(super) edited: EditMap,
     pub(super) first_site: usize,
 }
 
-impl Placed {
+impl PlacedTemplate {
     pub(super) fn end(&self) -> usize {
         self.start + self.edited.bytes
     }
 }
 
 /// All assets with their insertions, in an environment of their own.
-struct Prepared {
-    placed: Vec<Placed>,
-    /// How many expressions they have.
+struct PreparedTemplates {
+    placed: Vec<PlacedTemplate>,
+    /// The number of expressions in them.
     sites: usize,
     fuel: u64,
     environment: Environment<'static>,
     budget: Budget,
-    /// The bytes and pieces of the last output: the next one is as long, or nearly.
+    /// The bytes and pieces of the last output: the next one has nearly the same size.
     last: Option<(usize, usize)>,
 }
 
-/// A text, and what wrote which part of it.
+/// A text, and the origin of each part of it.
 struct Output {
     text: String,
     pieces: Vec<trace::Piece>,
 }
 
-impl Prepared {
+impl PreparedTemplates {
     fn new(assets: &Assets, outlines: &Outlines, options: &Options, tracing: Tracing) -> Self {
         let mut edited_assets = assets.clone();
-        let mut placed: Vec<Placed> = Vec::new();
+        let mut placed: Vec<PlacedTemplate> = Vec::new();
         let mut first_site = 0;
         for (name, asset) in assets.present() {
             let Some(outline) = outlines.get(name) else { continue };
@@ -168,15 +171,15 @@ impl Prepared {
             if tracing == Tracing::On {
                 insertions.extend(trace::insertions(&outline.sites, first_site));
             }
-            let (text, edited) = Edited::new(&asset.text, insertions);
+            let (text, edited) = EditMap::new(&asset.text, insertions);
             edited_assets.insert(name.to_owned(), Ok(Asset { text, ..asset.clone() }));
-            placed.push(Placed { name: name.to_owned(), start: 0, edited, first_site });
+            placed.push(PlacedTemplate { name: name.to_owned(), start: 0, edited, first_site });
             first_site += outline.sites.len();
         }
         let longest = outlines.values().map(|outline| outline.longest_text).max().unwrap_or(0);
         let (environment, budget) = environment(&Arc::new(edited_assets), options);
         for placed in &mut placed {
-            // Compiling a template takes a while. What is missing then is not rendered: the build has to end.
+            // Compiling a template takes a while. If the build has to end, the rest is not compiled or rendered.
             if deadline::check_clocks().is_err() {
                 break;
             }
@@ -186,11 +189,11 @@ impl Prepared {
         Self { placed, sites: first_site, fuel: guard::fuel(longest), environment, budget, last: None }
     }
 
-    /// The bytes and pieces of an output that has each template once, and each field of each thing.
+    /// Estimates the bytes and pieces of an output that has each template once, and each field of each item.
     fn expected(&self, context: &Context) -> (usize, usize) {
         let (fields, bytes) = context.fields();
         let templates = self.placed.iter().map(|placed| placed.edited.bytes).sum::<usize>();
-        // A piece of the template stands between each two values.
+        // A piece of the template separates each two values.
         (templates + bytes + BYTES_AROUND, 2 * (self.sites + fields))
     }
 
@@ -205,7 +208,7 @@ impl Prepared {
         }
         let sources = self.placed.iter().map(|placed| (placed.start, placed.end())).collect();
         let mut sink = Sink::new(sources, self.last.unwrap_or_else(|| self.expected(context)));
-        // minijinja panics on some mistakes, such as `loop.cycle()`: they are the template's.
+        // minijinja panics on some mistakes of a template, such as `loop.cycle()`.
         let rendered = catch_unwind(AssertUnwindSafe(|| {
             let template = self.environment.get_template(root)?;
             template.render_captured_to(values::root(context), &mut sink).map(drop)
@@ -213,7 +216,7 @@ impl Prepared {
         let rendered = rendered.unwrap_or_else(|_| {
             Err(minijinja::Error::new(ErrorKind::InvalidOperation, "minijinja panics on this template"))
         });
-        // It holds the context, which is not to be kept with the template.
+        // It holds the context, which must not be kept with the template.
         self.environment.remove_global("file");
         rendered?;
         self.last = Some((sink.text.len(), sink.pieces.len()));
@@ -223,7 +226,7 @@ impl Prepared {
     }
 }
 
-/// The errors behind an error, itself first.
+/// Returns the chain of an error's causes, starting with itself.
 fn causes(error: &minijinja::Error) -> impl Iterator<Item = &minijinja::Error> {
     std::iter::successors(Some(error), |error| {
         std::error::Error::source(*error).and_then(|source| source.downcast_ref::<minijinja::Error>())
@@ -235,7 +238,7 @@ fn is_used_up(error: &minijinja::Error) -> bool {
     causes(error).any(|inner| inner.detail().is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail)))
 }
 
-/// What a render lacks, where that is why it failed.
+/// Returns the fact or asset whose absence made a render fail.
 fn wish(error: &minijinja::Error) -> Option<Wish> {
     causes(error).find_map(|inner| {
         if let Some(key) = values::wanted_fact(inner) {
@@ -246,7 +249,7 @@ fn wish(error: &minijinja::Error) -> Option<Wish> {
     })
 }
 
-fn stop(error: &minijinja::Error, placed: &[Placed], assets: &Assets, context: &Context) -> Stop {
+fn stop(error: &minijinja::Error, placed: &[PlacedTemplate], assets: &Assets, context: &Context) -> Stop {
     if let Some(wish) = wish(error) {
         return Stop::Wish(wish);
     }

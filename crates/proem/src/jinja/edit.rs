@@ -1,6 +1,6 @@
-//! Insertions into a template's text, with the way back from the edited text to the original.
+//! Insertions into a template's text, with a map from the edited text to the original.
 
-/// Something to insert. Of two at the same place, the lower `rank` comes first.
+/// A text to insert. Of two at the same place, the lower `rank` comes first.
 #[derive(Debug, Clone)]
 pub(super) struct Insertion {
     pub(super) offset: usize,
@@ -8,17 +8,16 @@ pub(super) struct Insertion {
     pub(super) text: String,
 }
 
-/// What was inserted into a text.
+/// The record of the insertions into a text.
 #[derive(Debug, Clone)]
-pub(super) struct Edited {
+pub(super) struct EditMap {
     /// The length of the edited text.
     pub(super) bytes: usize,
-    /// For each insertion: where it begins in the edited text, and how many bytes were inserted up to
-    /// its end.
+    /// For each insertion: its start in the edited text, and the number of bytes inserted up to its end.
     inserted: Vec<(usize, usize)>,
 }
 
-impl Edited {
+impl EditMap {
     /// Edits a text.
     pub(super) fn new(original: &str, mut insertions: Vec<Insertion>) -> (String, Self) {
         insertions.sort_by_key(|insertion| (insertion.offset, insertion.rank));
@@ -38,7 +37,7 @@ impl Edited {
         (text, edited)
     }
 
-    /// Where a byte of the edited text stands in the original.
+    /// Returns the offset in the original of a byte of the edited text.
     pub(super) fn original(&self, offset: usize) -> usize {
         let count = self.inserted.partition_point(|(start, _)| *start < offset);
         let Some(last) = count.checked_sub(1) else { return offset };

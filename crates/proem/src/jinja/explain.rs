@@ -1,13 +1,13 @@
-//! What is wrong with a Jinja template: which one, where, and on which way it was reached.
+//! Explains errors of Jinja templates: the template, the place, and the includes that lead to it.
 
 use crate::error::TemplateError;
 use crate::jinja::asset::Assets;
 use crate::jinja::cost::value_size::{STOPPED, TOO_LARGE};
 use crate::jinja::syntax::TOO_DEEP;
 
-/// Turns minijinja's error into ours: the innermost cause, and the includes around it.
+/// Converts minijinja's error to ours: the innermost cause, and the includes around it.
 ///
-/// `original` leads from a byte of the text that was rendered back to the author's own.
+/// `original` maps a byte of the rendered text to the author's own.
 pub(super) fn explain(
     error: &minijinja::Error,
     assets: &Assets,
@@ -70,7 +70,7 @@ pub(super) fn is_recursion(error: &minijinja::Error) -> bool {
     error.detail().is_some_and(|detail| detail.contains("recursion limit"))
 }
 
-/// Names the variable that is not defined, and those that are.
+/// Adds the name of the undefined variable, and the defined ones.
 fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateError {
     let wanted = first_unknown(wanted, known);
     let near = proem_core::did_you_mean::nearest(wanted, known.iter().map(String::as_str));
@@ -87,7 +87,7 @@ fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateEr
     TemplateError { message, ..error }.with_hint(hint)
 }
 
-/// The first name in an expression that is not defined: `ghost` in `ghost ~ cwd`.
+/// Returns the first undefined name in an expression: `ghost` in `ghost ~ cwd`.
 fn first_unknown<'e>(expression: &'e str, known: &[String]) -> &'e str {
     let is_name = |character: char| character.is_alphanumeric() || matches!(character, '_' | '.');
     let names = || expression.split(|character| !is_name(character)).filter(|name| !name.is_empty());
@@ -100,7 +100,7 @@ fn place_of(error: &minijinja::Error) -> String {
     error.line().map_or_else(|| name.to_owned(), |line| format!("{name}, line {line}"))
 }
 
-/// The byte where the error's line begins, for errors that know no more.
+/// Returns the byte at which the error's line begins, for errors without an exact place.
 fn line_start(error: &minijinja::Error, text: &str) -> usize {
     let line = error.line().unwrap_or(1);
     text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()

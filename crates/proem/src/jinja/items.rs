@@ -1,7 +1,7 @@
-//! Lists of things with fields, as templates see them, each field with its own source.
+//! Lists of items with fields, as templates see them, each field with its own source.
 //!
-//! `{{ skill.name }}` must be traced to that skill's file. A field that is looked up leaves a touch, and
-//! the expression that is written next takes it: so the trace knows which of a thousand skills it was.
+//! `{{ skill.name }}` must be traced to that skill's file. A field that is looked up leaves a [`Touch`], and the next
+//! expression that is written takes it: so the trace knows which of a thousand skills it was.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use proem_core::stability::Stability;
 
 use crate::jinja::trace::last_lookup;
 
-/// One thing: its fields in a fixed order.
+/// One item: its fields in a fixed order.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     pub(crate) fields: Vec<Field>,
@@ -28,24 +28,24 @@ pub(crate) struct Field {
     pub(crate) text: Arc<str>,
     pub(crate) source: Source,
     pub(crate) stability: Stability,
-    /// Where the lines of the text stand in the file that is the source, for what is copied from one.
+    /// The lines of the text in the source file, for texts that are copied from one.
     pub(crate) line_map: Option<Arc<LineMap>>,
 }
 
 impl Field {
-    /// A text that is no copy of a file's lines.
+    /// Makes a field whose text is not copied from lines of a file.
     pub(crate) const fn new(name: Arc<str>, text: Arc<str>, source: Source, stability: Stability) -> Self {
         Self { name, text, source, stability, line_map: None }
     }
 
-    /// The same with the places of its lines in the source.
+    /// Adds the lines of the source that the text was copied from.
     pub(crate) fn taken_from(self, line_map: Option<&LineMap>) -> Self {
         Self { line_map: line_map.cloned().map(Arc::new), ..self }
     }
 }
 
-/// The field that an expression looked up: the number of the list among the names, of the item in the
-/// list, of the field in the item.
+/// The field that an expression looked up: the index of the list among the names, of the item in the list, of the field
+/// in the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Touch {
     pub(super) list: usize,
@@ -95,17 +95,17 @@ impl Object for ItemValue {
         Enumerator::NonEnumerable
     }
 
-    /// By their order in the list: minijinja panics where it cannot walk what it compares.
+    /// Compares by the order in the list: minijinja panics if it cannot walk the compared values.
     fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
         let other = other.downcast_ref::<Self>()?;
         Some((self.list, self.item).cmp(&(other.list, other.item)))
     }
 }
 
-/// The text as part of an XML element or attribute.
+/// Escapes a text for an XML element or attribute.
 pub(super) fn xml(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
-    // Most texts have none of the five, which a search tells sixteen bytes at a time.
+    // Most texts have none of the five characters; the search compares sixteen bytes at a time.
     if memchr::memchr3(b'&', b'<', b'>', bytes).or_else(|| memchr::memchr2(b'"', b'\'', bytes)).is_none() {
         return Cow::Borrowed(text);
     }

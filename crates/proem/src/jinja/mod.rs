@@ -1,9 +1,8 @@
-//! Jinja templates: assets that include each other, rendered by minijinja, with the origin of every
-//! byte.
+//! Jinja templates: assets that include each other, rendered by minijinja, with the origin of every byte.
 //!
-//! Nothing here looks at the world. What a render lacks (an asset, a fact) it names as a [`Wish`];
-//! whoever renders fulfils it and tries again. It lives outside the core only because it must
-//! implement `std::io::Write` to see what minijinja writes.
+//! This module does not observe anything. A render that lacks an asset or a fact names it as a [`Wish`]; the caller
+//! fulfils it and renders again. The module lies outside the core only because it must implement `std::io::Write` to
+//! receive minijinja's output.
 
 mod asset;
 mod compiled;
@@ -36,7 +35,7 @@ use cost::guard::Budget;
 use reference::Reference;
 use trace::{BEGIN, MARK};
 
-/// What a render lacks.
+/// An asset or a fact that a render lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// A fact, by its key.
@@ -45,19 +44,19 @@ pub(crate) enum Wish {
     Asset(Reference),
 }
 
-/// Why there is no text.
+/// The reason why a render gave no text.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Wish(Wish),
     Error(Box<TemplateError>),
 }
 
-/// What a profile says about Jinja.
+/// The Jinja settings of a profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) trim_blocks: bool,
     pub(crate) lstrip_blocks: bool,
-    /// Other names of the libraries' prefixes.
+    /// Alternative names of the libraries' prefixes.
     pub(crate) aliases: BTreeMap<String, String>,
 }
 
@@ -69,9 +68,9 @@ impl Options {
     }
 }
 
-/// Begins the detail of an error that asks for an asset.
+/// The prefix of an error's detail that names a missing asset.
 const WANTED_ASSET: &str = "\u{0}wanted asset ";
-/// Begins the name that stands for a reference which is none.
+/// The prefix of a name that replaces an invalid reference.
 const BAD_REFERENCE: &str = "\u{0}bad reference ";
 
 /// Checks the syntax of an asset and outlines it.
@@ -84,14 +83,14 @@ pub(crate) fn outline(
         let mut assets = Assets::default();
         assets.insert(name.to_owned(), Ok(asset.clone()));
         let explained = explain::explain(&error, &assets, &|_, offset| offset, &[]);
-        // What is refused before minijinja sees it carries no name.
+        // Errors found before minijinja parses the template have no name.
         let template =
             if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
         Box::new(TemplateError { template, ..explained })
     })
 }
 
-/// The asset that an include names, as a qualified reference.
+/// Returns the asset that an include names, as a qualified reference.
 pub(crate) fn resolve(
     include: &str,
     parent: &Asset,
@@ -100,8 +99,8 @@ pub(crate) fn resolve(
     reference::parse(include, parent.reference.as_ref(), &options.aliases)
 }
 
-/// Lets wrapped expressions announce their values, and the formatter say when one is written. Every
-/// value counts against the budget, also one that is captured and never printed.
+/// Makes wrapped expressions announce their values, and the formatter report when one is written. Every value is
+/// charged, also one that is captured and never printed.
 fn announce(environment: &mut Environment<'_>, budget: &Budget) {
     environment.add_filter(BEGIN, |site: usize| {
         trace::last_lookup::start();
@@ -122,7 +121,7 @@ fn announce(environment: &mut Environment<'_>, budget: &Budget) {
     });
 }
 
-/// Writes a value as Jinja does. An empty one is written as well, and so leaves its trace.
+/// Writes a value as Jinja does. An empty value is written as well, so that it is traced.
 fn write(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     match value.as_str() {
         // Nearly every value is a text that stays as it is.
@@ -134,7 +133,7 @@ fn write(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> R
     }
 }
 
-/// An environment that knows the assets and nothing else. Everything that changes bytes is said here.
+/// Makes an environment that contains only the assets. All settings that affect bytes are here.
 fn environment(assets: &Arc<Assets>, options: &Options) -> (Environment<'static>, Budget) {
     let (mut environment, budget) = BASE.with(Clone::clone);
     environment.set_syntax(options.syntax());
@@ -146,8 +145,8 @@ fn environment(assets: &Arc<Assets>, options: &Options) -> (Environment<'static>
 }
 
 thread_local! {
-    /// What every environment of a thread begins with: making a hundred functions takes longer than most renders. Renders
-    /// of a thread come one after the other, so they share the budget, and each begins with a fresh one.
+    /// The initial environment of a thread: making a hundred functions takes longer than most renders. Renders of a
+    /// thread come one after the other, so they share the budget, which each render resets.
     static BASE: (Environment<'static>, Budget) = base();
 }
 
@@ -160,7 +159,7 @@ fn base() -> (Environment<'static>, Budget) {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_recursion_limit(JINJA_DEPTH_MAX);
     environment.set_debug(true);
-    // It prints what is inside minijinja.
+    // It prints internals of minijinja.
     environment.remove_global("debug");
     let xml_budget = budget.clone();
     environment.add_filter("xml", move |value: Value| xml(value, &xml_budget));
@@ -169,7 +168,7 @@ fn base() -> (Environment<'static>, Budget) {
     (environment, budget)
 }
 
-/// The filter `xml`. A text that has nothing to escape stays the value that it is.
+/// Implements the filter `xml`. Returns a text without special characters unchanged.
 fn xml(value: Value, budget: &Budget) -> Result<Value, minijinja::Error> {
     let text = <&str>::from_value(Some(&value))?;
     budget.spend(text.len())?;
@@ -179,7 +178,7 @@ fn xml(value: Value, budget: &Budget) -> Result<Value, minijinja::Error> {
     }
 }
 
-/// The qualified name of an include. A name that is none travels on, to be refused with its reason.
+/// Returns the qualified name of an include. An invalid name is passed on, to be refused with its reason.
 fn join<'s>(
     name: &'s str,
     parent: &str,
@@ -193,14 +192,14 @@ fn join<'s>(
     }
 }
 
-/// The work of looking for an asset.
+/// The work that the search for an asset is charged.
 const LOAD_WORK: usize = 64;
 
 fn load(name: &str, assets: &Assets) -> Result<Option<String>, minijinja::Error> {
     if let Some(why) = name.strip_prefix(BAD_REFERENCE) {
         return Err(minijinja::Error::new(ErrorKind::BadInclude, why.to_owned()));
     }
-    // A template may name any number of assets that are not there.
+    // A template may name any number of missing assets.
     cost::value_size::charge(LOAD_WORK)?;
     match assets.find(name) {
         Some(Ok(asset)) => Ok(Some(asset.text.clone())),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Where assets live. A prefix in a reference names one of these, or an alias of one.
+/// The place of an asset. A prefix in a reference names one of these, or an alias of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Library {
     BuiltIn,
@@ -37,7 +37,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Why a reference is none.
+/// The reason why a reference is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReferenceError {
     Empty,
@@ -73,7 +73,7 @@ impl ReferenceError {
     }
 }
 
-/// Reads a reference. `parent` is the asset that includes it, if that lies in a library.
+/// Parses a reference. `parent` is the including asset, if that lies in a library.
 pub(crate) fn parse(
     text: &str,
     parent: Option<&Reference>,
@@ -98,7 +98,7 @@ pub(crate) fn parse(
     Ok(Reference { library: parent.library, path })
 }
 
-/// The segments of a path; doubled and outer slashes do not count.
+/// Returns the segments of a path; doubled and outer slashes are ignored.
 fn segments(path: &str) -> Result<Vec<&str>, ReferenceError> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     if segments.is_empty() {

@@ -1,8 +1,7 @@
-//! What a Jinja template sees: variables, and facts by namespace.
+//! Values for Jinja templates: variables, and facts by namespace.
 //!
-//! A fact that is not known yet makes the render stop and name it; whoever renders observes it and
-//! tries again. So nothing is observed that no template really asked for, and rendering itself looks
-//! at nothing.
+//! A missing fact makes the render stop and name it; the caller observes the fact and renders again. So only facts that
+//! a template uses are observed, and rendering itself observes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +17,7 @@ use proem_core::variable::{self, Variable};
 use crate::jinja::cost::value_size;
 use crate::jinja::items::{self, Field, Item, ItemValue, Touch};
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Debug, Clone)]
 pub(crate) enum Binding {
     /// A fact, by its key.
@@ -27,34 +26,34 @@ pub(crate) enum Binding {
     Text { text: String, source: Source, stability: Stability },
     /// A list of texts.
     List { items: Vec<String>, source: Source, stability: Stability },
-    /// A list of things with fields.
+    /// A list of items with fields.
     Items { items: Arc<Vec<Item>>, source: Source, stability: Stability },
-    /// One thing with fields.
+    /// One item with fields.
     Fields { item: Arc<Vec<Item>> },
 }
 
-/// Everything that a template may name.
+/// All names that a template may use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Context {
     pub(crate) bindings: BTreeMap<String, Binding>,
-    /// The facts known so far; `None` hides the namespaces altogether.
+    /// The facts known so far; `None` hides the namespaces.
     pub(crate) facts: Option<Facts>,
-    /// Other names of the libraries' prefixes.
+    /// Alternative names of the libraries' prefixes.
     pub(crate) aliases: BTreeMap<String, String>,
-    /// Keys that the request gives, beside those of the table.
+    /// Keys that the request sets, in addition to those of the table.
     pub(crate) own_keys: Vec<String>,
 }
 
-/// Begins the detail of an error that asks for a fact.
+/// The prefix of an error's detail that names a missing fact.
 const WANTED_FACT: &str = "\u{0}wanted fact ";
 
-/// The fact that a failed render asked for.
+/// Returns the fact that a failed render lacked.
 pub(super) fn wanted_fact(error: &Error) -> Option<String> {
     error.detail()?.strip_prefix(WANTED_FACT).map(str::to_owned)
 }
 
 impl Context {
-    /// How many things the lists hold, together.
+    /// Counts the items of all lists.
     pub(super) fn items(&self) -> usize {
         let items = |binding: &Binding| match binding {
             Binding::Items { items, .. } => items.len(),
@@ -63,7 +62,7 @@ impl Context {
         self.bindings.values().map(items).sum()
     }
 
-    /// How many fields the things in lists have, together, and their bytes.
+    /// Counts the fields of all items in lists, and their bytes.
     pub(super) fn fields(&self) -> (usize, usize) {
         let lists = self.bindings.values().filter_map(|binding| match binding {
             Binding::Items { items, .. } => Some(items),
@@ -73,7 +72,7 @@ impl Context {
         fields.fold((0, 0), |(count, bytes), field| (count + 1, bytes + field.text.len()))
     }
 
-    /// The field that an expression looked up.
+    /// Returns the field that an expression looked up.
     pub(super) fn touched(&self, touch: Touch) -> Option<&Field> {
         let binding = self.bindings.values().nth(touch.list)?;
         let (Binding::Items { items, .. } | Binding::Fields { item: items }) = binding else { return None };
@@ -116,7 +115,7 @@ pub(super) fn file(
     Some(move |path: &str| fact(&context, &format!("file:{path}")))
 }
 
-/// The value of a fact, or the wish to know it.
+/// Returns the value of a fact, or an error that requests it.
 fn fact(context: &Context, key: &str) -> Result<Value, Error> {
     match context.facts.as_ref().and_then(|facts| facts.fact(key)).map(|fact| &fact.value) {
         Some(Ok(text)) => copied(text),
@@ -125,7 +124,7 @@ fn fact(context: &Context, key: &str) -> Result<Value, Error> {
     }
 }
 
-/// A fact without a value: false in conditions, nothing in text.
+/// A fact without a value: false in conditions, empty in text.
 #[derive(Debug)]
 struct Absent;
 
@@ -143,8 +142,7 @@ impl Object for Absent {
     }
 }
 
-/// Tells whether a value is an absent fact: the test behind `is absent` and `is present`. A name that
-/// nobody defines is neither.
+/// Tells whether a value is an absent fact: the test behind `is absent` and `is present`. An undefined name is neither.
 pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
     if value.is_undefined() {
         return Err(Error::new(
@@ -155,7 +153,7 @@ pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
     Ok(value.downcast_object_ref::<Absent>().is_some())
 }
 
-/// Refuses what is no text: a whole namespace, a function.
+/// Refuses values that are not text: a whole namespace, a function.
 pub(super) fn check_text(value: &Value) -> Result<(), Error> {
     if let Some(Namespace { kind, .. }) = value.downcast_object_ref::<Namespace>() {
         let message = format!("`{kind}` is a group of facts: name one of them, as in `{kind}.NAME`");
@@ -187,7 +185,7 @@ struct Root {
 }
 
 impl Root {
-    /// The number of a name among all names, by which touches refer to it.
+    /// Returns the index of a name among all names, by which touches refer to it.
     fn number(&self, name: &str) -> usize {
         self.context.bindings.keys().position(|known| known == name).unwrap_or(usize::MAX)
     }
@@ -238,17 +236,17 @@ impl Object for Namespace {
 /// Bytes that are copied in the time of one step of work.
 const COPIED_BYTES: usize = 64;
 
-/// A copy of a text: every mention of a name makes one.
+/// Copies a text: every use of a name makes a copy.
 fn copied(text: &str) -> Result<Value, Error> {
     paid(text.len()).map(|()| Value::from(text))
 }
 
-/// Pays for a copy of so many bytes.
+/// Charges a copy of `bytes` bytes.
 fn paid(bytes: usize) -> Result<(), Error> {
     value_size::charge(1 + bytes / COPIED_BYTES)
 }
 
-/// An error as a value: it is raised when the template uses it.
+/// Converts an error to a value: it is raised when the template uses it.
 fn or_error(value: Result<Value, Error>) -> Value {
     value.unwrap_or_else(Value::from)
 }

@@ -1,8 +1,8 @@
 //! The moment as English writes it out: `Saturday, March 7, 2026 at 08:55:05 AM CST`.
 //!
-//! The words are those of JavaScript's `Intl.DateTimeFormat('en-US', …)` with every part long and the zone's
-//! short name. Only the zone database inside the program is asked, never the machine's: two machines must not
-//! disagree about a zone.
+//! The words are those of JavaScript's `Intl.DateTimeFormat('en-US', …)` with every part long and the zone's short
+//! name. Only the zone database inside the program is used, never the machine's: two machines must not disagree about a
+//! zone.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use jiff::civil::{DateTime, datetime};
 use jiff::tz::{Dst, Offset, TimeZone, TimeZoneDatabase, TimeZoneOffsetInfo};
 
-/// Writes out `now` in the zone with this name, in any spelling of its case; none if there is no such zone.
+/// Writes out `now` in the zone with this name, whatever the case of its letters. Returns `None` for an unknown zone.
 ///
-/// An offset such as `+02:00` is no name, as in Node 20; later ones take it.
+/// An offset such as `+02:00` is not accepted as a name. Node 20 does the same; later versions accept it.
 pub(crate) fn long_date(now: Timestamp, zone: &str) -> Option<String> {
     let zone = TimeZoneDatabase::bundled().get(zone).ok()?;
     let name = place(&zone)?;
@@ -28,13 +28,13 @@ pub(crate) fn local_date(now: Timestamp, zone: &str) -> Option<String> {
     Some(zone.to_datetime(now).strftime("%Y-%m-%d").to_string())
 }
 
-/// The zone's name. The database also has two that stand for no place, which ICU refuses.
+/// Returns the zone's name. The database also has two names that stand for no place, which ICU refuses.
 fn place(zone: &TimeZone) -> Option<&str> {
     zone.iana_name().filter(|name| !zone.is_unknown() && *name != "Factory")
 }
 
-/// The zone database's letters that ICU also uses. It has names for America alone: everybody else's `CET` or
-/// `IST` is an offset.
+/// Letters of the zone database that ICU also uses. ICU has short names for America only: elsewhere, `CET` or `IST`
+/// becomes an offset.
 const SHARED: &[&str] = &[
     "UTC", "GMT", "AST", "ADT", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT", "AKST", "AKDT", "HST",
 ];
@@ -44,11 +44,11 @@ const SHARED: &[&str] = &[
 /// ICU names a zone by the «metazone» it belongs to at the time, which the zone database does not know. Found by
 /// comparing both over every zone and every day from 1970 to 2037.
 struct Exception {
-    /// Every spelling of each, links included, separated by spaces.
+    /// Every spelling of each zone, links included, separated by spaces.
     zones: &'static str,
-    /// In UTC.
+    /// The period of the exception, in UTC.
     during: Range<DateTime>,
-    /// An offset, if none.
+    /// The short name in standard time; an offset is written if it is `None`.
     standard: Option<&'static str>,
     daylight: Option<&'static str>,
 }
@@ -141,7 +141,7 @@ fn offset_name(offset: Offset) -> String {
 mod tests {
     use super::*;
 
-    /// What Node prints.
+    /// Output of Node for the same moments and zones.
     const SAID_BY_NODE: &[(&str, &str, &str)] = &[
         ("2026-03-07T14:55:05Z", "America/Chicago", "Saturday, March 7, 2026 at 08:55:05 AM CST"),
         ("2026-03-08T07:59:59Z", "US/Central", "Sunday, March 8, 2026 at 01:59:59 AM CST"),

@@ -1,10 +1,10 @@
-//! The end of a build: what it may use up, and how a caller stops it.
+//! The end of a build: its budgets, and the token with which a caller stops it.
 //!
-//! A build has a budget of CPU time and one of work that templates ask for, and it ends early when its [`Cancel`] is set.
-//! Loops, reads and waits ask [`check`]; templates pay with [`charge`]. The first refusal is remembered: whatever the
-//! refused step made of it, [`build`] then returns an error and never what was built so far.
+//! A build has a budget of CPU time and one of template work, and it ends early when its [`Cancel`] is set. Loops,
+//! reads and waits call [`check`]; templates pay with [`charge`]. The first refusal is remembered: [`build`] then
+//! returns an error and never a partial result, whatever the refused step returned.
 //!
-//! CPU time is that of the threads that work on the build, so a busy machine breaks no build.
+//! CPU time is that of the threads that work on the build, so a busy machine does not stop a build.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::{BUILD_CPU_MAX, JINJA_WORK_MAX};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::error::Stopped;
+use crate::error::StopReason;
 
 /// A token that stops the builds it was given to, from any thread.
 ///
@@ -65,13 +65,13 @@ impl Cancel {
     }
 }
 
-/// Does some work whose builds stop when `cancel` is set.
+/// Runs `work`, whose builds stop when `cancel` is set.
 pub fn with_cancel<R>(cancel: &Cancel, work: impl FnOnce() -> R) -> R {
     let (_, scope) = current();
     within((Some(cancel.clone()), scope), work)
 }
 
-/// What one build may use up.
+/// Amounts of CPU time and template work that one build may use.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     cpu: Duration,
@@ -80,20 +80,20 @@ struct Budget {
 
 const BUDGET: Budget = Budget { cpu: BUILD_CPU_MAX, work: JINJA_WORK_MAX as u64 };
 
-/// What all threads of a build share.
+/// State that all threads of a build share.
 #[derive(Debug)]
-struct Shared {
+struct SharedBudget {
     cancel: Option<Cancel>,
     cpu_max: u64,
     cpu: AtomicU64,
-    /// The first reason to stop, by its number; 0 is none.
+    /// The first reason to stop, by its number; 0 means that the build goes on.
     stopped: AtomicU64,
 }
 
 /// The part that one thread has in a build.
 #[derive(Debug)]
 struct Scope {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBudget>,
     /// The thread's CPU time that is already counted, in nanoseconds.
     counted: Cell<u64>,
     /// Work since the clocks were last read.
@@ -107,7 +107,7 @@ thread_local! {
     static CURRENT: RefCell<Current> = const { RefCell::new((None, None)) };
 }
 
-/// Work after which the clocks are read: a few hundred microseconds of it.
+/// Units of work after which the clocks are read: a few hundred microseconds.
 const CLOCK_WORK: u64 = 16 << 10;
 
 fn current() -> Current {
@@ -115,22 +115,22 @@ fn current() -> Current {
 }
 
 fn within<R>(current: Current, work: impl FnOnce() -> R) -> R {
-    struct Back(Current);
-    impl Drop for Back {
+    struct RestoreScope(Current);
+    impl Drop for RestoreScope {
         fn drop(&mut self) {
             CURRENT.set(std::mem::take(&mut self.0));
         }
     }
-    let _back = Back(CURRENT.replace(current));
+    let _back = RestoreScope(CURRENT.replace(current));
     work()
 }
 
-/// Does the work of one build. Where a step of it was refused, that is the result, whatever the work returned.
-pub(crate) fn build<R>(work: impl FnOnce() -> R) -> Result<R, (Stopped, R)> {
+/// Runs `work` as one build. Returns the reason to stop if any step was refused, whatever `work` returned.
+pub(crate) fn build<R>(work: impl FnOnce() -> R) -> Result<R, (StopReason, R)> {
     build_within(BUDGET, work)
 }
 
-fn build_within<R>(budget: Budget, work: impl FnOnce() -> R) -> Result<R, (Stopped, R)> {
+fn build_within<R>(budget: Budget, work: impl FnOnce() -> R) -> Result<R, (StopReason, R)> {
     let (cancel, outer) = current();
     // A build inside of a build is part of it.
     let scope = outer.unwrap_or_else(|| Rc::new(Scope::new(cancel.clone(), budget)));
@@ -141,7 +141,7 @@ fn build_within<R>(budget: Budget, work: impl FnOnce() -> R) -> Result<R, (Stopp
     }
 }
 
-/// Does some work that no budget pays for: what only a debug build does.
+/// Runs `work` without charging a budget: for checks that only debug builds make.
 #[cfg(debug_assertions)]
 pub(crate) fn unpaid<R>(work: impl FnOnce() -> R) -> R {
     let (_, scope) = current();
@@ -152,37 +152,37 @@ pub(crate) fn unpaid<R>(work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// Refuses to go on where the build has to end.
-pub(crate) fn check() -> Result<(), Stopped> {
+/// Fails if the build has to end.
+pub(crate) fn check() -> Result<(), StopReason> {
     CURRENT.with_borrow(|(_, scope)| scope.as_ref().map_or(Ok(()), |scope| scope.check()))
 }
 
-/// The same for a read, as the reason why a file is not there.
+/// Fails if the build has to end, with a reason that a read can report.
 pub(crate) fn check_read() -> Result<(), Absence> {
     check().map_err(|why| Absence::Unreadable(format!("the build was stopped: {why}")))
 }
 
-/// Pays for work of a template, about 20 to 50 ns for each unit, and refuses when the build has to end.
-pub(crate) fn charge(units: u64) -> Result<(), Stopped> {
+/// Charges work of a template, about 20 to 50 ns for each unit. Fails if the build has to end.
+pub(crate) fn charge(units: u64) -> Result<(), StopReason> {
     CURRENT.with_borrow(|(_, scope)| scope.as_ref().map_or(Ok(()), |scope| scope.charge(units)))
 }
 
-/// Reads the clocks now, and refuses when the build has to end.
-pub(crate) fn check_clocks() -> Result<(), Stopped> {
+/// Reads the clocks now. Fails if the build has to end.
+pub(crate) fn check_clocks() -> Result<(), StopReason> {
     CURRENT.with_borrow(|(_, scope)| scope.as_ref().map_or(Ok(()), |scope| scope.clocks()))
 }
 
 /// The build of this thread, for another thread that works on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Inherited(Option<Arc<Shared>>);
+pub(crate) struct BuildHandle(Option<Arc<SharedBudget>>);
 
 /// Returns the build of this thread.
-pub(crate) fn inherited() -> Inherited {
-    Inherited(current().1.map(|scope| Arc::clone(&scope.shared)))
+pub(crate) fn inherited() -> BuildHandle {
+    BuildHandle(current().1.map(|scope| Arc::clone(&scope.shared)))
 }
 
-impl Inherited {
-    /// Does some work for that build, on the thread that calls this.
+impl BuildHandle {
+    /// Runs `work` as part of that build, on the calling thread.
     pub(crate) fn within<R>(self, work: impl FnOnce() -> R) -> R {
         let cancel = self.0.as_ref().and_then(|shared| shared.cancel.clone());
         within((cancel, self.0.map(|shared| Rc::new(Scope::join(shared, BUDGET.work)))), work)
@@ -192,28 +192,28 @@ impl Inherited {
 impl Scope {
     fn new(cancel: Option<Cancel>, budget: Budget) -> Self {
         let cpu_max = u64::try_from(budget.cpu.as_nanos()).unwrap_or(u64::MAX);
-        let shared = Shared { cancel, cpu_max, cpu: AtomicU64::new(0), stopped: AtomicU64::new(0) };
+        let shared = SharedBudget { cancel, cpu_max, cpu: AtomicU64::new(0), stopped: AtomicU64::new(0) };
         Self::join(Arc::new(shared), budget.work)
     }
 
-    fn join(shared: Arc<Shared>, work: u64) -> Self {
+    fn join(shared: Arc<SharedBudget>, work: u64) -> Self {
         // The clocks are read by the first step: a token that is set stops a build before it reads anything.
         let (counted, unclocked) = (Cell::new(thread_cpu()), Cell::new(CLOCK_WORK));
         Self { shared, counted, unclocked, work_left: Cell::new(work) }
     }
 
-    fn charge(&self, units: u64) -> Result<(), Stopped> {
+    fn charge(&self, units: u64) -> Result<(), StopReason> {
         let unclocked = self.unclocked.get().saturating_add(units);
         self.unclocked.set(unclocked);
         let Some(left) = self.work_left.get().checked_sub(units) else {
-            return Err(self.shared.stop(Stopped::Work));
+            return Err(self.shared.stop(StopReason::Work));
         };
         self.work_left.set(left);
         if unclocked > CLOCK_WORK { self.clocks() } else { self.shared.stopped().map_or(Ok(()), Err) }
     }
 
-    /// Reads the clocks now and then, and looks at the token each time.
-    fn check(&self) -> Result<(), Stopped> {
+    /// Reads the clocks after every [`CLOCK_WORK`] units, and checks the token each time.
+    fn check(&self) -> Result<(), StopReason> {
         let unclocked = self.unclocked.get().saturating_add(CLOCK_WORK / 64);
         self.unclocked.set(unclocked);
         let is_cancelled = self.shared.cancel.as_ref().is_some_and(Cancel::is_cancelled);
@@ -224,7 +224,7 @@ impl Scope {
         }
     }
 
-    fn clocks(&self) -> Result<(), Stopped> {
+    fn clocks(&self) -> Result<(), StopReason> {
         self.unclocked.set(0);
         let now = thread_cpu();
         let spent = now.saturating_sub(self.counted.replace(now));
@@ -234,30 +234,30 @@ impl Scope {
         }
         let cancel = self.shared.cancel.as_ref();
         if cancel.is_some_and(Cancel::is_cancelled) {
-            return Err(self.shared.stop(Stopped::Cancelled));
+            return Err(self.shared.stop(StopReason::Cancelled));
         }
         if cancel.is_some_and(Cancel::is_late) {
-            return Err(self.shared.stop(Stopped::Time));
+            return Err(self.shared.stop(StopReason::Time));
         }
-        if total > self.shared.cpu_max { Err(self.shared.stop(Stopped::Cpu)) } else { Ok(()) }
+        if total > self.shared.cpu_max { Err(self.shared.stop(StopReason::Cpu)) } else { Ok(()) }
     }
 }
 
-impl Shared {
+impl SharedBudget {
     /// Stops the build; the first reason counts.
-    fn stop(&self, why: Stopped) -> Stopped {
+    fn stop(&self, why: StopReason) -> StopReason {
         let number = 1 + REASONS.iter().position(|reason| *reason == why).unwrap_or(0) as u64;
         let _ = self.stopped.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
         self.stopped().unwrap_or(why)
     }
 
-    fn stopped(&self) -> Option<Stopped> {
+    fn stopped(&self) -> Option<StopReason> {
         let number = self.stopped.load(Ordering::Relaxed).checked_sub(1)?;
         REASONS.get(usize::try_from(number).ok()?).copied()
     }
 }
 
-const REASONS: [Stopped; 4] = [Stopped::Work, Stopped::Cpu, Stopped::Time, Stopped::Cancelled];
+const REASONS: [StopReason; 4] = [StopReason::Work, StopReason::Cpu, StopReason::Time, StopReason::Cancelled];
 
 /// The CPU time of this thread, in nanoseconds.
 pub(crate) fn thread_cpu() -> u64 {
@@ -270,7 +270,7 @@ pub(crate) fn thread_cpu() -> u64 {
 pub(crate) mod tests {
     use super::*;
 
-    /// Does some work whose build may ask for so many units.
+    /// Runs `done` in a build whose templates may use `work` units.
     pub(crate) fn with_work<R>(work: u64, done: impl FnOnce() -> R) -> R {
         let scope = Rc::new(Scope::new(None, Budget { work, ..BUDGET }));
         within((None, Some(scope)), done)
@@ -279,7 +279,7 @@ pub(crate) mod tests {
     const LARGE: Budget = Budget { cpu: Duration::from_hours(1), work: u64::MAX };
 
     /// Works until it is stopped.
-    fn endless() -> Stopped {
+    fn endless() -> StopReason {
         loop {
             if let Err(why) = charge(1000) {
                 return why;
@@ -287,18 +287,18 @@ pub(crate) mod tests {
         }
     }
 
-    fn why<R>(done: Result<R, (Stopped, R)>) -> Option<Stopped> {
+    fn why<R>(done: Result<R, (StopReason, R)>) -> Option<StopReason> {
         done.err().map(|(why, _)| why)
     }
 
     #[test]
     fn each_budget_stops_a_build() {
         let cpu = Budget { cpu: Duration::from_millis(20), ..LARGE };
-        assert_eq!(why(build_within(cpu, endless)), Some(Stopped::Cpu));
+        assert_eq!(why(build_within(cpu, endless)), Some(StopReason::Cpu));
         let work = Budget { work: 1_000_000, ..LARGE };
-        assert_eq!(why(build_within(work, endless)), Some(Stopped::Work));
+        assert_eq!(why(build_within(work, endless)), Some(StopReason::Work));
         let late = Cancel::at(Instant::now());
-        assert_eq!(why(with_cancel(&late, || build_within(LARGE, endless))), Some(Stopped::Time));
+        assert_eq!(why(with_cancel(&late, || build_within(LARGE, endless))), Some(StopReason::Time));
         assert!(build_within(LARGE, || charge(1_000_000)).is_ok(), "control");
     }
 
@@ -318,7 +318,7 @@ pub(crate) mod tests {
         });
         has_begun.recv().expect("it begins");
         cancel.cancel();
-        assert_eq!(why(running.join().expect("it ends")), Some(Stopped::Cancelled));
+        assert_eq!(why(running.join().expect("it ends")), Some(StopReason::Cancelled));
     }
 
     #[test]
@@ -326,7 +326,7 @@ pub(crate) mod tests {
         let cancel = Cancel::new();
         cancel.cancel();
         let swallowed = || u8::from(check().is_ok());
-        assert_eq!(with_cancel(&cancel, || build_within(LARGE, swallowed)), Err((Stopped::Cancelled, 0)));
+        assert_eq!(with_cancel(&cancel, || build_within(LARGE, swallowed)), Err((StopReason::Cancelled, 0)));
         assert_eq!(build_within(LARGE, swallowed), Ok(1), "control");
     }
 
@@ -340,7 +340,7 @@ pub(crate) mod tests {
             let why = std::thread::spawn(move || own.within(endless)).join().expect("it ends");
             assert_eq!(check(), Err(why));
         });
-        assert_eq!(why(stopped), Some(Stopped::Cpu));
+        assert_eq!(why(stopped), Some(StopReason::Cpu));
     }
 
     #[test]
@@ -351,6 +351,6 @@ pub(crate) mod tests {
         }
         let nested =
             build_within(work, || build_within(work, || charge(900_000)).is_ok() && charge(900_000).is_ok());
-        assert_eq!(nested, Err((Stopped::Work, false)), "a build inside of a build is part of it");
+        assert_eq!(nested, Err((StopReason::Work, false)), "a build inside of a build is part of it");
     }
 }

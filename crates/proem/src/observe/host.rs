@@ -1,4 +1,4 @@
-//! The machine: every value is taken from the request if it says one, else observed when asked for.
+//! The machine: each value comes from the request if it has one, else it is observed on first use.
 
 use std::cell::OnceCell;
 use std::env::VarError;
@@ -24,9 +24,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// The machine as this request says it is. What decides which configuration counts, and so what may
-    /// be read and run, nobody can say over a connection.
-    pub(crate) fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
+    /// Creates the host of a request. Values that decide which configuration applies, and so what may be read and run,
+    /// are refused from remote clients.
+    pub(crate) fn observe(request: &Request, caller: Caller) -> Result<Self, Error> {
         let HostPins { home, config_dir, env, .. } = &request.host;
         let said = [
             ("home", *home != Pin::Observe),
@@ -42,7 +42,7 @@ impl Host {
         }
     }
 
-    /// Takes what the request says about the machine; looks at nothing yet.
+    /// Creates the host with the values that a request pins; observes nothing yet.
     pub fn new(pins: &HostPins) -> Result<Self, Error> {
         let said_now = match &pins.now {
             Pin::Observe => Pin::Observe,
@@ -68,8 +68,9 @@ impl Host {
         Ok(Self { caller: Caller::User, pins: pins.clone(), said_now, read_now: OnceCell::new() })
     }
 
-    /// Tells whether a repository around the working directory belongs to what a text in that directory may read. Over a
-    /// connection it must lie in a workspace. One that holds the user's home is a way to keep settings, not a project.
+    /// Tells whether a text in the working directory may read the git repository around it. For a remote client the
+    /// repository must lie in a workspace. A repository that holds the user's home is used for settings and does not
+    /// count as a project.
     pub(crate) fn reaches(&self, repository: &Path) -> bool {
         let Ok(real) = canonical(repository) else { return false };
         match self.caller {
@@ -81,12 +82,12 @@ impl Host {
         }
     }
 
-    /// The side of a connection that the request came from.
+    /// Returns the side of a connection that the request came from.
     pub(crate) const fn caller(&self) -> Caller {
         self.caller
     }
 
-    /// The moment of this build.
+    /// Returns the moment of this build.
     pub(crate) fn now(&self) -> Result<Timestamp, Absence> {
         match self.said_now {
             Pin::Given(now) => Ok(now),
@@ -130,7 +131,7 @@ impl Host {
         })
     }
 
-    /// The home directory. A relative one would lie in whatever directory this is: it counts as none.
+    /// Returns the home directory. A relative path is ignored, since it would depend on the current directory.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
         said_or(&self.pins.home, "home", || self.env("HOME").ok().filter(|home| home.starts_with('/')))
@@ -182,7 +183,7 @@ fn parse_time(text: &str) -> Result<Timestamp, Error> {
     })
 }
 
-/// The word that Node's `process.platform` has for a system.
+/// Returns the word that Node's `process.platform` has for a system.
 fn platform_word(rust_word: &str) -> &str {
     match rust_word {
         "macos" => "darwin",
@@ -191,12 +192,12 @@ fn platform_word(rust_word: &str) -> &str {
     }
 }
 
-/// The zone that `/etc/localtime` points to; without one the C library takes UTC.
+/// Returns the zone that `/etc/localtime` points to. Without one the C library uses UTC.
 fn zone_of_the_machine() -> Option<String> {
     match std::fs::read_link("/etc/localtime") {
         Ok(target) => zone_name(target.to_str()?),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("UTC".into()),
-        // A copy of the zone's rules: its name is lost, unless the system wrote it down.
+        // The file is a copy of the zone's rules: its name is lost, unless the system wrote it down.
         Err(_) => system_text("/etc/timezone").map(|name| name.trim().to_owned()),
     }
 }

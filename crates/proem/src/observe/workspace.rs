@@ -11,28 +11,28 @@ use crate::observe::file::{ReadPolicy, is_dir, metadata, without_dots};
 use crate::observe::git;
 use crate::observe::host::Host;
 
-/// The name of the folder in which a workspace keeps what is proem's.
+/// The name of the folder in which a workspace keeps proem's files.
 pub(crate) const FOLDER: &str = ".proem";
 
-/// The place of a profile that names its folder in the working directory.
+/// The location with which a profile names its folder in the working directory.
 const PLACE: &str = "workspace";
 
 /// A directory that exists, with its path as it was given, and the folder above it that holds its settings.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     cwd: String,
-    /// The directory above the working directory whose `.proem` counts; `None` where it is the working directory's own.
+    /// The directory above the working directory whose `.proem` applies; `None` if the working directory's own applies.
     above: Option<PathBuf>,
     /// The name of the folder, where a profile gives it another one.
     name: Option<String>,
 }
 
 impl Workspace {
-    /// Opens a directory, and finds the `.proem` that counts in it: the nearest one, from the working directory up to the
-    /// root of its git repository. Outside of a repository only the directory's own counts.
+    /// Opens a directory, and finds the `.proem` that applies: the nearest one, from the working directory up to the
+    /// root of its git repository. Outside of a repository only the directory's own applies.
     ///
-    /// The search never leaves what the caller may reach: it goes nowhere in a repository that holds the home directory,
-    /// and over a connection only where the whole repository lies in a workspace of the server.
+    /// The search never leaves the area that the caller may read: it does not go up in a repository that holds the home
+    /// directory, and for a remote client only if the whole repository lies in a workspace of the server.
     pub fn find(host: &Host, cwd: Option<&str>) -> Result<Self, Error> {
         let own = Self::open(cwd)?;
         let path = without_dots(&own.own_path());
@@ -78,12 +78,12 @@ impl Workspace {
         Path::new(&self.cwd)
     }
 
-    /// What may be read as the workspace's own settings: a link to the user's files is not followed.
+    /// Returns the policy for the workspace's own settings: a link to the user's files is not followed.
     pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
         ReadPolicy::beneath(&[self.root()], host.home().as_deref(), &[]).served(host.caller(), None)
     }
 
-    /// The folder in which the workspace keeps what is proem's.
+    /// Returns the folder in which the workspace keeps proem's files.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.root().join(self.name.as_deref().unwrap_or(FOLDER))
@@ -95,13 +95,13 @@ impl Workspace {
         self.above.clone().unwrap_or_else(|| self.own_path())
     }
 
-    /// The folder of the settings, where it is one above the working directory.
+    /// Returns the folder of the settings, if it lies above the working directory.
     pub(crate) fn folder_above(&self) -> Option<PathBuf> {
         self.above.as_ref().map(|above| above.join(FOLDER))
     }
 
-    /// The workspace as a profile sees it: one that names the place `workspace` means a folder of the working directory,
-    /// and looks nowhere else.
+    /// Returns the workspace for a profile. A profile that names the location `workspace` uses that folder of the
+    /// working directory only.
     #[must_use]
     pub fn seen_by(&self, profile: &Profile) -> Self {
         match profile.places.get(PLACE) {
@@ -110,7 +110,7 @@ impl Workspace {
         }
     }
 
-    /// The path to read from. Only the file system knows where `..` leads when there are links.
+    /// Returns the path to read from. Only the file system knows where `..` leads when there are links.
     fn own_path(&self) -> PathBuf {
         let climbs = self.path().components().any(|component| component == Component::ParentDir);
         let real = if climbs { crate::observe::file::canonical(self.path()).ok() } else { None };
@@ -118,7 +118,7 @@ impl Workspace {
     }
 }
 
-/// The nearest directory above `cwd`, up to the root of the repository, that has a folder of proem's; `None` where
+/// Returns the nearest directory above `cwd`, up to the root of the repository, that has proem's folder; `None` if
 /// `cwd` has one itself.
 fn folder_above(host: &Host, cwd: &Path) -> Option<PathBuf> {
     let repository = repository_of(cwd).filter(|repository| is_repository(repository, cwd))?;
@@ -130,8 +130,8 @@ fn folder_above(host: &Host, cwd: &Path) -> Option<PathBuf> {
     (found != cwd).then(|| found.to_owned())
 }
 
-/// Tells whether a folder with a `.git` is the root of the repository that git itself finds: an empty folder of that name
-/// widens nothing.
+/// Tells whether a folder with a `.git` is the root of the repository that git itself finds: an empty folder of that
+/// name is ignored.
 fn is_repository(folder: &Path, cwd: &Path) -> bool {
     let real = crate::observe::file::canonical(cwd).ok().and_then(|cwd| git::root_of(&cwd));
     real.is_some() && crate::observe::file::canonical(folder).ok() == real

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Who asks for a prompt.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     /// The user, on their own machine: templates in the request are the user's own.
     User,
-    /// A client at the other end of a connection, who may read below these workspaces.
+    /// A client at the other end of a connection, which may read below these workspaces.
     Remote(Workspaces),
 }
 
 impl Caller {
-    /// A client who may read the working directory of its request, and nothing around it.
+    /// A client that may read the working directory of its request, and nothing around it.
     pub const REMOTE: Self = Self::Remote(Workspaces(&[]));
 
     /// Tells whether the request came over a connection.
@@ -23,14 +23,14 @@ impl Caller {
     }
 }
 
-/// The directories that a server serves, as they really lie.
+/// The directories that a server serves, as real paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workspaces(&'static [PathBuf]);
 
 impl Workspaces {
-    /// Takes directories, links resolved; those that do not exist are left out.
+    /// Takes directories, with links resolved; leaves out those that do not exist.
     ///
-    /// Kept for as long as the process lives, once for each list: a server has one.
+    /// Each list is kept for the life of the process: a server has one.
     #[must_use]
     pub fn new(directories: &[PathBuf]) -> Self {
         static KNOWN: Mutex<Vec<&'static [PathBuf]>> = Mutex::new(Vec::new());
@@ -45,7 +45,7 @@ impl Workspaces {
         Self(kept)
     }
 
-    /// Tells whether there is none.
+    /// Tells whether the list is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
@@ -58,7 +58,7 @@ impl Workspaces {
     }
 }
 
-/// The author of a template, who decides what it may read.
+/// The author of a template, which decides which files it may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Author {
     /// The user, on the command line or in their own configuration, or proem itself.

@@ -1,12 +1,12 @@
-//! Canonical JSON (RFC 8785): one spelling for one value, so that a digest of it says whether something
-//! changed. The order of keys, the spelling of numbers and escapes never change it.
+//! Canonical JSON (RFC 8785): one spelling for one value, so that a digest of it shows whether something changed. The
+//! order of keys and the spelling of numbers and escapes do not affect it.
 
 use serde_json::{Map, Number, Value};
 
-/// The canonical spelling of a value.
+/// Returns the canonical spelling of a value.
 ///
-/// Numbers are those of JavaScript: 64-bit floating point, in their shortest spelling. An integer that
-/// does not fit is rounded, as every JavaScript reader of it does.
+/// Numbers are those of JavaScript: 64-bit floating point, in their shortest spelling. An integer that does not fit is
+/// rounded, as every JavaScript reader of it does.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
     let mut text = String::new();
@@ -72,7 +72,7 @@ fn number_text(number: &Number) -> String {
 
 fn javascript_number(number: f64) -> String {
     if number == 0.0 {
-        // Also minus zero.
+        // Includes minus zero.
         return "0".to_owned();
     }
     // The shortest digits that read back as the same number, as `d.ddde±x`.
@@ -84,7 +84,7 @@ fn javascript_number(number: f64) -> String {
     format!("{sign}{}", placed(&digits, point))
 }
 
-/// Digits with the decimal point behind the first `point` of them, in JavaScript's four forms.
+/// Places the decimal point after the first `point` digits, in one of JavaScript's four forms.
 fn placed(digits: &str, point: i32) -> String {
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |number: i32| "0".repeat(usize::try_from(number).unwrap_or(0));
@@ -112,7 +112,7 @@ mod tests {
         canonical_json(&serde_json::from_str(text).unwrap())
     }
 
-    /// The examples of RFC 8785, and what JavaScript prints.
+    /// The examples of RFC 8785, and numbers printed by JavaScript.
     #[test]
     fn numbers_are_those_of_javascript() {
         for (written, expected) in [

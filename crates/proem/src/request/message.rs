@@ -1,4 +1,4 @@
-//! Messages as a caller keeps them: in the provider's own shape, spelt as they were sent.
+//! Messages as a caller keeps them: in the provider's own format, spelt as they were sent.
 
 use std::borrow::Cow;
 
@@ -27,9 +27,9 @@ pub(crate) fn message(role: &str, content: impl Into<Value>) -> Message {
 pub struct RawMessage(Box<RawValue>);
 
 impl RawMessage {
-    /// A message of the user's.
+    /// Makes a message of the user.
     #[must_use]
-    pub fn of_user(text: &str) -> Self {
+    pub fn from_user(text: &str) -> Self {
         Self::plain("user", text)
     }
 
@@ -37,7 +37,7 @@ impl RawMessage {
     #[must_use]
     pub fn plain(role: &str, text: &str) -> Self {
         let message = object([("role", role.into()), ("content", text.into())]);
-        // Two texts always print.
+        // Two texts can always be serialised.
         Self(serde_json::value::to_raw_value(&message).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
@@ -47,7 +47,7 @@ impl RawMessage {
         self.0.get()
     }
 
-    /// The message as a map, for those who need no spelling.
+    /// Returns the message as a map, for code that does not need its spelling.
     pub fn to_map(&self) -> Result<serde_json::Map<String, Value>, serde_json::Error> {
         serde_json::from_str(self.get())
     }
@@ -81,8 +81,8 @@ impl RawMessage {
         lines.map(message).collect()
     }
 
-    /// Takes a value as a message, if it can be one. Everything in it must be readable: a lone surrogate or an
-    /// endless number is found here, not by the provider.
+    /// Checks that a value is a message. Everything in it must be valid: a lone surrogate or an endless number is found
+    /// here, before the provider sees it.
     pub(crate) fn checked(raw: Box<RawValue>) -> Result<Self, String> {
         if !raw.get().starts_with('{') {
             return Err("it is no object".into());
@@ -103,7 +103,7 @@ pub(crate) fn unreadable(why: &str) -> Error {
     )
 }
 
-/// What a JSON error says, without the place in a text that nobody sees.
+/// Returns the text of a JSON error without its line and column, which refer to a text that the user does not see.
 fn bare(error: &serde_json::Error) -> String {
     let said = error.to_string();
     said.split(" at line ").next().unwrap_or(&said).to_owned()

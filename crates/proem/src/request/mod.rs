@@ -1,7 +1,7 @@
-//! The request: everything that a caller can say, in one shape for library, command line and HTTP.
+//! The request: everything that a caller can set, in one shape for library, command line and HTTP.
 //!
-//! What is not given is observed. With `host` and `variables` pinned, the same tree gives the same
-//! bytes on any machine.
+//! Values that are not given are observed. With `host` and `variables` pinned, the same tree gives the same bytes on
+//! any machine.
 
 pub(crate) mod caller;
 pub(crate) mod canonical_json;
@@ -51,7 +51,7 @@ pub struct Request {
     #[serde(deserialize_with = "objects")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// What the agent may read and write.
+    /// The paths that the agent may read and write.
     #[serde(deserialize_with = "object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
@@ -67,7 +67,7 @@ pub struct Request {
     /// Text that replaces the base; `""` is an empty base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Text, or texts, added behind the base.
+    /// Text, or texts, added after the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append: Option<OneOrMany>,
     /// An unsaved template for the base, in the profile's syntax.
@@ -79,22 +79,22 @@ pub struct Request {
     /// A reference to an asset for the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// Whether resident knowledge and workflows are included.
+    /// True to include resident knowledge and workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residents: Option<bool>,
-    /// Whether what the profile takes from the workspace is included.
+    /// True to include the parts that the profile takes from the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<bool>,
     /// Remembered text for this turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recalled: Option<String>,
-    /// The first user message, where the profile must know it.
+    /// The first user message, if the profile needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_text: Option<String>,
-    /// For a turn: what the user says now; without it the turn goes on by itself.
+    /// For a turn: the message of the user; without it the turn continues by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// For a turn: images beside the prompt, as blocks in the shape that the provider wants.
+    /// For a turn: images beside the prompt, as blocks in the provider's format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<Value>>,
     /// For a turn: the conversation so far, each message an object with a `role`.
@@ -104,12 +104,12 @@ pub struct Request {
     /// Values that give or override facts; `null` means absent.
     #[serde(deserialize_with = "unique_keys", skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Option<String>>,
-    /// What the host is said to be.
+    /// Facts about the host that replace observed ones.
     #[serde(deserialize_with = "required_object")]
     pub host: HostPins,
 }
 
-/// Reads messages, and says which one is wrong.
+/// Reads messages; an error names the invalid one.
 fn messages<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<RawMessage>>, D::Error> {
     let Some(Items(messages)) = Option::<Items>::deserialize(deserializer)? else { return Ok(None) };
     let message = |(index, raw)| {
@@ -186,7 +186,7 @@ pub struct Tool {
     pub input_schema: Option<Value>,
 }
 
-/// The first tool of each name: of two with one name only that one counts.
+/// Returns the first tool of each name; later ones with the same name are ignored.
 pub(crate) fn distinct_tools(tools: &[Tool]) -> Vec<&Tool> {
     let mut distinct: Vec<&Tool> = Vec::new();
     for tool in tools {
@@ -197,14 +197,14 @@ pub(crate) fn distinct_tools(tools: &[Tool]) -> Vec<&Tool> {
     distinct
 }
 
-/// What the agent may read and write.
+/// The paths that the agent may read and write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
-    /// What is allowed, in order.
+    /// The allowed paths, in order.
     #[serde(deserialize_with = "required_objects")]
     pub allow: Vec<ScopeRule>,
-    /// What is forbidden, in order.
+    /// The forbidden paths, in order.
     #[serde(default, deserialize_with = "required_objects")]
     pub deny: Vec<ScopeRule>,
 }
@@ -215,15 +215,15 @@ pub struct Scope {
 pub struct ScopeRule {
     /// The absolute path.
     pub target: String,
-    /// `read` when not given.
+    /// The permission; `read` when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<Permission>,
-    /// True when not given.
+    /// True if the rule applies to everything below the path; true when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursive: Option<bool>,
 }
 
-/// What a scope rule permits.
+/// The access that a scope rule permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
@@ -233,20 +233,20 @@ pub enum Permission {
     Write,
 }
 
-/// A thing that is observed unless it is said.
+/// A value that is observed unless it is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Pin<T> {
-    /// Not said: look.
+    /// Not given: the value is observed.
     #[default]
     Observe,
-    /// Said to be absent: `null`.
+    /// Given as absent: `null`.
     None,
-    /// Said to be this.
+    /// Given as this value.
     Given(T),
 }
 
 impl<T> Pin<T> {
-    /// The value that was said, if any; `None` inside means that it is said to be absent.
+    /// Returns the given value, if any; the inner `None` means that it was given as absent.
     pub const fn said(&self) -> Option<Option<&T>> {
         match self {
             Self::Observe => None,
@@ -257,7 +257,7 @@ impl<T> Pin<T> {
 }
 
 impl<T> Pin<T> {
-    /// The value that was said, where one was.
+    /// Returns the given value, if there is one.
     pub(crate) const fn given(&self) -> Option<&T> {
         match self {
             Self::Given(value) => Some(value),
@@ -296,7 +296,7 @@ impl<T: JsonSchema> JsonSchema for Pin<T> {
     }
 }
 
-/// What the host is said to be. `null` means that there is none.
+/// Facts about the host that replace observed ones. `null` means that there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostPins {
@@ -333,7 +333,7 @@ pub struct HostPins {
 }
 
 impl Request {
-    /// What the first message of the user says, as far as the request tells.
+    /// Returns the text of the user's first message, as far as the request has it.
     pub(crate) fn first_user_words(&self) -> Option<String> {
         let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
         let mut messages = self.messages.iter().flatten().filter_map(|message| message.to_map().ok());
@@ -352,7 +352,7 @@ impl Request {
         serde_json::to_string(self).map_err(|error| Error::request(format!("it cannot be written: {error}")))
     }
 
-    /// Reads a request from JSON. Unknown fields are named, all of them.
+    /// Reads a request from JSON. An error names all unknown fields.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         if text.len() > REQUEST_BYTES_MAX {
             let message = format!("it has {} bytes, and {REQUEST_BYTES_MAX} are allowed", text.len());
@@ -362,7 +362,7 @@ impl Request {
     }
 }
 
-/// Puts a JSON error into words, with the line it is on.
+/// Describes a JSON error, with its line.
 fn explain(text: &str, error: &serde_json::Error) -> Error {
     if let Some(unknown) = unknown_fields(text) {
         return unknown;
@@ -378,7 +378,7 @@ fn explain(text: &str, error: &serde_json::Error) -> Error {
     }
 }
 
-/// Names every field that no request has, at the top and in `host`.
+/// Names every unknown field, at the top and in `host`.
 fn unknown_fields(text: &str) -> Option<Error> {
     let Value::Object(fields) = serde_json::from_str(text).ok()? else { return None };
     let (known, known_host) = (field_names::<Request>(), field_names::<HostPins>());
@@ -419,7 +419,7 @@ fn field_names<T: JsonSchema>() -> Vec<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut names: Vec<String> =
         properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect();
-    // Another crate may have made JSON maps keep their order.
+    // Another crate may have switched on ordered JSON maps.
     names.sort();
     names
 }

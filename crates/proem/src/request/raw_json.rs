@@ -1,5 +1,5 @@
-//! JSON whose order and spelling stay as they are: what a provider has seen once must be sent again byte
-//! for byte, and a map that sorts its keys or rewrites a number would not do that.
+//! JSON whose order and spelling stay unchanged: text that a provider has seen once must be sent again byte for byte,
+//! and a map that sorts its keys or rewrites a number would change it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 
 use crate::request::canonical_json::canonical_json;
 
-/// A JSON value, of which only those parts are looked into that change.
+/// A JSON value of which only the parts that change are parsed.
 #[derive(Debug, Clone)]
 pub(crate) enum Json {
-    /// As it was written.
+    /// The original text.
     Raw(Box<RawValue>),
     Text(String),
     Bool(bool),
@@ -67,16 +67,16 @@ impl Json {
     pub(crate) fn canonical(value: &Value) -> Self {
         match RawValue::from_string(canonical_json(value)) {
             Ok(raw) => Self::Raw(raw),
-            // What was printed reads back; if it ever does not, the text is still in the payload.
+            // Printed JSON parses again; if it ever does not, the text is still in the payload.
             Err(_) => Self::Text(canonical_json(value)),
         }
     }
 
-    /// Looks one level into a value: the items of a list, the fields of an object, a text.
+    /// Parses one level of a value: the items of a list, the fields of an object, a text.
     pub(crate) fn open(raw: &RawValue) -> Result<Self, serde_json::Error> {
         let text = raw.get();
         match text.as_bytes().first() {
-            Some(b'{') => serde_json::from_str(text).map(|Opened(fields)| Self::Object(fields)),
+            Some(b'{') => serde_json::from_str(text).map(|ObjectFields(fields)| Self::Object(fields)),
             Some(b'[') => {
                 let Items(items) = serde_json::from_str(text)?;
                 Ok(Self::List(items.into_iter().map(Self::Raw).collect()))
@@ -86,7 +86,7 @@ impl Json {
         }
     }
 
-    /// The value, opened if it was not.
+    /// Returns the value, parsed if it was not.
     pub(crate) fn opened(self) -> Result<Self, serde_json::Error> {
         match self {
             Self::Raw(raw) => Self::open(&raw),
@@ -94,7 +94,7 @@ impl Json {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the value is one.
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -109,20 +109,20 @@ pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f Json> {
     fields.iter().find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
-/// The fields of an object that is read.
-struct Opened(Fields);
+/// The fields of an object that is parsed.
+struct ObjectFields(Fields);
 
-impl<'de> Deserialize<'de> for Opened {
+impl<'de> Deserialize<'de> for ObjectFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Opened;
+            type Value = ObjectFields;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectFields, A::Error> {
                 let (mut fields, mut keys): (Fields, BTreeSet<String>) = Default::default();
                 while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     if !keys.insert(key.clone()) {
@@ -130,20 +130,20 @@ impl<'de> Deserialize<'de> for Opened {
                     }
                     fields.push((key, Json::Raw(value)));
                 }
-                Ok(Opened(fields))
+                Ok(ObjectFields(fields))
             }
         }
         deserializer.deserialize_map(InOrder)
     }
 }
 
-/// Removes a key from an object; `None` when it does not have it.
+/// Removes a key from an object; returns `None` if it is not there.
 pub(crate) fn without_key(fields: &Fields, key: &str) -> Option<Fields> {
     field(fields, key)?;
     Some(fields.iter().filter(|(own, _)| own != key).cloned().collect())
 }
 
-/// The items of a list, as they are written; not too many.
+/// The items of a list, as they are written; at most [`ITEMS_MAX`].
 pub(crate) struct Items(pub(crate) Vec<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Items {
@@ -173,7 +173,7 @@ impl<'de> Deserialize<'de> for Items {
     }
 }
 
-/// Any value, read to its end and thrown away: unlike one that is skipped, its texts and numbers are looked at.
+/// Any value, parsed and discarded: unlike a skipped value, its texts and numbers are validated.
 pub(crate) struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {

@@ -1,7 +1,7 @@
 //! Reads structs from JSON objects only.
 //!
-//! A derived reader also takes an array, field by field in the order of the source code: a request
-//! that works by accident today and means something else after the next field is added.
+//! A derived reader also accepts an array, field by field in the order of the source code: such a request works by
+//! accident and changes its meaning when a field is added.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,7 +71,7 @@ where
     Ok(values.map(|values| values.into_iter().map(|Object(value)| value).collect()))
 }
 
-/// Reads a map in which no key stands twice: of two values, none is obviously the right one.
+/// Reads a map and refuses duplicate keys, since it is unclear which value is meant.
 pub(crate) fn unique_keys<'de, T, D>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     T: Deserialize<'de>,

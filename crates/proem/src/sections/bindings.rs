@@ -12,7 +12,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::text::Place;
 
-use crate::discover::agent_rules::{Conditional, FoundRules, Piece};
+use crate::discover::agent_rules::{ConditionalFile, Piece, RuleFiles};
 use crate::discover::documents::Document;
 use crate::discover::residents::{self, ResidentKind};
 use crate::discover::skills::{self, Skill};
@@ -134,7 +134,7 @@ pub(crate) fn documents(documents: &[Document], source: Source, trail: Trail) ->
 /// Instruction files in pieces: `path`, `relative`, `kind`, `layer`, `content`, and `begins` and `ends`, which have text
 /// where an entry begins and ends. Files that apply only to some work: `path`, `relative`, `layer`, `patterns`,
 /// `description`. And `cwd`.
-pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd: &str) -> SectionContent {
+pub(crate) fn rules(found: &RuleFiles, source: Source, names: (&str, &str), cwd: &str) -> SectionContent {
     let field = |name: &str, text: &str, source: &Source, stability: Stability| {
         Field::new(name.into(), text.into(), source.clone(), stability)
     };
@@ -154,7 +154,7 @@ pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd
             ],
         }
     };
-    let conditional = |one: &Conditional| {
+    let conditional = |one: &ConditionalFile| {
         let (own, stability) = (discover::file(&one.path), one.owner.stability());
         Item {
             fields: vec![
@@ -178,7 +178,7 @@ pub(crate) fn rules(found: &FoundRules, source: Source, names: (&str, &str), cwd
 }
 
 /// Skills: `name`, `description`, `location`, and `layer`, which is `global` or `project`.
-pub(crate) fn skills(skills: &skills::Found, source: Source) -> SectionContent {
+pub(crate) fn skills(skills: &skills::FoundSkills, source: Source) -> SectionContent {
     let names: [Arc<str>; 4] = ["name".into(), "description".into(), "location".into(), "layer".into()];
     let mut layers: BTreeMap<&str, Arc<str>> = BTreeMap::new();
     let item = |skill: &Skill| {
@@ -299,7 +299,7 @@ fn resident(
 ) -> Result<SectionContent, Error> {
     let folder = workspace.folder().join(folder);
     let source = Source::File { path: folder.display().to_string().into(), place: None };
-    let residents::Collected { entries, notes, considered } = residents::collect(&folder, kind, policy)?;
+    let residents::ResidentFiles { entries, notes, considered } = residents::collect(&folder, kind, policy)?;
     let binding = (!entries.is_empty()).then(|| {
         let text = residents::lines(&entries);
         ("entries", Binding::Text { text, source: source.clone(), stability: Stability::Project })

@@ -3,14 +3,14 @@
 use proem_core::bracket::outline::Outline;
 use proem_core::note::Note;
 
-use crate::discover::Discovered;
+use crate::discover::DiscoveredFiles;
 use crate::hooks::{DiscoverReason, HookFailure, Resources};
 
 /// The files, skills and hook results of a build. A rebuild that is not a reload starts from them, so that no file
 /// is read again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BuildState {
-    pub(crate) discovered: Discovered,
+    pub(crate) discovered: DiscoveredFiles,
     /// The resources that hooks bring; hooks run when there are none here.
     pub(crate) resources: Option<Resources>,
     /// The hooks that failed when they ran.

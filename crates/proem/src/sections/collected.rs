@@ -53,7 +53,7 @@ impl Builder<'_> {
         let is_in_message = recipe.unless_first_user_starts.as_deref().is_some_and(|start| {
             self.sources.request.first_user_words().is_some_and(|text| text.starts_with(start))
         });
-        let wanted = documents::Wanted {
+        let wanted = documents::DocumentScope {
             has_project: self.has_project() && !is_in_message,
             refuses_nul: self.treatment.refuses_nul(),
         };

@@ -9,7 +9,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 
-use crate::discover::libraries::{self, Libraries, Missing};
+use crate::discover::libraries::{self, Libraries, MissingAsset};
 use crate::error::{Error, TemplateError};
 use crate::jinja::reference::{Reference, ReferenceError};
 use crate::jinja::{self, Asset, Assets, Context, Options, Session, Stop, Wish};
@@ -163,12 +163,12 @@ impl Loading<'_, '_> {
     }
 
     /// Loads an asset unless that was tried before; returns why it cannot be had.
-    fn fetch(&mut self, reference: &Reference, chain: &[String]) -> Result<Option<Missing>, Error> {
+    fn fetch(&mut self, reference: &Reference, chain: &[String]) -> Result<Option<MissingAsset>, Error> {
         let name = reference.to_string();
         match self.assets.find(&name) {
             Some(Ok(_)) => return Ok(None),
             Some(Err(why)) => {
-                return Ok(Some(Missing { is_unusable: false, message: why.to_owned(), hint: None }));
+                return Ok(Some(MissingAsset { is_unusable: false, message: why.to_owned(), hint: None }));
             }
             None => {}
         }
@@ -190,7 +190,7 @@ impl Loading<'_, '_> {
 }
 
 /// Notes an optional include that is there and cannot be used.
-fn skipped(missing: &Missing, included_by: &Source) -> Note {
+fn skipped(missing: &MissingAsset, included_by: &Source) -> Note {
     let message = format!("{}; the include that may miss it is skipped", missing.message);
     Note::new(Code::NotRegular, Severity::Warning, message).with_source(included_by.clone())
 }

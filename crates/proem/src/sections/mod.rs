@@ -30,7 +30,7 @@ use proem_core::source::Source;
 use proem_core::stability::Stability;
 
 use crate::discover::catalog::Catalog;
-use crate::discover::{Discovered, Places, Trail, out_of_reach};
+use crate::discover::{DiscoveredFiles, SearchRoots, Trail, out_of_reach};
 use crate::error::Error;
 use crate::jinja::{Asset, Context, Options};
 use crate::observe::host::Host;
@@ -99,9 +99,9 @@ pub(crate) struct Builder<'b> {
     pub(crate) options: Options,
     pub(crate) tools: &'b Tools,
     pub(crate) treatment: Treatment,
-    pub(crate) places: Places,
+    pub(crate) places: SearchRoots,
     pub(crate) skill_paths: &'b [PathBuf],
-    pub(crate) discovered: &'b mut Discovered,
+    pub(crate) discovered: &'b mut DiscoveredFiles,
     pub(crate) outline: Option<&'b mut Outline>,
     pub(crate) lints: Option<&'b mut Vec<Note>>,
     /// The number of lints before the section that is worked on.
@@ -131,7 +131,7 @@ impl<'b> Builder<'b> {
             resolver: Resolver::new(request, host, workspace, config).with_profile(profile),
             options: jinja_options(profile),
             treatment: Treatment::new(profile, config),
-            places: Places::new(host, workspace),
+            places: SearchRoots::new(host, workspace),
             skill_paths: &sources.resources.skills,
             discovered: &mut state.discovered,
             outline: state.outline.as_mut(),

@@ -15,7 +15,7 @@ use proem_core::stability::Stability;
 use proem_core::text::clip;
 use proem_core::variable::{self, ReadFrom, Variable};
 
-use crate::discover::Places;
+use crate::discover::SearchRoots;
 use crate::error::Error;
 use crate::observe::date_words::{local_date, long_date};
 use crate::observe::file::{Cap, ReadPolicy, read_text};
@@ -281,7 +281,7 @@ impl<'b> Resolver<'b> {
     }
 
     /// The policy for files that a profile names: instruction files and skills, the user's own and the project's.
-    pub(crate) fn discovery_policy(&self, author: Author, places: &Places) -> ReadPolicy {
+    pub(crate) fn discovery_policy(&self, author: Author, places: &SearchRoots) -> ReadPolicy {
         let policy = match author {
             Author::User if self.host.caller().is_remote() => {
                 let mut roots = self.roots();

@@ -1,4 +1,4 @@
-//! What the configuration allows although it was found, each with a reason.
+//! Findings that the configuration allows, each with a reason.
 
 use std::path::{Path, PathBuf};
 
@@ -23,15 +23,15 @@ pub(crate) struct AllowKeys {
     reason: String,
 }
 
-/// Allowances of a file, before anybody asks for them: a code that only a later proem knows must not keep this one from
-/// building.
+/// The allowances of a file, not yet parsed: a code that only a later version of proem knows must not stop this one
+/// from building.
 #[derive(Debug, Clone)]
 pub struct AllowFile {
     pub(crate) keys: Vec<AllowKeys>,
     pub(crate) origin: PathBuf,
-    /// What patterns are relative to.
+    /// The folder that patterns are relative to.
     pub(crate) folder: PathBuf,
-    /// Whether it is a file of the repository itself, and not one of the user's.
+    /// True for a file of the repository itself, false for one of the user.
     pub(crate) is_of_repository: bool,
 }
 
@@ -46,27 +46,27 @@ impl AllowFile {
     }
 }
 
-/// Something that may be found without being counted.
+/// A kind of finding that does not count.
 #[derive(Debug, Clone)]
 pub struct Allow {
-    /// What may be found.
+    /// The code of the findings.
     pub code: Code,
-    /// Why.
+    /// The reason why they are acceptable.
     pub reason: String,
-    /// In which files only, as a pattern of ignore files.
+    /// A pattern, as in ignore files, for the files to which this is limited.
     pub path: Option<String>,
-    /// Which words of the message it needs to have.
+    /// A text that the message must contain.
     pub text: Option<String>,
-    /// The file that allows it.
+    /// The file that has the allowance.
     pub origin: PathBuf,
-    /// Whether that is a file of the repository itself, and not one of the user's.
+    /// True for a file of the repository itself, false for one of the user.
     pub is_of_repository: bool,
     files: Option<Gitignore>,
     folder: PathBuf,
 }
 
 impl Allow {
-    /// Reads what a file of settings allows; patterns are relative to `folder`.
+    /// Parses an allowance; its pattern is relative to `folder`.
     pub(crate) fn read(keys: AllowKeys, origin: &Path, folder: &Path) -> Result<Self, Error> {
         let refuse = |message: String, hint: Option<String>| Error::Config {
             role: FileRole::Configuration,
@@ -105,7 +105,7 @@ impl Allow {
         Ok(Self { code, reason, path, text, origin, is_of_repository: false, files, folder })
     }
 
-    /// Tells whether it allows what a note says.
+    /// Tells whether this allows a note.
     #[must_use]
     pub fn allows(&self, note: &Note) -> bool {
         self.code == note.code
@@ -113,7 +113,7 @@ impl Allow {
             && self.files.as_ref().is_none_or(|files| self.is_in(files, note.source.as_ref()))
     }
 
-    /// Tells whether a path is one of those that it allows something in.
+    /// Tells whether a path is one of those to which this applies.
     #[must_use]
     pub fn covers(&self, path: &str) -> bool {
         self.files.as_ref().is_none_or(|files| self.is_below(files, path))
@@ -129,7 +129,7 @@ impl Allow {
         inside.ancestors().any(|part| files.matched(part, part != inside).is_ignore())
     }
 
-    /// A note that nothing needs this allowance.
+    /// Makes a note that this allowance matches no finding.
     #[must_use]
     pub(crate) fn unused(&self) -> Note {
         let place = self.path.as_ref().map_or_else(String::new, |path| format!(" in `{path}`"));
@@ -142,18 +142,18 @@ impl Allow {
 
 /// A finding that does not count, because a file of settings allows it.
 #[derive(Debug, Clone)]
-pub struct Allowed {
-    /// What was found.
+pub struct AllowedFinding {
+    /// The finding.
     pub note: Note,
-    /// Why it is right, as the file says.
+    /// The reason that the file gives.
     pub reason: String,
-    /// Whether the repository allows it itself, and the user does not.
+    /// True if the repository itself allows it and the user does not.
     pub is_of_repository: bool,
 }
 
-impl Allowed {
-    /// Tells whether it is shown in full all the same: text that a reader cannot see is what a hostile repository would
-    /// allow itself.
+impl AllowedFinding {
+    /// Tells whether it is shown in full nevertheless. A hostile repository would allow itself text that a reader
+    /// cannot see.
     #[must_use]
     pub fn is_shown(&self) -> bool {
         let is_hidden =
@@ -162,7 +162,7 @@ impl Allowed {
     }
 }
 
-/// The file that a source is, or that its value was read from.
+/// Returns the file of a source, or the file that its value was read from.
 #[must_use]
 pub fn file_of(source: &Source) -> Option<&str> {
     match source {

@@ -1,8 +1,8 @@
 //! The configuration: `.proem/proem.toml` over `proem.toml` in the configuration directory over
 //! defaults, with `PROEM_*` in the environment on top.
 //!
-//! What widens what proem may do (environment names, secret files, time limits) is taken from the
-//! user's own file only: a workspace that sets such a key is ignored, with a note.
+//! Settings that widen what proem may do (environment names, secret files, time limits) are taken from the user's own
+//! file only. Such a key in a workspace is ignored, with a note.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,20 +22,20 @@ use crate::observe::host::Host;
 use crate::observe::workspace::{FOLDER, Workspace};
 use crate::settings::allow::{AllowFile, AllowKeys};
 use crate::settings::toml_file::parse_toml;
-use crate::settings::trust::{self, State, Trusted};
+use crate::settings::trust::{self, HookState, TrustedWorkspace};
 
 /// The file's name, in either folder.
 pub const FILE_NAME: &str = "proem.toml";
 
-/// The profile that is used when nobody says one.
+/// The profile of requests that name none, without a configuration.
 pub const DEFAULT_PROFILE: &str = "default";
 
 const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
-/// Whose setting it is.
+/// The place that a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody's: the default.
+    /// The default.
     Default,
     /// The user's file.
     User(PathBuf),
@@ -46,7 +46,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Where the setting stands, for people.
+    /// Describes the place of the setting for people.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -57,12 +57,12 @@ impl Origin {
     }
 }
 
-/// A value and whose it is.
+/// A value with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
     /// The value.
     pub value: T,
-    /// Whose it is.
+    /// The place that it comes from.
     pub origin: Origin,
 }
 
@@ -87,19 +87,19 @@ pub struct Config {
     pub template: Setting<Option<PathBuf>>,
     /// Environment variables that templates may insert.
     pub env_allow: Setting<Vec<String>>,
-    /// Files that may be read although their name says secret.
+    /// Files that may be read although their names suggest a secret.
     pub files_allow: Setting<Vec<PathBuf>>,
-    /// How long all git commands of a build may run together.
+    /// The time that all git commands of a build may take together.
     pub git_time_max: Setting<Duration>,
-    /// The least that happens to hidden characters in files, whatever a profile says.
+    /// The least strict treatment of hidden characters in files that a profile may choose.
     pub hygiene: Setting<Hygiene>,
-    /// The least that happens to secrets in files, whatever a profile says.
+    /// The least strict treatment of secrets in files that a profile may choose.
     pub secrets: Setting<Secrets>,
     /// Programs that take part in making prompts.
     pub hooks: Setting<Vec<CommandHook>>,
-    /// What `proem check` may find without counting it.
+    /// Findings that `proem check` does not count.
     pub allow: Vec<AllowFile>,
-    /// What was ignored, and why.
+    /// Notes about settings that were ignored.
     pub notes: Vec<Note>,
 }
 
@@ -118,7 +118,7 @@ struct Keys {
     check: Option<CheckKeys>,
 }
 
-/// What a workspace may say. Everything else in its file is ignored, whatever it is.
+/// The keys that a workspace may set. All other keys in its file are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PlainKeys {
@@ -140,7 +140,7 @@ const SECURITY: [(&str, &str); 6] = [
     ("secrets", "secrets"),
 ];
 
-/// The hooks of a file, whatever else it says.
+/// The hooks of a file; its other keys are skipped.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct HookFile {
@@ -218,13 +218,14 @@ impl Config {
         Ok(())
     }
 
-    /// A workspace is a stranger's: what it may not say has no effect, not even that of an error.
+    /// Takes the settings of a workspace, which is not trusted: keys that it may not set have no effect and cause no
+    /// error.
     fn take_workspace(&mut self, host: &Host, workspace: &Workspace) -> Result<(), Error> {
         let path = &workspace.folder().join(FILE_NAME);
         let Some(text) = text_of(path, &workspace.own_files(host), WORKSPACE_ROLE)? else { return Ok(()) };
         let shown = path.display().to_string();
         let said: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
-        let trusted = if said.contains_key(HOOK) { trust::of(host, workspace)? } else { None };
+        let trusted = if said.contains_key(HOOK) { trust::find(host, workspace)? } else { None };
         let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
         for key in said.keys().filter(|key| !may_say(key)) {
             self.notes.push(ignored(key, path));
@@ -238,8 +239,8 @@ impl Config {
         Ok(())
     }
 
-    /// Takes those hooks of a workspace that the user approved and that are as they were then.
-    fn take_trusted(&mut self, text: &str, path: &Path, trusted: &Trusted) {
+    /// Takes the hooks of a workspace that the user approved and that have not changed since.
+    fn take_trusted(&mut self, text: &str, path: &Path, trusted: &TrustedWorkspace) {
         let Ok(HookFile { hook }) = toml::from_str(text) else {
             self.notes.push(ignored(HOOK, path));
             return;
@@ -247,19 +248,19 @@ impl Config {
         let folder = path.parent().unwrap_or(path);
         for hook in hook.into_iter().map(|keys| CommandHook::new(keys, folder)) {
             match trusted.judge(&hook) {
-                State::Approved => {
+                HookState::Approved => {
                     if self.hooks.origin == Origin::Default {
                         self.hooks.origin = Origin::Workspace(path.to_owned());
                     }
                     self.hooks.value.push(hook);
                 }
-                State::Changed(what) => self.notes.push(changed(&hook.name, &what.join(", "), path)),
-                State::Unknown => self.notes.push(changed(&hook.name, "it was not there", path)),
+                HookState::Changed(what) => self.notes.push(changed(&hook.name, &what.join(", "), path)),
+                HookState::Unknown => self.notes.push(changed(&hook.name, "it was not there", path)),
             }
         }
     }
 
-    /// Takes what any file may say. Paths are relative to the file that names them.
+    /// Takes the settings that any file may have. Paths are relative to the file that names them.
     fn take_plain(&mut self, keys: PlainKeys, path: &Path, origin: &Origin, home: &Path) {
         let folder = path.parent().unwrap_or(path);
         if let Some(check) = keys.check {
@@ -287,7 +288,7 @@ impl Config {
     }
 }
 
-/// The hooks that the workspace at `root` names, whoever trusts it.
+/// Returns the hooks that the workspace at `root` names, trusted or not.
 pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error> {
     let folder = root.join(FOLDER);
     let path = folder.join(FILE_NAME);
@@ -297,7 +298,7 @@ pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error>
     Ok(hook.into_iter().map(|keys| CommandHook::new(keys, &folder)).collect())
 }
 
-/// Notes that the settings are not those of the working directory itself.
+/// Notes that the settings come from a folder above the working directory.
 fn above(folder: &Path, workspace: &Workspace) -> Note {
     let (folder, cwd) = (shown(folder), shown(workspace.path()));
     let message = format!("the settings in {folder} count in {cwd}, which has no `{FOLDER}` of its own");
@@ -336,7 +337,7 @@ fn ignored(key: &str, path: &Path) -> Note {
         .with_source(Source::File { path: place.into(), place: None })
 }
 
-/// What an error calls such a file: of whoever runs this, and of the workspace.
+/// The role of the user's file in errors.
 const ROLE: FileRole = FileRole::Configuration;
 const WORKSPACE_ROLE: FileRole = FileRole::WorkspaceConfiguration;
 

@@ -1,4 +1,4 @@
-//! Writes a first configuration and template, and never over something that is there.
+//! Writes a first configuration and template, and never overwrites a file.
 
 use std::fs;
 use std::io::Write;
@@ -12,23 +12,23 @@ use crate::observe::workspace::Workspace;
 use crate::settings::config::FILE_NAME;
 
 const CONFIG: &str = include_str!("init/proem.toml");
-/// The base that a new user has anyway: something to change, not something to fill in.
+/// The base that a new user has by default: a text to change instead of a form to fill in.
 const TEMPLATE: &str = "default/base";
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Initialised {
-    /// It was written.
+pub enum InitOutcome {
+    /// The file was written.
     Written(PathBuf),
-    /// It was there, and stays as it is.
+    /// The file existed and was left unchanged.
     Kept(PathBuf),
 }
 
 /// Writes `.proem/proem.toml` and `.proem/template.md`.
-pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
+pub fn init(workspace: &Workspace) -> Result<Vec<InitOutcome>, Error> {
     let folder = workspace.folder();
     if folder.is_symlink() {
-        // What is written through it would lie elsewhere, and `build` would refuse to read it.
+        // Files written through the link would lie elsewhere, and `build` would refuse to read them.
         let why = std::io::Error::other("it is a symbolic link");
         return Err(Error::Write { path: folder.display().to_string(), why });
     }
@@ -40,12 +40,12 @@ pub fn init(workspace: &Workspace) -> Result<Vec<Initialised>, Error> {
 }
 
 /// Writes a file that does not exist. `create_new` also refuses links, dangling ones included.
-fn write_new(path: &Path, text: &str) -> Result<Initialised, Error> {
+fn write_new(path: &Path, text: &str) -> Result<InitOutcome, Error> {
     let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
     match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
-        Ok(()) => Ok(Initialised::Written(path.to_owned())),
+        Ok(()) => Ok(InitOutcome::Written(path.to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Ok(Initialised::Kept(path.to_owned()))
+            Ok(InitOutcome::Kept(path.to_owned()))
         }
         Err(why) => Err(Error::Write { path: path.display().to_string(), why }),
     }

@@ -1,4 +1,4 @@
-//! Models: what they cost, what they cache, and how their tokens are counted. Data, with a date.
+//! Models: their prices, their cache rules and their tokenizers. A dated table.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ use crate::settings::toml_file::parse_toml;
 /// The user's own table, in the configuration directory.
 pub const FILE_NAME: &str = "models.toml";
 
-/// What an error calls such a file.
+/// The role of the user's table in errors.
 const ROLE: FileRole = FileRole::Models;
 
 const BUILT_IN: &str = include_str!("../../builtin/models.toml");
@@ -38,7 +38,7 @@ pub struct Models {
 pub struct Model {
     /// Its name in requests.
     pub name: String,
-    /// Who runs it.
+    /// The vendor that runs it.
     #[serde(default)]
     pub vendor: String,
     /// USD for a million tokens that are not cached.
@@ -55,30 +55,30 @@ pub struct Model {
     pub min_tokens: Option<usize>,
     /// The vocabulary that counts its tokens exactly.
     pub tokenizer: Option<String>,
-    /// Whether its API takes `prompt_cache_breakpoint`.
+    /// True if its API accepts `prompt_cache_breakpoint`.
     pub breakpoints: Option<bool>,
-    /// The role of the message that carries the system prompt, in OpenAI's shape.
+    /// The role of the message that carries the system prompt, in OpenAI's format.
     pub role: Option<String>,
-    /// Whether its API takes system messages between the others.
+    /// True if its API accepts system messages between the others.
     pub system_messages: Option<bool>,
 }
 
 impl Model {
-    /// What tokens cost more, in dollars, when they are not read from the cache; prices are per million.
+    /// Returns the extra cost, in dollars, of tokens that are not read from the cache; prices are per million.
     #[must_use]
     pub fn cost_of_missing(&self, tokens: usize) -> Option<f64> {
         let millions = f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) / 1e6;
         Some((self.input? - self.cache_read?) * millions)
     }
 
-    /// How its tokens are counted.
+    /// Returns the way to count its tokens.
     #[must_use]
     pub fn tokenizer(&self) -> Tokenizer {
         self.tokenizer.as_deref().map_or(Tokenizer::Estimate, Tokenizer::named)
     }
 }
 
-/// A row about a cache as it is written: what it does not say stays.
+/// A row about a cache as it is written; missing keys leave the earlier value.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheKeys {
@@ -95,34 +95,34 @@ struct CacheKeys {
     seconds_1h: Option<u64>,
 }
 
-/// How a cache works.
+/// The rules of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheRules {
     /// The provider or server.
     pub name: String,
-    /// What is compared.
+    /// The unit of comparison.
     pub kind: CacheKind,
-    /// How many blocks before a marker are looked at, the marked one included.
+    /// The number of blocks before a marker that are compared, the marked one included.
     pub lookback: usize,
     /// Most markers in a request.
     pub markers_max: usize,
-    /// Whether the last block counts as marked.
+    /// True if the last block counts as marked.
     pub marks_last: bool,
-    /// How many tokens one step has.
+    /// The number of tokens in one step.
     pub step: usize,
-    /// The smallest hit, unless the model says another.
+    /// The smallest hit, unless the model has its own.
     pub min_tokens: usize,
-    /// Which earlier requests are compared.
+    /// The earlier requests that are compared.
     pub of: Earlier,
-    /// How many tokens at the end are always computed.
+    /// The number of tokens at the end that are always computed.
     pub leaves: usize,
-    /// How long an entry lives after its last use.
+    /// The lifetime of an entry after its last use.
     pub seconds: Option<u64>,
-    /// How long an entry of the longer kind lives.
+    /// The lifetime of an entry of the longer kind.
     pub seconds_1h: Option<u64>,
 }
 
-/// What a cache compares.
+/// The unit that a cache compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
@@ -130,18 +130,18 @@ pub enum CacheKind {
     Breakpoints,
     /// The longest common beginning.
     Prefix,
-    /// The whole of an earlier request.
+    /// The whole text of an earlier request.
     Units,
 }
 
-/// Which earlier requests a cache compares with.
+/// The earlier requests that a cache compares with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Earlier {
-    /// Every one that is still there.
+    /// Every request that is still cached.
     #[default]
     Any,
-    /// The one before.
+    /// The previous request.
     Last,
 }
 
@@ -155,7 +155,7 @@ struct Table {
 }
 
 impl Models {
-    /// The built-in table, which is read once: it is the same for as long as the process lives.
+    /// Returns the built-in table, which is parsed once per process.
     pub fn built_in() -> Result<Self, Error> {
         static READ: OnceLock<Models> = OnceLock::new();
         if let Some(models) = READ.get() {
@@ -166,9 +166,9 @@ impl Models {
         Ok(READ.get_or_init(|| models).clone())
     }
 
-    /// The built-in table with the user's over it, for whoever makes a request.
+    /// Returns the built-in table with the changes of the user's table, for a request.
     pub fn load(request: &Request, caller: Caller) -> Result<Self, Error> {
-        let host = Host::of(request, caller)?;
+        let host = Host::observe(request, caller)?;
         let mut models = Self::built_in()?;
         let Some(path) = host.config_dir().map(|folder| folder.join(FILE_NAME)) else { return Ok(models) };
         let policy = ReadPolicy::user(host.home().as_deref(), &[]);
@@ -182,7 +182,7 @@ impl Models {
         Ok(models)
     }
 
-    /// Lays a table over this one: a row of a known name changes what it says, others are added.
+    /// Applies a table to this one: a row with a known name changes the given values, other rows are added.
     fn lay(&mut self, text: &str, path: &str) -> Result<(), Error> {
         let table: Table = parse_toml(text, ROLE, path)?;
         self.as_of = table.as_of.unwrap_or_else(|| self.as_of.clone());
@@ -204,13 +204,13 @@ impl Models {
         for said in table.cache {
             match self.caches.iter_mut().find(|known| known.name == said.name) {
                 Some(known) => known.take(&said),
-                None => self.caches.push(CacheRules::of(&said, path)?),
+                None => self.caches.push(CacheRules::from_keys(&said, path)?),
             }
         }
         Ok(())
     }
 
-    /// Finds a model by the name that requests use: also with a date behind it, or a region before it.
+    /// Finds a model by the name that requests use; accepts a date after it or a region before it.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Model> {
         let bare = bare_name(name);
@@ -238,7 +238,7 @@ impl Models {
 }
 
 impl Model {
-    /// Takes what another row says.
+    /// Takes the values that another row has.
     fn take(&mut self, said: Self) {
         if !said.vendor.is_empty() {
             self.vendor = said.vendor;
@@ -257,8 +257,8 @@ impl Model {
 }
 
 impl CacheRules {
-    /// The rules of a new row, which must say what is compared.
-    fn of(said: &CacheKeys, path: &str) -> Result<Self, Error> {
+    /// Makes the rules of a new row, which must have a kind.
+    fn from_keys(said: &CacheKeys, path: &str) -> Result<Self, Error> {
         let kind = said.kind.ok_or_else(|| {
             refuse(
                 path,
@@ -283,7 +283,7 @@ impl CacheRules {
         Ok(rules)
     }
 
-    /// Takes what another row says.
+    /// Takes the values that another row has.
     fn take(&mut self, said: &CacheKeys) {
         self.kind = said.kind.unwrap_or(self.kind);
         self.lookback = said.lookback.unwrap_or(self.lookback);
@@ -302,9 +302,9 @@ fn refuse(path: &str, message: String, hint: &str) -> Error {
     Error::Config { role: ROLE, path: path.to_owned(), message, hint: Some(hint.to_owned()), excerpt: None }
 }
 
-/// Refuses rows that would give figures that mean nothing.
+/// Refuses rows whose figures would be meaningless.
 fn check(model: &Model, path: &str) -> Result<(), Error> {
-    /// No model costs a dollar a token.
+    /// The highest price that is accepted, a dollar a token.
     const PRICE_MAX: f64 = 1e6;
     let name = &model.name;
     if name.is_empty() {
@@ -329,13 +329,13 @@ fn check(model: &Model, path: &str) -> Result<(), Error> {
     }
 }
 
-/// A model's name without what gateways and regions put before it.
+/// Strips the prefixes of gateways and regions from a model's name.
 fn bare_name(name: &str) -> &str {
     let name = name.rsplit('/').next().unwrap_or(name);
     name.rsplit_once("anthropic.").map_or(name, |(_, bare)| bare)
 }
 
-/// Tells whether `rest` only says which build of a model it is: a date, a version, or a tag.
+/// Tells whether `rest` only names a build of a model: a date, a version, or a tag.
 fn is_version(rest: &str) -> bool {
     let (stamp, has_tag) = match rest.split_once([':', '@']) {
         Some((stamp, _)) => (stamp, true),

@@ -21,7 +21,7 @@ use crate::request::caller::Caller;
 
 const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
-/// Where a profile comes from, nearest first.
+/// The place that a profile comes from, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Home {
     /// `.proem/profiles` of the workspace.
@@ -44,20 +44,20 @@ impl Home {
     }
 }
 
-/// One profile that can be asked for.
+/// A profile that a request can name.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct ProfileEntry {
     /// The name.
     pub name: String,
-    /// Where it comes from.
+    /// The place that it comes from.
     pub home: Home,
     /// The file, unless it is compiled in.
     pub path: Option<PathBuf>,
-    /// What it is for, or why it cannot be read.
+    /// The purpose of the profile, or the reason why it cannot be read.
     pub description: Result<String, String>,
 }
 
-/// The places where profiles are looked for.
+/// The folders that are searched for profiles.
 #[derive(Debug)]
 pub struct Profiles {
     workspace: Option<PathBuf>,
@@ -67,18 +67,18 @@ pub struct Profiles {
     user_policy: ReadPolicy,
 }
 
-/// A profile with everything decided, and what a reader should know about how it was found.
+/// A profile with all inherited values resolved, and notes about how it was found.
 #[derive(Debug)]
 pub struct ResolvedProfile {
     /// The profile.
     pub profile: Arc<Profile>,
-    /// Whether any part of it was written by the workspace.
+    /// True if any part of it was written by the workspace.
     pub is_of_workspace: bool,
-    /// For example that a file of the workspace hides a built-in.
+    /// Notes, for example that a file of the workspace hides a built-in profile.
     pub notes: Vec<Note>,
 }
 
-struct Text {
+struct ProfileText {
     name: String,
     home: Home,
     origin: String,
@@ -86,7 +86,7 @@ struct Text {
 }
 
 impl Profiles {
-    /// Says where to look; looks at nothing yet.
+    /// Sets the folders to search; reads nothing yet.
     #[must_use]
     pub fn new(host: &Host, workspace: &Workspace) -> Self {
         let folder = workspace.folder().join("profiles");
@@ -107,7 +107,7 @@ impl Profiles {
     ///
     /// A profile that extends its own name starts from the one that it hides.
     pub fn find(&self, name: &str) -> Result<ResolvedProfile, Error> {
-        let mut chain: Vec<Text> = Vec::new();
+        let mut chain: Vec<ProfileText> = Vec::new();
         let mut wanted = Some((name.to_owned(), Home::Workspace));
         while let Some((next, from)) = wanted {
             let text =
@@ -127,19 +127,19 @@ impl Profiles {
         self.resolve(name, chain)
     }
 
-    fn resolve(&self, name: &str, chain: Vec<Text>) -> Result<ResolvedProfile, Error> {
+    fn resolve(&self, name: &str, chain: Vec<ProfileText>) -> Result<ResolvedProfile, Error> {
         let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
         let notes =
             self.notes.iter().cloned().chain(chain.iter().filter_map(|text| self.hides(text))).collect();
         let is_built_in = chain.iter().all(|text| text.home == Home::BuiltIn);
-        let layer = |text: Text| Layer { origin: text.origin, file: Arc::unwrap_or_clone(text.file) };
+        let layer = |text: ProfileText| Layer { origin: text.origin, file: Arc::unwrap_or_clone(text.file) };
         let resolve = || profile::resolve(name, chain.into_iter().rev().map(layer).collect());
         let profile = if is_built_in { once(&RESOLVED, name, resolve)? } else { Arc::new(resolve()?) };
         Ok(ResolvedProfile { profile, is_of_workspace, notes })
     }
 
     /// Notes that a file takes the place of another profile of the same name.
-    fn hides(&self, text: &Text) -> Option<Note> {
+    fn hides(&self, text: &ProfileText) -> Option<Note> {
         let hidden = self.text_if_any(&text.name, text.home.below()?).ok()??;
         let message = format!("profile `{}` is {}, which hides {}", text.name, text.origin, hidden.origin);
         let severity = if text.home == Home::Workspace { Severity::Warning } else { Severity::Info };
@@ -147,15 +147,15 @@ impl Profiles {
         Some(Note::new(Code::Shadowed, severity, message).with_source(source))
     }
 
-    /// The profiles that a request may name.
-    pub fn of(request: &Request, caller: Caller) -> Result<Self, Error> {
-        let host = Host::of(request, caller)?;
+    /// Returns the profiles that a request may name.
+    pub fn from_request(request: &Request, caller: Caller) -> Result<Self, Error> {
+        let host = Host::observe(request, caller)?;
         Ok(Self::new(&host, &Workspace::find(&host, request.cwd.as_deref())?))
     }
 
-    /// Every name once, with the nearest profile that has it.
+    /// Lists every name once, with the nearest profile of that name.
     #[must_use]
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self) -> Vec<ProfileEntry> {
         let mut names: BTreeSet<String> =
             builtin::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect();
         for folder in [&self.workspace, &self.user].into_iter().flatten() {
@@ -164,7 +164,7 @@ impl Profiles {
         names.into_iter().map(|name| self.listed(name)).collect()
     }
 
-    fn listed(&self, name: String) -> Listed {
+    fn listed(&self, name: String) -> ProfileEntry {
         let home = [Home::Workspace, Home::User]
             .into_iter()
             .find(|home| self.path(*home, &name).is_some_and(|path| exists(&path)))
@@ -173,7 +173,7 @@ impl Profiles {
             .find(&name)
             .map(|found| found.profile.description.clone())
             .map_err(|error| error.to_string());
-        Listed { path: self.path(home, &name), name, home, description }
+        ProfileEntry { path: self.path(home, &name), name, home, description }
     }
 
     fn path(&self, home: Home, name: &str) -> Option<PathBuf> {
@@ -185,15 +185,15 @@ impl Profiles {
         folder.map(|folder| folder.join(format!("{name}.toml")))
     }
 
-    /// Reads the nearest file of this name, at `from` or below.
-    fn text(&self, name: &str, from: Home) -> Result<Text, Error> {
+    /// Reads the nearest file of this name, in `from` or a later place.
+    fn text(&self, name: &str, from: Home) -> Result<ProfileText, Error> {
         if !is_name(name) {
             return Err(self.unknown(&name.escape_debug().to_string()));
         }
         self.text_if_any(name, from)?.ok_or_else(|| self.unknown(name))
     }
 
-    fn text_if_any(&self, name: &str, from: Home) -> Result<Option<Text>, Error> {
+    fn text_if_any(&self, name: &str, from: Home) -> Result<Option<ProfileText>, Error> {
         for home in [Home::Workspace, Home::User].into_iter().filter(|home| *home >= from) {
             let Some(path) = self.path(home, name) else { continue };
             let origin = path.display().to_string();
@@ -201,7 +201,7 @@ impl Profiles {
             match read_text(&path, policy, CAP) {
                 Ok(text) => {
                     let file = Arc::new(profile::parse(&text, &origin, name)?);
-                    return Ok(Some(Text { name: name.to_owned(), home, file, origin }));
+                    return Ok(Some(ProfileText { name: name.to_owned(), home, file, origin }));
                 }
                 Err(Absence::NoSuchFile) => {}
                 Err(why) => return Err(Error::File { role: FileRole::Profile, path: origin, why }),
@@ -209,7 +209,7 @@ impl Profiles {
         }
         let origin = format!("built-in {name}");
         let Some(file) = built_in(name, &origin)? else { return Ok(None) };
-        Ok(Some(Text { name: name.to_owned(), home: Home::BuiltIn, file, origin }))
+        Ok(Some(ProfileText { name: name.to_owned(), home: Home::BuiltIn, file, origin }))
     }
 
     fn unknown(&self, name: &str) -> Error {
@@ -230,20 +230,20 @@ impl Home {
     }
 }
 
-/// What is known of built-in profiles, by name: they are the same for as long as the process lives.
-type Known<T> = Mutex<BTreeMap<String, Arc<T>>>;
+/// Built-in profiles by name. They are the same for the life of the process.
+type BuiltInCache<T> = Mutex<BTreeMap<String, Arc<T>>>;
 
-static READ: Known<ProfileFile> = Mutex::new(BTreeMap::new());
-/// Those that extend nothing but others that are built in.
-static RESOLVED: Known<Profile> = Mutex::new(BTreeMap::new());
+static READ: BuiltInCache<ProfileFile> = Mutex::new(BTreeMap::new());
+/// Resolved profiles that extend built-in profiles only.
+static RESOLVED: BuiltInCache<Profile> = Mutex::new(BTreeMap::new());
 
 fn built_in(name: &str, origin: &str) -> Result<Option<Arc<ProfileFile>>, Error> {
     let read = |text: &str| once(&READ, name, || profile::parse(text, origin, name));
     Ok(builtin::profile(name).map(read).transpose()?)
 }
 
-/// What is known under a name, made when it is asked for first.
-fn once<T, E>(known: &Known<T>, name: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+/// Returns the value with this name; makes it on first use.
+fn once<T, E>(known: &BuiltInCache<T>, name: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known.get(name) {
         return Ok(Arc::clone(found));

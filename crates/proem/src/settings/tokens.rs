@@ -1,4 +1,4 @@
-//! Counting tokens: exactly where the vocabulary is known, by a labelled estimate where it is not.
+//! Counts tokens: exactly if the vocabulary is known, else by a labelled estimate.
 
 mod pieces;
 
@@ -6,10 +6,10 @@ use proem_core::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How tokens are counted.
+/// The way to count tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Tokenizer {
-    /// By a vocabulary.
+    /// Exactly, by a vocabulary.
     Exact(&'static str),
     /// By an [estimate](Estimate), with bounds.
     Estimate,
@@ -20,7 +20,7 @@ impl Tokenizer {
     pub const NAMES: [&'static str; 7] =
         ["o200k_base", "cl100k_base", "llama3", "qwen2", "deepseek_v3", "deepseek_v4", "mistral_v3"];
 
-    /// The vocabulary of this name; the estimate if there is none.
+    /// Returns the vocabulary of this name; the estimate if there is none.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self::NAMES.into_iter().find(|known| *known == name).map_or(Self::Estimate, Self::Exact)
@@ -32,7 +32,7 @@ impl Tokenizer {
         matches!(self, Self::Exact(_))
     }
 
-    /// How many tokens a text has.
+    /// Counts the tokens of a text.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match (self, self.vocabulary()) {
@@ -41,7 +41,7 @@ impl Tokenizer {
         }
     }
 
-    /// How many tokens several texts have that stand one behind the other.
+    /// Counts the tokens of several texts joined together.
     #[must_use]
     pub fn count_joined(self, texts: &[&str]) -> usize {
         match (self, texts.iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().as_slice()) {
@@ -51,13 +51,13 @@ impl Tokenizer {
         }
     }
 
-    /// The tokens of a text; `None` where only their number can be guessed.
+    /// Returns the tokens of a text; `None` if only their number can be estimated.
     #[must_use]
     pub fn encode(self, text: &str) -> Option<Vec<u32>> {
         self.vocabulary().map(|vocabulary| vocabulary.encode(text))
     }
 
-    /// Returns the least and the most tokens that texts can have; `None` where they are counted.
+    /// Returns the least and the most tokens that texts can have; `None` if counts are exact.
     #[must_use]
     pub fn bounds<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> Option<TokenBounds> {
         match self {
@@ -81,7 +81,7 @@ impl Tokenizer {
         }
     }
 
-    /// Describes how whole requests are counted: how a provider frames messages and tools is not published.
+    /// Describes how whole requests are counted: providers do not publish how they frame messages and tools.
     #[must_use]
     pub fn describe_requests<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> String {
         match self {
@@ -90,7 +90,7 @@ impl Tokenizer {
         }
     }
 
-    /// Vocabularies are built when they are first asked for.
+    /// Returns the vocabulary, built on first use.
     fn vocabulary(self) -> Option<&'static tiktoken::CoreBpe> {
         match self {
             Self::Exact(name) => tiktoken::get_encoding(name),

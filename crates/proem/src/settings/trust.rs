@@ -1,9 +1,9 @@
-//! What a user lets a workspace do: follow links out of the project, and run the programs that its configuration names, as
-//! they were when the user looked.
+//! Permissions that a user gives to a workspace: to follow links out of the project, and to run the programs that its
+//! configuration names, in the version that the user saw.
 //!
-//! Trust is by the real path of the workspace and by the content of what it names: a hook whose command, environment,
-//! limits or files are others than those that were approved does not run. It is kept in the configuration directory,
-//! and not at all if that lies in the workspace itself. Text that a workspace brings needs no trust.
+//! Trust is by the real path of the workspace and by the content that it names: a hook does not run if its command,
+//! environment, limits or files differ from the approved ones. The list is kept in the configuration directory, and not
+//! used if that lies in the workspace itself. Text of a workspace needs no trust.
 
 mod words;
 
@@ -33,18 +33,18 @@ const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 const SCRIPT: Cap = Cap::new(TRUSTED_SCRIPT_BYTES_MAX);
 
-/// Everything that is trusted, as the file has it.
+/// The list of trusted workspaces, as the file has it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Book {
+struct TrustList {
     #[serde(default)]
-    workspace: Vec<Trusted>,
+    workspace: Vec<TrustedWorkspace>,
 }
 
-/// A workspace, and those of its hooks that may run.
+/// A trusted workspace and its approved hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trusted {
+pub struct TrustedWorkspace {
     /// Its real path.
     pub path: String,
     /// The hooks, as they were approved.
@@ -52,43 +52,44 @@ pub struct Trusted {
     pub hook: Vec<Approval>,
 }
 
-/// A hook as it was when somebody approved it.
+/// A hook at the time of its approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// The name by which it is reported.
     pub name: String,
-    /// When it is called.
+    /// The event on which it is called.
     pub event: HookEvent,
     /// The program and its arguments.
     pub command: Vec<String>,
     /// Names of environment variables that it gets besides the usual ones.
     pub env: Vec<String>,
-    /// How long it may run.
+    /// The time that it may run.
     pub timeout_ms: u64,
-    /// How much it may print, in bytes, where the configuration says so.
+    /// The most bytes that it may print, if the configuration sets a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes_max: Option<usize>,
-    /// The files that the command names, also inside of a word: the digest of one in the workspace, the real path of one elsewhere.
+    /// The files that the command names, also inside a word: the digest of one in the workspace, the real path of one
+    /// elsewhere.
     pub files: BTreeMap<String, String>,
 }
 
-/// What has become of a hook since it was approved.
+/// The state of a hook compared with its approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// It is as it was.
+pub enum HookState {
+    /// The hook is unchanged.
     Approved,
-    /// These things about it are others.
+    /// The listed properties have changed.
     Changed(Vec<String>),
-    /// Nobody approved it.
+    /// The hook was never approved.
     Unknown,
 }
 
 impl Approval {
-    /// A hook of the workspace at `root` as it is now.
-    fn of(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
+    /// Describes a hook of the workspace at `root` as it is now.
+    fn from_hook(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
         let mut files = BTreeMap::new();
-        // A bare name is a program of `PATH`, never one of the workspace.
+        // A bare name is a program from `PATH`, never one of the workspace.
         let words = hook.command.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
         for path in words.flat_map(|(_, word)| words::paths(word)) {
             if let Ok(real) = canonical(&hook.folder.join(path))
@@ -108,14 +109,14 @@ impl Approval {
         })
     }
 
-    /// Tells whether the command may run more than [`files`](Self::files): a line for a shell, or a word that names files in
-    /// a way that is not understood. What a program or script starts by itself is never among them.
+    /// Tells whether the command may run more than [`files`](Self::files): a shell command line, or a word that names
+    /// files in a way that is not understood. Programs that a script starts by itself are never included.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
         words::is_open_ended(&self.command)
     }
 
-    /// What is not as it was, in words.
+    /// Describes the changes in words.
     fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         let mut say = |is_other: bool, what: &str| changes.extend(is_other.then(|| what.to_owned()));
@@ -131,7 +132,8 @@ impl Approval {
     }
 }
 
-/// What tells a file that a command names from another one: its bytes, or where it lies outside of the workspace.
+/// Returns the identity of a file that a command names: the digest of its bytes, or its real path outside of the
+/// workspace.
 fn identity(real: &Path, root: &Path) -> Result<String, Error> {
     if !real.starts_with(root) {
         return Ok(format!("path:{}", real.display()));
@@ -144,46 +146,47 @@ fn identity(real: &Path, root: &Path) -> Result<String, Error> {
     Ok(format!("sha256:{}", Digest::new(&bytes).hex()))
 }
 
-impl Trusted {
-    /// What has become of a hook.
-    pub(crate) fn judge(&self, hook: &CommandHook) -> State {
+impl TrustedWorkspace {
+    /// Compares a hook with its approval.
+    pub(crate) fn judge(&self, hook: &CommandHook) -> HookState {
         let same = |known: &&Approval| known.name == hook.name && known.event == hook.event;
-        let Some(known) = self.hook.iter().find(same) else { return State::Unknown };
-        match Approval::of(hook, Path::new(&self.path)) {
+        let Some(known) = self.hook.iter().find(same) else { return HookState::Unknown };
+        match Approval::from_hook(hook, Path::new(&self.path)) {
             Ok(now) => match known.changes(&now) {
-                changes if changes.is_empty() => State::Approved,
-                changes => State::Changed(changes),
+                changes if changes.is_empty() => HookState::Approved,
+                changes => HookState::Changed(changes),
             },
-            Err(error) => State::Changed(vec![error.to_string()]),
+            Err(error) => HookState::Changed(vec![error.to_string()]),
         }
     }
 
-    /// What has become of each of the hooks that the workspace names now.
-    pub fn states(&self) -> Result<Vec<(String, State)>, Error> {
+    /// Compares each hook that the workspace names now with its approval.
+    pub fn states(&self) -> Result<Vec<(String, HookState)>, Error> {
         let hooks = config::hooks_of_workspace(Path::new(&self.path))?;
         Ok(hooks.iter().map(|hook| (hook.name.clone(), self.judge(hook))).collect())
     }
 }
 
-/// What is trusted of a workspace, if anything is.
-pub(crate) fn of(host: &Host, workspace: &Workspace) -> Result<Option<Trusted>, Error> {
+/// Returns the trust in a workspace, if there is any.
+pub(crate) fn find(host: &Host, workspace: &Workspace) -> Result<Option<TrustedWorkspace>, Error> {
     let Some((file, root)) = places(host, &workspace.root()) else { return Ok(None) };
     let Some(root) = root.to_str() else { return Ok(None) };
     Ok(load(&file)?.workspace.into_iter().find(|trusted| trusted.path == root))
 }
 
 /// Tells whether the user trusts a workspace, or a folder of the same project that it lies in. A project inside of a
-/// trusted one is another one.
+/// trusted one is a separate project.
 pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Result<bool, Error> {
     let Some((file, cwd)) = places(host, workspace.path()) else { return Ok(false) };
-    let is_meant = |known: &Trusted| {
+    let is_meant = |known: &TrustedWorkspace| {
         let path = Path::new(&known.path);
         cwd.starts_with(path) && path.starts_with(project)
     };
     Ok(load(&file)?.workspace.iter().any(is_meant))
 }
 
-/// The list, and the real path of a directory. `None` where the list lies in the directory, which could write it.
+/// Returns the path of the list and the real path of a directory. Returns `None` if the list lies in the directory,
+/// whose files could then change it.
 fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let folder = host.config_dir()?;
     let root = canonical(directory).ok()?;
@@ -191,26 +194,26 @@ fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     (!real.starts_with(&root)).then(|| (folder.join(FILE_NAME), root))
 }
 
-fn load(file: &Path) -> Result<Book, Error> {
+fn load(file: &Path) -> Result<TrustList, Error> {
     let path = file.display().to_string();
     match read_text(file, &ReadPolicy::user(None, &[]), CAP) {
         Ok(text) => parse_toml(&text, ROLE, &path),
-        Err(Absence::NoSuchFile) => Ok(Book::default()),
+        Err(Absence::NoSuchFile) => Ok(TrustList::default()),
         Err(why) => {
             Err(Error::Config { role: ROLE, path, message: why.to_string(), hint: None, excerpt: None })
         }
     }
 }
 
-/// Lets a workspace run the programs that it names, as they are now. What was approved before is forgotten.
-pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
+/// Trusts a workspace to run the programs that it names, as they are now. Replaces earlier approvals.
+pub fn add(host: &Host, workspace: &Workspace) -> Result<TrustedWorkspace, Error> {
     let (file, root) = places(host, workspace.path()).ok_or_else(nowhere)?;
     let path = root.to_str().ok_or_else(|| {
         Error::usage("cannot trust a workspace whose path is not UTF-8", "give its folder another name")
     })?;
     let hooks = config::hooks_of_workspace(&root)?;
-    let hook = hooks.iter().map(|hook| Approval::of(hook, &root)).collect::<Result<_, _>>()?;
-    let trusted = Trusted { path: path.to_owned(), hook };
+    let hook = hooks.iter().map(|hook| Approval::from_hook(hook, &root)).collect::<Result<_, _>>()?;
+    let trusted = TrustedWorkspace { path: path.to_owned(), hook };
     let mut book = load(&file)?;
     book.workspace.retain(|known| known.path != trusted.path);
     book.workspace.push(trusted.clone());
@@ -219,19 +222,19 @@ pub fn add(host: &Host, workspace: &Workspace) -> Result<Trusted, Error> {
     Ok(trusted)
 }
 
-/// Every workspace that is trusted, by path.
-pub fn list(host: &Host) -> Result<Vec<Trusted>, Error> {
+/// Lists every trusted workspace, by path.
+pub fn list(host: &Host) -> Result<Vec<TrustedWorkspace>, Error> {
     let Some(folder) = host.config_dir() else { return Ok(Vec::new()) };
     Ok(load(&folder.join(FILE_NAME))?.workspace)
 }
 
-/// Trusts a workspace no more, by its path as it is listed or as it leads there; tells whether it was trusted.
+/// Removes the trust in a workspace, by its listed path or a path that leads there; returns whether it was trusted.
 pub fn remove(host: &Host, path: &Path) -> Result<bool, Error> {
     let folder = host.config_dir().ok_or_else(nowhere)?;
     let file = folder.join(FILE_NAME);
     let mut book = load(&file)?;
     let real = canonical(path).unwrap_or_else(|_| path.to_owned());
-    let is_meant = |known: &Trusted| [path, &real].contains(&Path::new(&known.path));
+    let is_meant = |known: &TrustedWorkspace| [path, &real].contains(&Path::new(&known.path));
     if !book.workspace.iter().any(is_meant) {
         return Ok(false);
     }
@@ -248,7 +251,7 @@ fn nowhere() -> Error {
 }
 
 /// Writes the list in one step, readable by the user alone.
-fn save(file: &Path, book: &Book) -> Result<(), Error> {
+fn save(file: &Path, book: &TrustList) -> Result<(), Error> {
     let failed = |why: std::io::Error| Error::Write { path: file.display().to_string(), why };
     let text = toml::to_string(book).map_err(|error| failed(std::io::Error::other(error)))?;
     let folder = file.parent().unwrap_or(file);

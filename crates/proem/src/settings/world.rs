@@ -10,7 +10,7 @@ use crate::settings::profiles::{Profiles, ResolvedProfile};
 
 /// Returns the profile of a request that names none.
 pub fn default_profile(request: &Request, caller: Caller) -> Result<String, Error> {
-    let host = Host::of(request, caller)?;
+    let host = Host::observe(request, caller)?;
     Ok(Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?.profile.value)
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct World {
 impl World {
     /// Reads the surroundings of a request.
     pub(crate) fn read(request: &Request, caller: Caller) -> Result<Self, Error> {
-        let host = Host::of(request, caller)?;
+        let host = Host::observe(request, caller)?;
         let workspace = Workspace::find(&host, request.cwd.as_deref())?;
         let config = Config::load(&host, &workspace)?;
         let name = request.profile.as_deref().unwrap_or(&config.profile.value);

@@ -1,4 +1,4 @@
-//! Hooks that fail or answer nonsense: named, skipped, and the chain goes on.
+//! Hooks that fail or give invalid answers are named and skipped, and the chain goes on.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ fn for_each<C>(cases: &[C], name: impl Fn(&C) -> String, check: impl Fn(&C)) {
     assert!(failed.is_empty(), "{} of {} failed:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
-/// Answers to `before_agent_start` that are none, and what is said about them.
+/// Invalid answers to `before_agent_start`, with the expected messages.
 const NO_START: [(&str, &str); 20] = [
     ("exit 1", "exit status: 1"),
     (
@@ -69,7 +69,7 @@ fn a_program_that_gives_no_answer_is_skipped_and_the_chain_goes_on() {
     );
 }
 
-/// One note, with these words. The words about nonsense are the JSON reader's, in part.
+/// Checks for one note with this text. Messages about invalid JSON come from the JSON parser in part.
 fn check_failed(noted: &[String], start: &str, expected: &str) {
     let [message] = noted else { panic!("{noted:?}") };
     let rest = message.strip_prefix(start).unwrap_or_else(|| panic!("{message}"));
@@ -162,10 +162,10 @@ fn a_program_that_prints_nothing_has_nothing_to_say() {
 
 #[test]
 fn a_hook_in_rust_that_fails_panics_or_is_late_is_skipped() {
-    // What waits for this is late for ever, until the test is over.
+    // A hook that waits for this is late until the test is over.
     let (_end, wait) = mpsc::channel::<()>();
     let wait = Arc::new(Mutex::new(wait));
-    // Long enough for the calls that return at once, on a busy machine, too.
+    // Long enough for calls that return at once, even on a busy machine.
     let brief = Duration::from_secs(1);
     let cases: Vec<(Own, &str)> = vec![
         (Own::new("bad").starting(|_| Err(HookError("no reason".into()))), "no reason"),
@@ -208,7 +208,7 @@ fn a_hook_in_rust_fails_at_the_other_events_alike() {
     assert_eq!(site.noted(&turn.notes, Code::HookFailed), expected);
 }
 
-/// The name is used for a thread, and threads are particular about theirs.
+/// The name becomes that of a thread, and threads refuse some names.
 #[test]
 fn any_name_will_do() {
     for name in ["", "a\u{0}b", "\u{1b}[2J", "näme with spaces that is longer than threads can take"] {

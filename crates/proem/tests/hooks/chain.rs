@@ -1,8 +1,8 @@
-//! What hooks may do to one turn, and for how long it holds.
+//! Changes that hooks may make to one turn, and their duration.
 
 use std::sync::{Arc, Mutex};
 
-use proem::hooks::{AgentStart, Injected};
+use proem::hooks::{AgentStart, InjectedMessage};
 use proem::{Engine, UserInput};
 use proem_core::note::Code;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::site::{Site, hook, message, messages, said};
 
 const KEEP: &str = "cat >'{root}/ID.json'; printf '%s' 'ANSWER'";
 
-/// A program that keeps what it was given, and answers.
+/// Returns a hook that stores its input, and answers.
 fn keeping(id: &str, event: &str, answer: &str) -> String {
     hook(id, event, &KEEP.replace("ID", id).replace("ANSWER", answer))
 }
@@ -117,7 +117,7 @@ fn changes_of_the_prefix_are_measured_exactly() {
     }
 }
 
-/// Each answers for what it changed itself, and for what the cache loses by it alone.
+/// Each hook is charged for its own change, and for the cache that is lost by it alone.
 #[test]
 fn every_hook_is_measured_by_what_it_was_given() {
     let engine = Engine::new().with_hook(Own::set("a", "aXc")).with_hook(Own::set("b", "abX"));
@@ -135,7 +135,7 @@ fn every_hook_is_measured_by_what_it_was_given() {
 fn messages_are_injected_in_order_behind_the_users_and_kept() {
     let own = |name: &'static str, content: Value| {
         Own::new(name).starting(move |_| {
-            let message = Some(Injected::Content(content.clone()));
+            let message = Some(InjectedMessage::Content(content.clone()));
             Ok(Some(AgentStart { system_prompt: None, message }))
         })
     };

@@ -1,4 +1,4 @@
-//! Whose hooks run: those of the user's configuration, and nobody else's.
+//! Only the hooks of the user's configuration run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ fn canaries() -> String {
     EVENTS.map(|event| hook(event, event, &format!(": >'{{root}}/canary-{event}'"))).concat()
 }
 
-/// Which of the canaries are there; takes them away.
+/// Returns the canaries that exist, and removes them.
 fn sung(site: &Site) -> Vec<&'static str> {
     EVENTS.into_iter().filter(|event| fs::remove_file(site.path(format!("canary-{event}"))).is_ok()).collect()
 }
@@ -64,7 +64,7 @@ fn no_file_of_the_workspace_is_the_users_configuration() {
     assert_eq!(sung(&site), EVENTS, "control: the same file in the user's folder");
 }
 
-/// Over a connection, a request is a stranger's: it must not say where the user's configuration lies.
+/// A remote request is untrusted: it must not choose the user's configuration directory.
 #[test]
 fn a_remote_request_cannot_bring_hooks_along() {
     let site = Site::new();
@@ -90,7 +90,7 @@ fn a_remote_request_cannot_bring_hooks_along() {
     }
 }
 
-/// Commands that are none, and what is said about them.
+/// Invalid commands, with the expected messages.
 const NO_COMMAND: [(&str, &str); 9] = [
     (
         "event = \"context\"\ncommand = \"rm -rf /\"",

@@ -1,4 +1,4 @@
-//! What is told about a hook that fails, and to whom.
+//! Reports about a hook that fails, to the user and to remote clients.
 
 use std::sync::{Arc, Mutex};
 
@@ -33,7 +33,7 @@ fn failing(site: &Site) -> (Engine, Request) {
     (engine, Request::from_json(&request.to_string()).unwrap())
 }
 
-/// A remote client sees no word of it; `proem-cli/tests/trusted.rs` has the same for programs, over HTTP.
+/// A remote client sees none of it; `proem-cli/tests/trusted.rs` has the same for programs, over HTTP.
 #[test]
 fn a_remote_client_sees_that_a_hook_failed_and_not_what_it_said() {
     let site = Site::new();
@@ -44,7 +44,7 @@ fn a_remote_client_sees_that_a_hook_failed_and_not_what_it_said() {
     }
 }
 
-/// What remote clients are not told is told to the program that embeds the engine, once for each call.
+/// Details that remote clients do not get are reported to the embedding program, once for each call.
 #[test]
 fn failures_are_reported_to_the_embedding_program() {
     let site = Site::new();
@@ -62,7 +62,7 @@ fn failures_are_reported_to_the_embedding_program() {
     assert_eq!(*told.lock().unwrap(), [expected], "the rebuild did not call it again");
 }
 
-/// Notes of a prompt that a store keeps are read by other clients, whoever had it built.
+/// Notes of a stored prompt are read by other clients, not only by the one that built it.
 #[test]
 fn prompts_for_a_store_have_no_word_of_what_a_hook_wrote() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! Hooks from the outside: what they may do, and that nothing they do can hurt a prompt.
+//! Hooks from the outside: their abilities, and proof that a bad hook does not damage a prompt.
 //!
 //! Every refusal has a control: the same hook, where it is allowed, must show its effect.
 

@@ -32,7 +32,7 @@ impl Own {
         }
     }
 
-    /// One that adds its own name to the system prompt.
+    /// Makes a hook that adds its own name to the system prompt.
     pub(crate) fn mark(name: &'static str) -> Self {
         Self::new(name).starting(move |event| {
             let system_prompt = Some(format!("{}|{name}", event.system_prompt));
@@ -40,7 +40,7 @@ impl Own {
         })
     }
 
-    /// One that makes the system prompt this text.
+    /// Makes a hook that sets the system prompt to this text.
     pub(crate) fn set(name: &'static str, text: &'static str) -> Self {
         Self::new(name)
             .starting(move |_| Ok(Some(AgentStart { system_prompt: Some(text.to_owned()), message: None })))

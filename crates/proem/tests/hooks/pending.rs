@@ -1,4 +1,4 @@
-//! Changes that wait: the frozen prompt stays until somebody switches the epoch on purpose.
+//! Pending changes: the frozen prompt stays until the epoch is switched explicitly.
 
 use proem::{Engine, PendingKind, Rebuild, Session, Trigger};
 use proem_core::profile::Reason;
@@ -90,7 +90,7 @@ fn another_profile_is_named_as_the_reason() {
     assert_eq!(session.build(), &before, "a failed switch leaves the old one in force");
 }
 
-/// Recalled text may say anything: it never reaches what is cached.
+/// Recalled text may be anything: it never reaches the cached part.
 #[test]
 fn recalled_memory_stands_behind_the_boundary() {
     let site = Site::new();

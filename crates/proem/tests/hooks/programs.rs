@@ -11,13 +11,13 @@ use rustix::fs::{CWD, FileType, mknodat};
 
 use crate::site::{Site, hook, hook_with, said};
 
-/// Soon for a program that never ends; a program that reports its start first has plenty of time for it.
+/// Short for a program that never ends; a program that reports its start first has enough time for it.
 const BRIEF: &str = "timeout_ms = 1500";
 /// Long enough for any machine.
 const PATIENT: &str = "timeout_ms = 300000";
 
-/// Shows who is alive: a program reports to it, and all that hold it open for writing are dead when
-/// reading gives the end of file.
+/// Shows which processes are alive: a program writes to it, and all that hold it open for writing are dead when reading
+/// gives the end of file.
 struct Fifo {
     path: PathBuf,
     both_ends: File,
@@ -31,7 +31,7 @@ impl Fifo {
         Self { path, both_ends }
     }
 
-    /// Returns what was in it when the last writer had died.
+    /// Returns its content after the last writer has died.
     fn reported(self) -> String {
         let mut reader = File::open(&self.path).unwrap();
         drop(self.both_ends);
@@ -39,7 +39,7 @@ impl Fifo {
         let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
         loop {
             let mut polled = [PollFd::new(&reader, PollFlags::IN)];
-            assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "somebody is alive and holds it open");
+            assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "a process is alive and holds it open");
             match reader.read(&mut byte).unwrap() {
                 0 => return reported,
                 _ => reported.push(byte[0].into()),
@@ -48,7 +48,7 @@ impl Fifo {
     }
 }
 
-/// A program that reports its id and runs `script`, between two good ones.
+/// Runs a program that reports its id and runs `script`, between two good ones.
 fn check(script: &str, keys: &str, expected: Result<&str, &str>) {
     let script = format!("exec 3>'{{root}}/fifo'; echo $$ >&3; {script}");
     let site = Site::with_hooks(&[
@@ -58,11 +58,11 @@ fn check(script: &str, keys: &str, expected: Result<&str, &str>) {
     ]);
     let fifo = Fifo::new(&site);
     let turn = site.start(&Engine::new()).turn(&said(&"x".repeat(4 << 20)));
-    // The program itself is not even left to be reaped; the others are somebody else's to reap.
+    // The program itself must be reaped; its children are reaped by the system.
     let reported = fifo.reported();
     let (id, rest) = reported.split_once('\n').unwrap_or_else(|| panic!("it never ran: {script}"));
     assert!(!PathBuf::from(format!("/proc/{id}")).exists(), "{script}: {id} is still there");
-    assert_eq!(rest, "", "{script}: somebody lived long enough to report again");
+    assert_eq!(rest, "", "{script}: a process lived long enough to report again");
     let failed: Vec<String> = expected
         .err()
         .map(|why| format!("the hook `odd` is skipped at `before_agent_start`: {why}"))
@@ -179,7 +179,7 @@ fn programs_that_cannot_be_started_are_named() {
     }
 }
 
-/// Row T8: what this process has in its environment, `cargo test` among it, is not a hook's.
+/// Row T8: a hook does not get the environment of this process, such as the variables of `cargo test`.
 #[test]
 fn a_program_sees_no_variable_of_this_process() {
     const OWN: &str = "CARGO_MANIFEST_DIR";

@@ -1,4 +1,4 @@
-//! What opens a new epoch, what does not, and what is read again.
+//! The events that open a new epoch, those that do not, and the files that are read again.
 
 use proem::hooks::ResourcePaths;
 use proem::{Engine, Rebuild, Request, Session, Tool, Trigger};
@@ -12,7 +12,7 @@ fn tool(name: &str) -> Tool {
     Tool { name: name.into(), ..Tool::default() }
 }
 
-/// The tools that the prompt and the turn speak of, which must be the same.
+/// Returns the tools in the prompt and in the turn, which must be the same.
 fn tools(session: &Session) -> Vec<String> {
     let prompt = session.build().system().unwrap();
     let (_, rest) = prompt.split_once("Available tools:\n").unwrap();
@@ -96,7 +96,7 @@ fn the_registry_keeps_active_tools_and_adds_new_ones() {
     }
 }
 
-/// Writes everything that a prompt of these layers is made of, in one version.
+/// Writes one version of all files that a prompt of these layers is made of.
 fn lay_files(site: &Site, version: &str) {
     for path in ["work/AGENTS.md", "home/.sf/agent/AGENTS.md", "work/.sf/APPEND_SYSTEM.md"] {
         site.write(path, &format!("{version} of {path}\n"));
@@ -166,7 +166,7 @@ fn added_resources_open_an_epoch_once() {
     assert!(prompt.contains("\nold\n") && !prompt.contains("\nnew\n"), "{prompt}");
 }
 
-/// A profile that rebuilds for nothing.
+/// Uses a profile that rebuilds for no reason.
 #[test]
 fn a_reason_that_the_profile_does_not_name_changes_nothing() {
     let site = Site::new();
@@ -212,7 +212,7 @@ fn a_rebuild_that_fails_leaves_everything_as_it_was() {
     assert!(session.build().system().unwrap().contains("\nnew\n"));
 }
 
-/// What a request does not say about tools stays unsaid.
+/// Tools that a request leaves out stay out.
 #[test]
 fn requests_are_not_altered_by_a_session() {
     let site = Site::new();

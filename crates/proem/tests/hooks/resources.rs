@@ -1,4 +1,4 @@
-//! What hooks bring before files are looked for.
+//! Resources that hooks add before files are searched for.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ fn paths(all: &[&str]) -> Vec<String> {
     all.iter().map(|path| (*path).to_owned()).collect()
 }
 
-/// Skills everywhere, one in each place that a path can lead to.
+/// Lays out skills, one in each place that a path can lead to.
 fn laid_out(hooks: &[String]) -> Site {
     let site = Site::with_hooks(hooks);
     site.skill("work/.sf/skills/of-project", "of-project");
@@ -31,19 +31,19 @@ fn skill_paths_come_behind_the_existing_ones() {
     let answer = r#"{"skill_paths": ["~/more", "./more/../more/", "{root}/elsewhere", "single.md", "none"]}"#;
     let site = laid_out(&[hook("b", "resources_discover", &format!("echo '{answer}'"))]);
     let own = Own::new("a").discovering(|_| {
-        let skill_paths = paths(&["more", "~nobody", "", "~"]);
+        let skill_paths = paths(&["more", "~other", "", "~"]);
         Ok(Some(ResourcePaths { skill_paths, ..ResourcePaths::default() }))
     });
     let build = Engine::new().with_hook(own).build(&site.request(json!({})), Caller::User).unwrap();
-    // An empty path is the working directory itself, and `~` the home: their folders are looked through.
+    // An empty path is the working directory itself, and `~` the home: their folders are searched.
     let expected = ["of-project", "of-user", "relative", "single", "from-home", "absolute"];
     assert_eq!(skills(build.system().unwrap()), expected);
     let considered = build.frozen.considered().iter();
     let missing: Vec<String> = considered
-        .filter(|considered| considered.path.ends_with("nobody") || considered.path.ends_with("none"))
+        .filter(|considered| considered.path.ends_with("other") || considered.path.ends_with("none"))
         .map(|considered| format!("{} {}", site.said(&considered.path), considered.outcome.word()))
         .collect();
-    assert_eq!(missing, ["{root}/work/none missing", "{root}/work/~nobody missing"]);
+    assert_eq!(missing, ["{root}/work/none missing", "{root}/work/~other missing"]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_reason_is_startup_once_and_then_reload() {
     assert_eq!(events, [event("startup"), event("reload")]);
 }
 
-/// A hook must not be able to keep a prompt from being built, also not by naming what is not there.
+/// A hook must not be able to stop a build, even with paths that do not exist.
 #[test]
 fn paths_that_lead_nowhere_cost_a_note_and_not_the_prompt() {
     let broken = "[prompt\n";

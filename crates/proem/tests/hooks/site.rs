@@ -22,7 +22,7 @@ impl Site {
         Self { root }
     }
 
-    /// A site whose user has configured hooks.
+    /// Makes a site whose user has configured hooks.
     pub(crate) fn with_hooks(hooks: &[String]) -> Self {
         let site = Self::new();
         site.write("config/proem.toml", &hooks.concat());
@@ -44,12 +44,12 @@ impl Site {
         self.write(&format!("{folder}/SKILL.md"), &skill(name));
     }
 
-    /// What a hook wrote down, as JSON.
+    /// Reads a file that a hook wrote, as JSON.
     pub(crate) fn json(&self, path: &str) -> Value {
         serde_json::from_str(&fs::read_to_string(self.path(path)).unwrap()).unwrap()
     }
 
-    /// A request with everything pinned. `more` is laid over it, key by key.
+    /// Makes a request with everything pinned. `more` is merged into it, key by key.
     pub(crate) fn request(&self, more: Value) -> Request {
         let mut request = json!({
             "profile": "layers", "cwd": self.path("work"), "tools": [{"name": "read"}, {"name": "bash"}],
@@ -93,7 +93,7 @@ pub(crate) fn hook(name: &str, event: &str, script: &str) -> String {
 
 /// The same, with more keys.
 pub(crate) fn hook_with(name: &str, event: &str, script: &str, keys: &str) -> String {
-    // What JSON calls a string is one for TOML, too.
+    // A JSON string is also a TOML string.
     let script = serde_json::to_string(script).unwrap();
     format!(
         "[[hook]]\nname = \"{name}\"\nevent = \"{event}\"\ncommand = [\"/bin/sh\", \"-c\", {script}]\n{keys}\n"

@@ -1,9 +1,9 @@
-//! Hooks of a workspace: they run for whoever approved them, and only as they were then. Rows T4 and T6.
+//! Hooks of a workspace run for users who approved them, and only in the approved version. Rows T4 and T6.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use proem::trust::{self, State};
+use proem::trust::{self, HookState};
 use proem::{Engine, Host, HostPins, Workspace};
 use proem_core::note::Code;
 
@@ -36,7 +36,7 @@ fn workspace(site: &Site, path: &str) -> Workspace {
     Workspace::open(site.path(path).to_str()).unwrap()
 }
 
-/// Takes a turn; tells whether the hook ran, and what is noted about it.
+/// Takes a turn; returns whether the hook ran, and the notes about it.
 fn ran(site: &Site) -> (bool, Vec<String>) {
     let session = site.start(&Engine::new());
     drop(session.turn(&said("Hello")));
@@ -61,10 +61,10 @@ fn a_hook_of_the_workspace_runs_when_it_is_approved_and_no_longer() {
     assert!(!ran(&site).0);
 }
 
-/// Something that a stranger does to a workspace.
+/// A change that a stranger makes to a workspace.
 type Change = fn(&Site);
 
-/// T6: each change by itself keeps it from running, and is named.
+/// T6: each change by itself stops the hook from running, and is named.
 #[test]
 fn a_hook_that_is_not_what_was_approved_does_not_run() {
     let changes: [(&str, Change); 7] = [
@@ -97,7 +97,7 @@ fn a_hook_that_is_not_what_was_approved_does_not_run() {
     }
 }
 
-/// T6: a file that is named inside of a word counts as much as one that is a word.
+/// T6: a file that is named inside a word is pinned like one that is a whole word.
 #[test]
 fn a_file_that_is_named_inside_of_a_word_is_pinned() {
     for command in [
@@ -122,11 +122,11 @@ fn a_file_that_is_named_inside_of_a_word_is_pinned() {
         assert!(!is_run, "{command}");
         assert!(notes.len() == 1 && notes[0].ends_with("hooks/canary`"), "{command}: {notes:?}");
         let states = trust::list(&host(&site)).unwrap()[0].states().unwrap();
-        assert!(matches!(&states[0].1, State::Changed(_)), "{command}: {states:?}");
+        assert!(matches!(&states[0].1, HookState::Changed(_)), "{command}: {states:?}");
     }
 }
 
-/// T4: what leads to a trusted place is not that place.
+/// T4: trust in a path does not extend to paths that lead there.
 #[test]
 fn trust_does_not_go_from_one_folder_to_another() {
     let site = site();
@@ -142,7 +142,7 @@ fn trust_does_not_go_from_one_folder_to_another() {
         assert!(config.hooks.value.is_empty(), "{other}");
         assert_eq!(config.notes.len(), 1, "{other}");
     }
-    // By a link it is the same place.
+    // A link leads to the same place.
     symlink(site.path("work"), site.path("link")).unwrap();
     let config = proem::config::Config::load(&host(&site), &workspace(&site, "link")).unwrap();
     assert_eq!(config.hooks.value.len(), 1);
@@ -170,15 +170,15 @@ fn the_list_says_what_has_become_of_each_hook() {
     let host = host(&site);
     trust::add(&host, &workspace(&site, "work")).unwrap();
     let states = || trust::list(&host).unwrap()[0].states().unwrap();
-    assert_eq!(states(), [("c".to_owned(), State::Approved)]);
+    assert_eq!(states(), [("c".to_owned(), HookState::Approved)]);
     site.write(
         CONFIG,
         &format!("{HOOK}\n[[hook]]\nname = \"n\"\nevent = \"context\"\ncommand = [\"true\"]\n"),
     );
-    assert_eq!(states()[1], ("n".to_owned(), State::Unknown));
+    assert_eq!(states()[1], ("n".to_owned(), HookState::Unknown));
     site.write(CONFIG, "profile = \"default\"\n");
     assert!(states().is_empty());
-    // A workspace without hooks is trusted to lead out of itself.
+    // A workspace without hooks can be trusted to link out of itself.
     assert!(trust::add(&host, &workspace(&site, "work")).unwrap().hook.is_empty());
     assert_eq!(trust::list(&host).unwrap().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What a reader does not see, in every kind of file that a prompt takes text from: rows C1 to C6.
+//! Invisible characters, in every kind of file that a prompt takes text from: rows C1 to C6.
 
 use proem::{Build, Caller, Error};
 use proem_core::note::Code;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::site::{Site, count, for_each};
 
-/// Text that needs what is odd elsewhere.
+/// Text that needs characters that are suspicious elsewhere.
 const NEEDED: [(&str, &str); 5] = [
     ("family", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}"),
     ("flag by tags", "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}"),
@@ -16,7 +16,7 @@ const NEEDED: [(&str, &str); 5] = [
     ("Hindi", "\u{915}\u{94D}\u{200D}\u{937}"),
 ];
 
-/// The places from which `default` takes text of strangers.
+/// The places from which `default` takes untrusted text.
 const PLACES: [&str; 4] =
     ["work/AGENTS.md", "work/sub/AGENTS.md", "work/sub/.proem/SYSTEM.md", "work/sub/notes.md"];
 
@@ -35,7 +35,7 @@ fn prompt(site: &Site, more: &Value) -> String {
     site.build_with(Caller::User, more.clone()).system().unwrap().to_owned()
 }
 
-/// How many notes have a code, by its word.
+/// Counts the notes with a code, by its word.
 fn noted(build: &Build, code: &str) -> usize {
     build.frozen.notes().iter().filter(|note| note.code.word() == code).count()
 }
@@ -57,7 +57,7 @@ fn what_is_hidden_is_made_harmless_by_default_and_noted() {
             let note = build.frozen.notes().iter().find(|note| note.code.word() == case.code).unwrap();
             let shown = note.source.as_ref().unwrap().to_string();
             assert!(shown.contains(place.rsplit('/').next().unwrap()) && shown.contains(":2"), "{shown}");
-            // What was treated once has nothing left to treat.
+            // Treated text has nothing left to treat.
             let (again, more) = laid_out(place, case.treated);
             let again = again.build_with(Caller::User, more);
             assert_eq!(noted(&again, case.code), 0);
@@ -96,7 +96,7 @@ fn what_scripts_and_pictures_need_stays() {
     );
 }
 
-/// C5: a mark at the very beginning says nothing; a NUL makes a file no text.
+/// C5: a mark at the very beginning has no meaning; a file with a NUL is not text.
 #[test]
 fn marks_at_the_beginning_go_and_files_with_a_nul_are_absent() {
     let site = Site::bare();
@@ -110,7 +110,7 @@ fn marks_at_the_beginning_go_and_files_with_a_nul_are_absent() {
     assert!(verbatim.system().unwrap().contains("a\0b"), "control: the seed takes it");
 }
 
-/// The user's configuration is the least, whatever a profile says; a workspace's says nothing.
+/// The user's configuration sets the minimum, whatever a profile has; a workspace's is ignored.
 #[test]
 fn the_user_may_be_stricter_than_a_profile() {
     for case in &HIDDEN {

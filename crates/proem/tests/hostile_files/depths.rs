@@ -29,7 +29,7 @@ fn skills_that_lie_too_deep_are_named() {
     assert_eq!(listed(&site.build()), ["aa", "just", "zz", "shared", "own"]);
 }
 
-/// Names so long that the whole path is longer than the system takes in one piece.
+/// Uses names so long that the whole path exceeds the system's limit.
 #[test]
 fn paths_that_are_too_long_are_named() {
     let site = Site::new();
@@ -44,11 +44,11 @@ fn paths_that_are_too_long_are_named() {
     rustix::io::write(&file, skill("long").as_bytes()).unwrap();
     let build = site.build();
     remove(site.path(SKILLS).join(&name));
-    assert_eq!(build.system(), without.system(), "nobody could open that file by its path");
+    assert_eq!(build.system(), without.system(), "that file cannot be opened by its path");
     assert_eq!(build.frozen.notes().len(), without.frozen.notes().len() + 1, "{:?}", build.frozen.notes());
 }
 
-/// Nested so deep that the usual way to remove it fails.
+/// Removes a tree that is nested too deep for the usual way.
 fn remove(path: PathBuf) {
     assert!(Command::new("rm").arg("-rf").arg(path).status().unwrap().success());
 }
@@ -70,7 +70,7 @@ fn directories_over_the_limit_are_not_walked_up() {
         let build = site.build_with(caller, json!({"cwd": site.path(&deep)}));
         let prompt = build.system().unwrap();
         assert!(prompt.contains("DEEP\n") && !prompt.contains("TOP\n") && !prompt.contains("OVER\n"));
-        // The repository's root is out of reach, and so this lies outside for strangers.
+        // The repository's root is out of reach, so for a remote client this lies outside.
         assert_eq!(prompt.contains("JUST\n"), caller == Caller::User);
         let note = format!(
             "the working directory lies more than {ANCESTORS_MAX} levels deep: the topmost are not looked at"
@@ -89,7 +89,7 @@ fn instruction_files_over_the_limit_are_named() {
     let site = Site::new();
     let own = site.path("work").components().count();
     let folder = |levels: usize| format!("work{}", "/d".repeat(levels));
-    // With the user's there is one too many; those above the workspace have none.
+    // With the user's there is one too many; there are none above the workspace.
     let deepest = ANCESTORS_MAX - own;
     for level in 0..=deepest {
         site.write(format!("{}/AGENTS.md", folder(level)), format!("LEVEL {level}.\n"));
@@ -119,7 +119,7 @@ fn a_working_directory_five_thousand_levels_deep_is_refused() {
     assert_eq!(count(&build.unwrap(), Code::OverLimit), 1);
 }
 
-/// Row M3: just so deep and so many includes, and one more.
+/// Row M3: includes at the limits of depth and number, and one more.
 #[test]
 fn includes_have_a_depth_and_a_number() {
     const LEVELS_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! Instruction files that are none.
+//! Special files and other faults in the place of instruction files.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,11 +10,11 @@ use proem_core::note::Code;
 
 use crate::site::{Put, Site, count, fifo, for_each, is_root, skill, socket, sparse};
 
-/// Something that is put in the place of an instruction file.
+/// A file in the place of an instruction file.
 struct Case {
     name: &'static str,
     put: Put,
-    /// The code and the reason of the note; nothing when the file counts as missing.
+    /// The code and the reason of the note; `None` if the file counts as missing.
     note: Option<(&'static str, &'static str)>,
     outcome: &'static str,
 }
@@ -125,7 +125,7 @@ const CASES: [Case; 27] = [
     }),
 ];
 
-/// Every place that instructions are read from; behind each there is another file that counts then.
+/// Every place that instructions are read from; for each there is another file that is used instead.
 const PLACES: [&str; 5] = [
     "work/sub/AGENTS.md",
     "home/.sf/agent/AGENTS.md",
@@ -186,7 +186,7 @@ fn what_can_be_read_counts_at_every_place() {
     }
 }
 
-/// Row F6: files of size 0 that have content all the same, different each time: they are no instructions.
+/// Row F6: files of size 0 that still have content, different each time: they are not instructions.
 #[test]
 fn files_of_the_kernel_are_no_instructions() {
     let cases =
@@ -252,7 +252,7 @@ fn what_may_not_be_read_is_named() {
     }
 }
 
-/// Row F5: what somebody wrote into a FIFO is for somebody else.
+/// Row F5: data in a FIFO is for another reader.
 #[test]
 fn a_fifo_is_not_consumed() {
     for path in [

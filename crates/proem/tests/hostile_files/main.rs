@@ -1,7 +1,7 @@
-//! Instruction files and skills that are not what they seem, do not stay as they are, or are too many.
+//! Instruction files and skills that are fake, change meanwhile, or are too many.
 //!
-//! A build must succeed, say what it left out, and give the very bytes that it would give without that.
-//! Whatever refuses something has a control in which the same thing has an effect.
+//! A build must succeed, report the files that it left out, and give exactly the bytes that it would give without them.
+//! Each refusal has a control in which the same file has an effect.
 
 #![expect(clippy::unwrap_used, reason = "a site that cannot be laid out must stop the test")]
 

@@ -1,5 +1,5 @@
-//! Files that change while they are read. What is promised: every build succeeds, what it takes of a file
-//! comes from one file, and what may not be read is not read at any moment.
+//! Files that change while they are read. Guarantees: every build succeeds, the text taken from a file comes from one
+//! file, and a forbidden file is not read at any moment.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,7 +12,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::site::{Site, fifo, listed, skill};
 
-/// Tells another thread to stop, also when a check fails.
+/// Makes another thread stop, also when a check fails.
 struct End<'e>(&'e AtomicBool);
 
 impl Drop for End<'_> {
@@ -21,7 +21,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Builds over and over while somebody else does something over and over.
+/// Builds repeatedly while another thread calls `disturb` repeatedly.
 fn meanwhile(builds: usize, disturb: impl Fn() + Sync, check: impl Fn(usize)) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn exchange(one: &Path, other: &Path) {
     renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
 }
 
-/// The prompt with `MARK` in the place of what the moving file says.
+/// Returns the prompt with `MARK` in place of the moving file's text.
 fn marked(site: &Site, path: &str) -> (String, String) {
     site.write(path, "MARK");
     let prompt = site.build().system().unwrap().to_owned();
@@ -65,14 +65,14 @@ fn a_file_that_is_replaced_is_the_old_or_the_new_one() {
     });
 }
 
-/// Row F6: what is written in place can be seen half-written; but it is never more than was written, it ends
-/// at the limit, and the rest of the prompt is untouched.
+/// Row F6: a file that is written in place can be seen half-written; but the text is never more than was written, it
+/// ends at the limit, and the rest of the prompt is unchanged.
 #[test]
 fn a_file_that_is_written_in_place_is_a_beginning_of_it() {
     let site = Site::new();
     let (before, after) = marked(&site, "work/sub/AGENTS.md");
     let whole = "0123456789abcde\n".repeat(1 << 17);
-    // Over its own limit another file counts; over that of all files together none does.
+    // Over its own limit another file is used; over the common limit none is.
     let others = [2 << 20, 1 << 20].map(|bytes| {
         fs::write(site.path("work/sub/AGENTS.md"), &whole.as_bytes()[..bytes]).unwrap();
         site.build().system().unwrap().to_owned()
@@ -132,7 +132,7 @@ fn skills_that_come_and_go_are_there_or_not() {
     });
 }
 
-/// Row C10: a link to a secret, while the secret is saved again and again the way editors do it.
+/// Row C10: a link to a secret, while the secret is replaced again and again, as editors do.
 #[test]
 fn a_secret_that_is_replaced_stays_one() {
     let site = Site::new();
@@ -146,12 +146,13 @@ fn a_secret_that_is_replaced_stays_one() {
     meanwhile(500, replace, |_| assert_eq!(site.build().system(), Some(without.as_str())));
 }
 
-/// How many builds are made under a flipper: `PROEM_LONG=1` makes as many as it takes to see a gap of a microsecond.
+/// Returns the number of builds with a changing file: `PROEM_LONG=1` makes enough of them to see a gap of a
+/// microsecond.
 fn flips() -> usize {
     if std::env::var_os("PROEM_LONG").is_some() { 100_000 } else { 300 }
 }
 
-/// Something in the workspace that is its own at one moment and a link to the outside at the next.
+/// Checks a path in the workspace that alternates between the workspace's own file and a link to the outside.
 fn check_flipper(own: impl Fn(&Site, &str), outside: impl Fn(&Site), path: &str, target: &str) {
     let site = Site::new();
     own(&site, path);

@@ -1,4 +1,4 @@
-//! Names that want to be more than names.
+//! Names with markup and control characters.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use proem_core::note::Code;
 
 use crate::site::{Put, Site, count, fifo, for_each, skill};
 
-/// Takes the list of skills apart again; every byte of it must be accounted for.
+/// Parses the list of skills; every byte of it must be accounted for.
 fn take_apart(prompt: &str) -> Vec<[String; 3]> {
     let (_, mut rest) = prompt.split_once("<available_skills>\n").unwrap();
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ fn names_and_descriptions_stay_where_they_are_put() {
     let site = Site::bare();
     let mut expected = Vec::new();
     for (number, nasty) in NASTY.iter().enumerate() {
-        // What JSON calls a string is one for YAML, too.
+        // A JSON string is also a YAML string.
         let text = serde_json::to_string(nasty).unwrap();
         let path = format!("work/sub/.sf/skills/{number}/SKILL.md");
         site.write(&path, format!("---\nname: {text}\ndescription: {text}\n---\n"));
@@ -77,7 +77,7 @@ fn paths_stay_where_they_are_put() {
     check_notes(&site);
 }
 
-/// Whatever a name is, what is said about it is fit for a terminal and for one line.
+/// Checks that notes about any name are safe for a terminal and fit on one line.
 fn check_notes(site: &Site) {
     for note in site.build().frozen.notes() {
         let said = note.message.clone() + note.hint.as_deref().unwrap_or_default();
@@ -88,7 +88,7 @@ fn check_notes(site: &Site) {
     }
 }
 
-/// One of each kind that a reader does not see.
+/// One invisible character of each kind.
 const HIDDEN: [char; 9] = [
     '\u{202E}',
     '\u{2066}',
@@ -161,8 +161,8 @@ fn a_path_that_is_not_utf8_is_named_and_left_out() {
     check_notes(&site);
 }
 
-/// Row M11, and D7: in what a library hands on, messages and hints of notes spell what is hidden; a prompt
-/// keeps the bytes.
+/// Row M11, and D7: in the library's output, messages and hints of notes escape invisible characters; a prompt keeps
+/// the bytes.
 #[test]
 fn a_path_is_spelt_in_notes_and_kept_in_prompts() {
     for hidden in HIDDEN {

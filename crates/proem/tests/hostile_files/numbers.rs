@@ -21,7 +21,7 @@ fn a_folder_may_have_many_entries_and_not_too_many() {
     let without = site.build();
     let fill = |from: usize, to: usize| {
         for number in from..to {
-            // Names for a few files: a file system makes those sooner than as many files.
+            // Links to a few files: a file system makes them faster than as many files.
             let file = site.path(format!("outside/{}", number / 30_000));
             let name = site.path(format!("{SKILLS}/{number}.txt"));
             fs::hard_link(&file, &name)
@@ -62,11 +62,11 @@ fn skills_over_the_limit_are_counted() {
         .filter(|note| note.code == Code::OverLimit)
         .map(|note| note.message.as_str())
         .collect();
-    // `zz`, `shared` and `own` come behind them.
+    // `zz`, `shared` and `own` come after them.
     assert_eq!(over, ["5004 skills are not read: there are more than 20000"]);
 }
 
-/// A repository can bring thousands of bad skills or links as easily as one.
+/// A repository can contain thousands of bad skills or links as easily as one.
 #[test]
 fn notes_are_limited_however_many_skills_are_bad() {
     let kinds: [(&str, Put); 4] = [
@@ -91,7 +91,7 @@ fn notes_are_limited_however_many_skills_are_bad() {
     }
 }
 
-/// Folders that all link to each other: there are ten million ways through them.
+/// Folders that all link to each other: there are ten million paths through them.
 #[test]
 fn a_farm_of_links_ends() {
     let site = Site::new();
@@ -119,7 +119,7 @@ fn a_farm_of_links_ends() {
     check_considered(&site, folders.len() * (folders.len() + 4));
 }
 
-/// Eleven folders, each with two links to the next: two thousand ways to the skills in the last one.
+/// Eleven folders, each with two links to the next: two thousand paths to the skills in the last one.
 #[test]
 fn a_folder_is_looked_through_once_however_many_links_lead_to_it() {
     let site = Site::new();
@@ -142,7 +142,7 @@ fn a_folder_is_looked_through_once_however_many_links_lead_to_it() {
     check_considered(&site, 2 * (11 * 2 + all.len()));
 }
 
-/// The work must grow with what is there, not with the ways to it.
+/// Checks that the work grows with the number of files, not with the number of paths to them.
 fn check_considered(site: &Site, max: usize) {
     let build = site.build();
     let folder = site.path(SKILLS);
@@ -186,7 +186,7 @@ fn instructions_share_one_limit() {
     assert_eq!(site.about(&build, "work/sub/CLAUDE.md"), [expected, "considered: over_budget".to_owned()]);
 }
 
-/// One file under many names is read again for each of them, so all of them have a limit together.
+/// One file under many names is read again for each of them, so they share a limit.
 #[test]
 fn files_that_a_template_names_have_a_limit_together() {
     let site = Site::bare();
@@ -202,7 +202,7 @@ fn files_that_a_template_names_have_a_limit_together() {
     assert_eq!(considered.iter().filter(|file| file.outcome.word() == "used").count(), 17, "{over} notes");
 }
 
-/// What templates include has a limit together: compiling takes a hundred times the memory of the text.
+/// The assets that templates include share a limit: compiling takes a hundred times the memory of the text.
 #[test]
 fn assets_of_a_template_have_a_limit_together() {
     let site = Site::bare();

@@ -1,4 +1,4 @@
-//! A profile of the workspace is a stranger's text: it decides what the prompt says, not what may be read.
+//! A profile of the workspace is untrusted text: it decides the text of the prompt, not which files may be read.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::site::{Site, count, for_each};
 
-/// A profile whose base is a file, with one line that says which.
+/// Makes a profile whose base is a file, with one line that names it.
 fn profile(files: &str) -> String {
     format!(
         "[[section]]\nid = \"base\"\ntemplate = {{ text = \"none\", syntax = \"bracket\" }}\nfiles = {files}\n"
     )
 }
 
-/// What the user's host is, with a secret in its environment.
+/// Pins the user's host, with a secret in its environment.
 fn host(site: &Site) -> Value {
     json!({
         "env": {"SECRET": "CANARY"}, "home": site.path("home"), "config_dir": site.path("config"),
@@ -23,7 +23,7 @@ fn host(site: &Site) -> Value {
     })
 }
 
-/// T1: the value of a variable must not become the path of a file that is then said not to exist.
+/// T1: the value of a variable must not become the path of a file whose absence is then reported.
 #[test]
 fn a_profile_of_the_workspace_does_not_choose_a_variable() {
     let site = Site::bare();
@@ -46,11 +46,11 @@ fn a_profile_of_the_workspace_does_not_choose_a_variable() {
     assert!(allowed.contains("CANARY"), "the user may allow it by name");
 }
 
-/// How a profile names the file.
+/// A way in which a profile names the file.
 type Way = fn(&Site) -> String;
 
-/// Rows T1 and F8: a file that a profile of the workspace names may read what the workspace may, however it
-/// is named.
+/// Rows T1 and F8: a file that a profile of the workspace names may read only the files that the workspace may, however
+/// it is named.
 #[test]
 fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
     let ways: [(&str, Way); 3] = [
@@ -81,7 +81,7 @@ fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
     );
 }
 
-/// A pattern that searches all of the text for each of its matches takes time that is quadratic in the text.
+/// A pattern that searches all of the text for each of its matches takes quadratic time.
 #[test]
 fn a_pattern_of_the_workspace_ends_with_its_build() {
     let tried = |reference: &str| {

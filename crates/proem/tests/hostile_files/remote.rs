@@ -1,4 +1,5 @@
-//! Over a connection only the workspace is read: not one byte from outside, and no word about what is there.
+//! For a remote client only the workspace is read: no byte from outside is shown, and no hint of which files exist
+//! there.
 
 use std::fs;
 
@@ -10,9 +11,9 @@ use crate::site::{Site, count, for_each, skill};
 
 struct Case {
     name: &'static str,
-    /// The link in the workspace and what it leads to, both below the site.
+    /// The link in the workspace and its target, both below the site.
     link: [&'static str; 2],
-    /// The file outside that would be read, and whether it is a skill.
+    /// The file outside that would be read; `is_skill` tells whether it is a skill.
     file: &'static str,
 }
 
@@ -76,7 +77,7 @@ fn links_out_of_the_workspace_are_refused() {
             assert!(count(&build, Code::LinkOutside) > 0, "and is told");
             site.distrust();
             let build = site.build();
-            // A link to the user's own folder of skills brings nothing that is not listed anyway.
+            // A link to the user's own folder of skills adds nothing new.
             let is_own = case.name == "home";
             assert_eq!(
                 build.system().unwrap().contains("CANARY"),
@@ -97,7 +98,7 @@ fn links_out_of_the_workspace_are_refused() {
     );
 }
 
-/// Row F3, the control: links inside are nobody's secret.
+/// Row F3, the control: links inside reveal nothing.
 #[test]
 fn links_inside_the_workspace_are_followed() {
     let site = Site::bare();
@@ -109,7 +110,7 @@ fn links_inside_the_workspace_are_followed() {
     assert_eq!(build.system().unwrap().matches("For inside.").count(), 2);
 }
 
-/// Row F2: otherwise a link is a question, and the answer tells what there is on the machine.
+/// Row F2: otherwise a link would be a probe for the files of the machine.
 #[test]
 fn what_is_said_does_not_depend_on_what_is_outside() {
     let places = [
@@ -142,12 +143,12 @@ fn what_is_said_does_not_depend_on_what_is_outside() {
     );
 }
 
-/// Everything that comes back; an error is an answer, too.
+/// Returns everything that the client receives, errors included.
 fn answer(site: &Site, caller: Caller, more: Value) -> String {
     site.said(&format!("{:?}", proem::build(&site.request(caller, more), caller)))
 }
 
-/// Row F2: what a request says about the host decides what may be read, so a stranger must not say it.
+/// Row F2: host values decide which files may be read, so a remote client must not set them.
 #[test]
 fn a_remote_request_cannot_widen_what_may_be_read() {
     let site = Site::bare();
@@ -197,10 +198,10 @@ fn the_working_directory_may_be_a_link() {
     assert!(build.system().unwrap().contains("The folder's.\n"));
 }
 
-/// The files of the user's that a template in the repository asks for.
+/// The user's files that a template in the repository names.
 const PRIVATE: [&str; 3] = ["home/diary.txt", "home/projects/other/notes.md", "config/proem.toml"];
 
-/// A repository below the user's home, which is a repository itself: a way to keep settings, and no reason to read more.
+/// A repository below the user's home, which is itself a repository for settings: that does not allow more reads.
 #[test]
 fn a_repository_that_holds_the_home_widens_nothing() {
     for has_git in [false, true] {
@@ -235,7 +236,7 @@ fn a_repository_that_holds_the_home_widens_nothing() {
     }
 }
 
-/// An import in a file of the project leads as far as a link does.
+/// An import in a file of the project has the same limits as a link.
 #[test]
 fn imports_out_of_the_project_are_refused_until_it_is_trusted() {
     let site = Site::bare();
@@ -271,8 +272,8 @@ fn imports_out_of_the_project_are_refused_until_it_is_trusted() {
     );
 }
 
-/// The server looks at a working directory before it builds, and the directory may be swapped for a link in between. What
-/// is built then is this.
+/// The server checks a working directory before it builds, and the directory may be swapped for a link in between. This
+/// is the resulting build.
 #[test]
 fn a_working_directory_that_leads_out_gives_nothing() {
     let site = Site::bare();

@@ -39,7 +39,7 @@ impl Site {
         }
         fs::write(root.path().join("work/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let site = Self { root };
-        // What a link leads to is read where the user said so; what becomes of it then is what most tests are about.
+        // The user trusts the workspace, so links are followed: most tests are about the files behind them.
         let work = site.path("work").canonicalize().unwrap();
         site.write("config/trust.toml", format!("[[workspace]]\npath = {:?}\n", work.to_str().unwrap()));
         site
@@ -50,7 +50,7 @@ impl Site {
         fs::remove_file(self.path("config/trust.toml")).unwrap();
     }
 
-    /// A client of a server whose workspace is `work`.
+    /// Makes a client of a server whose workspace is `work`.
     pub(crate) fn remote(&self) -> Caller {
         Caller::Remote(Workspaces::new(&[self.path("work")]))
     }
@@ -59,7 +59,7 @@ impl Site {
         self.root.path().join(path)
     }
 
-    /// A path whose parent exists.
+    /// Returns a path, and makes its parent.
     pub(crate) fn place(&self, path: impl AsRef<Path>) -> PathBuf {
         let place = self.path(path);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -78,8 +78,8 @@ impl Site {
         symlink(target, self.place(path)).unwrap();
     }
 
-    /// A request of the user's, with everything pinned, or one that a stranger could send. `more` is laid
-    /// over it, key by key.
+    /// Makes a request of the user, with everything pinned, or one that a remote client could send. `more` is merged
+    /// into it, key by key.
     pub(crate) fn request(&self, caller: Caller, more: Value) -> Request {
         let mut host = json!({"now": "2026-03-07T14:55:05Z", "timezone": "America/Chicago"});
         if caller == Caller::User {
@@ -110,8 +110,8 @@ impl Site {
         text.replace(self.root.path().to_str().unwrap(), "{root}")
     }
 
-    /// What the build says about `path`: `code: message` for each note, `considered: outcome` for each file.
-    /// It must be fit for a terminal.
+    /// Returns the messages of a build about `path`: `code: message` for each note, `considered: outcome` for each
+    /// file. They must be safe for a terminal.
     pub(crate) fn about(&self, build: &Build, path: &str) -> Vec<String> {
         let place = self.path(path);
         let place = place.to_str().unwrap();
@@ -137,7 +137,7 @@ pub(crate) fn listed(build: &Build) -> Vec<&str> {
     lines.filter_map(|line| line.strip_prefix("<name>")?.strip_suffix("</name>")).collect()
 }
 
-/// How many notes there are of one kind.
+/// Counts the notes of one kind.
 pub(crate) fn count(build: &Build, code: Code) -> usize {
     build.frozen.notes().iter().filter(|note| note.code == code).count()
 }
@@ -153,7 +153,7 @@ pub(crate) fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, 0o644.into(), 0).unwrap();
 }
 
-/// Leaves a socket behind. Its address must be short, so it is made elsewhere and moved.
+/// Leaves a socket file. Its address must be short, so it is made elsewhere and moved.
 pub(crate) fn socket(path: &Path) {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let address = folder.path().join("s");
@@ -161,13 +161,13 @@ pub(crate) fn socket(path: &Path) {
     fs::rename(address, path).unwrap();
 }
 
-/// A file that claims to be long and takes no room.
+/// Makes a file that reports a large size and takes no disk space.
 pub(crate) fn sparse(path: &Path, head: &str, bytes: u64) {
     fs::write(path, head).unwrap();
     File::options().write(true).open(path).unwrap().set_len(bytes).unwrap();
 }
 
-/// Whether this process may read everything, so that permissions stop nothing.
+/// Tells whether this process may read everything, so that permissions have no effect.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -1,4 +1,4 @@
-//! Skills that are none.
+//! Special files and other faults in the place of skills.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::site::{Put, Site, count, fifo, for_each, is_root, listed, skill, sock
 struct Case {
     name: &'static str,
     put: Put,
-    /// What is said about the file: the start of each line.
+    /// The expected messages about the file: the start of each line.
     said: &'static [&'static str],
 }
 
@@ -140,7 +140,7 @@ fn what_is_no_skill_is_named_and_the_others_are_listed() {
     );
 }
 
-/// What lies where a skill's file should be is looked into instead.
+/// A folder with the name of a skill file is searched like any folder.
 #[test]
 fn folders_that_are_called_like_files_are_folders() {
     for path in ["bad/SKILL.md", "bad.md"] {

@@ -1,27 +1,27 @@
-//! Files that say in their front matter when they apply.
+//! Files whose front matter limits when they apply.
 
 use proem_core::file_outcome::Outcome;
 use proem_core::profile::rules::{AppliesRecipe, RuleDefault};
 
-/// When a file applies.
+/// The condition under which a file applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Applies {
     Always,
-    /// To files that patterns fit.
+    /// For files that match patterns.
     ToFiles {
         patterns: String,
         description: String,
     },
-    /// When the model asks for it, by its description.
+    /// At the model's request, by its description.
     OnRequest(String),
-    /// When somebody names it.
+    /// On demand, if the user names it.
     Manual,
-    /// Never: it has no front matter, and needs it.
+    /// Never: the required front matter is missing.
     Malformed,
 }
 
 impl Applies {
-    pub(super) fn of(recipe: &AppliesRecipe, text: &str) -> Self {
+    pub(super) fn from_text(recipe: &AppliesRecipe, text: &str) -> Self {
         let Some(lines) = front_matter(text) else {
             return if recipe.required { Self::Malformed } else { recipe.otherwise.into() };
         };
@@ -58,7 +58,7 @@ impl Applies {
             Self::Always => "it applies always".into(),
             Self::ToFiles { patterns, .. } => format!("it applies to files that fit {patterns}"),
             Self::OnRequest(_) => "it is read when the model asks for it".into(),
-            Self::Manual => "it is read when somebody names it".into(),
+            Self::Manual => "it is read when the user names it".into(),
             Self::Malformed => "it has no front matter, and needs one".into(),
         }
     }
@@ -73,8 +73,8 @@ impl From<RuleDefault> for Applies {
     }
 }
 
-/// The lines between the two lines of three hyphens. They are read line by line, as most agents do: what is no YAML must
-/// not decide whether a rule applies.
+/// Returns the lines between the two lines of three hyphens. They are read line by line, as most agents do: invalid
+/// YAML must not decide whether a rule applies.
 fn front_matter(text: &str) -> Option<Vec<&str>> {
     let text = text.trim_start_matches('\u{FEFF}').trim_start();
     let mut lines = text.lines();
@@ -89,12 +89,12 @@ fn front_matter(text: &str) -> Option<Vec<&str>> {
     None
 }
 
-/// What stands behind a key, as it is written.
+/// Returns the text after a key, as it is written.
 fn raw<'l>(lines: &[&'l str], key: &str) -> Option<&'l str> {
     lines.iter().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':').map(str::trim))
 }
 
-/// The values of a key: one, several with commas, or a list in either form.
+/// Returns the values of a key: one, several with commas, or a list in either form.
 fn values(lines: &[&str], key: &str) -> Vec<String> {
     let Some(first) = raw(lines, key) else { return Vec::new() };
     let plain = |text: &str| text.trim().trim_matches(['"', '\'']).trim().to_owned();
@@ -111,7 +111,7 @@ fn values(lines: &[&str], key: &str) -> Vec<String> {
     items.map(plain).filter(is_some).collect()
 }
 
-/// Parts between commas that stand outside of braces: `*.{ts,tsx}` is one pattern.
+/// Splits at commas outside of braces: `*.{ts,tsx}` is one pattern.
 fn parts(text: &str) -> Vec<String> {
     let text = text.trim();
     let whole =
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn front_matter_decides_when_a_rule_applies() {
-        let of = |text: &str| Applies::of(&mdc(), text);
+        let of = |text: &str| Applies::from_text(&mdc(), text);
         assert_eq!(of("---\nalwaysApply: true\nglobs: *.ts\n---\nx"), Applies::Always);
         let files =
             |patterns: &str| Applies::ToFiles { patterns: patterns.into(), description: String::new() };

@@ -1,21 +1,21 @@
-//! The bytes of a text in which a reference is none: code and comments, in one pass over the text.
+//! The regions of a text in which references are ignored: code and comments, found in one pass.
 
 use std::ops::Range;
 
 use proem_core::profile::rules::ImportCode;
 use proem_core::text::ForwardSearch;
 
-/// The bytes in which a reference is none, asked about in the order of the text.
+/// The regions in which references are ignored, queried in the order of the text.
 pub(super) struct Regions {
-    /// In order, and apart.
+    /// Sorted ranges that do not overlap.
     regions: Vec<Range<usize>>,
-    /// The first one that does not end before the last byte that was asked about.
+    /// The first region that does not end before the last queried byte.
     next: usize,
 }
 
 impl Regions {
     /// Finds the regions of some kinds.
-    pub(super) fn of(text: &str, kinds: &[ImportCode]) -> Self {
+    pub(super) fn new(text: &str, kinds: &[ImportCode]) -> Self {
         let mut found = code(text, kinds);
         found.sort_by_key(|region| region.start);
         let mut regions: Vec<Range<usize>> = Vec::with_capacity(found.len());
@@ -28,8 +28,7 @@ impl Regions {
         Self { regions, next: 0 }
     }
 
-    /// Tells whether a byte lies in one of them. A byte before the last one that was asked about is looked for from the
-    /// beginning.
+    /// Tells whether a byte lies in a region. A byte before the last queried one is searched for from the beginning.
     pub(super) fn contain(&mut self, byte: usize) -> bool {
         if self
             .next
@@ -67,7 +66,7 @@ fn code(text: &str, kinds: &[ImportCode]) -> Vec<Range<usize>> {
     regions
 }
 
-/// Fenced and indented blocks.
+/// Adds fenced and indented blocks.
 fn lines(text: &str, kinds: &[ImportCode], regions: &mut Vec<Range<usize>>) {
     let (mut start, mut open, mut is_after_blank) = (0, None, true);
     for line in text.split_inclusive('\n') {
@@ -93,15 +92,15 @@ fn lines(text: &str, kinds: &[ImportCode], regions: &mut Vec<Range<usize>>) {
     regions.extend(open.map(|begin| begin..text.len()));
 }
 
-/// Text between equal runs of backticks; not across blank lines unless that is said.
+/// Adds the text between equal runs of backticks; across blank lines only if `is_across`.
 ///
-/// A run opens a region if as many backticks follow somewhere. Across blank lines a part of the run is enough, the longest
-/// one first; that part may be closed by the rest of the run itself.
+/// A run opens a region if an equally long run follows. Across blank lines a part of the run is enough, the longest
+/// part first; that part may be closed by the rest of the same run.
 fn backticks(text: &str, is_across: bool, regions: &mut Vec<Range<usize>>) {
-    let runs = Runs::of(text);
+    let runs = Runs::new(text);
     let mut paragraphs = ForwardSearch::new(text, "\n\n");
     let mut index = 0;
-    // How many backticks of the run belong to the region before it.
+    // The number of backticks of the run that belong to the previous region.
     let mut taken = 0;
     while let Some(run) = runs.list.get(index) {
         let (at, length) = (run.start + taken, run.len() - taken);
@@ -133,8 +132,8 @@ fn backticks(text: &str, is_across: bool, regions: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The runs of backticks of a text, and the longest in each part of the list: a tree, leaf after leaf behind its inner
-/// nodes.
+/// The runs of backticks of a text, and the longest in each part of the list: a binary tree in an array, with the
+/// leaves after the inner nodes.
 struct Runs {
     list: Vec<Range<usize>>,
     leaves: usize,
@@ -142,7 +141,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let (bytes, mut list, mut from) = (text.as_bytes(), Vec::new(), 0);
         while let Some(start) = memchr::memchr(b'`', &bytes[from..]).map(|at| from + at) {
             from = start + bytes[start..].iter().take_while(|byte| **byte == b'`').count();
@@ -159,7 +158,7 @@ impl Runs {
         Self { list, leaves, longest }
     }
 
-    /// The length of the longest run from the one with this index on.
+    /// Returns the length of the longest run from this index on.
     fn longest_from(&self, index: usize) -> usize {
         let (mut node, mut longest) = (self.leaves + index, 0);
         if index >= self.leaves {
@@ -167,7 +166,7 @@ impl Runs {
         }
         loop {
             longest = longest.max(self.longest[node]);
-            // Up as long as this is a right half: what lies right of a left half is its sibling.
+            // Goes up while this is a right child: the part to the right of a left child is its sibling.
             while node % 2 == 1 {
                 if node == 1 {
                     return longest;
@@ -178,7 +177,7 @@ impl Runs {
         }
     }
 
-    /// The first run of at least this length, from the one with this index on.
+    /// Returns the first run of at least this length, from this index on.
     fn next_of(&self, length: usize, index: usize) -> Option<usize> {
         if index >= self.leaves {
             return None;
@@ -207,7 +206,7 @@ impl Runs {
 mod tests {
     use super::*;
 
-    /// The same, looked for from every run of backticks to the end, for every length.
+    /// Finds the same regions by searching from every run of backticks to the end, for every length.
     fn one_by_one(text: &str, is_across: bool) -> Vec<Range<usize>> {
         let (mut regions, mut from) = (Vec::new(), 0);
         while let Some(at) = text.get(from..).and_then(|rest| rest.find('`')).map(|at| from + at) {
@@ -226,7 +225,7 @@ mod tests {
         regions
     }
 
-    /// Numbers that are the same in every run.
+    /// A generator of numbers that are the same in every test run.
     struct Dice(u64);
 
     impl Dice {
@@ -257,7 +256,7 @@ mod tests {
         let mut dice = Dice(2);
         for _ in 0..5_000 {
             let text: String = (0..dice.below(14)).map(|_| parts[dice.below(parts.len())]).collect();
-            let (found, mut regions) = (code(&text, &kinds), Regions::of(&text, &kinds));
+            let (found, mut regions) = (code(&text, &kinds), Regions::new(&text, &kinds));
             for byte in (0..text.len()).chain((0..text.len()).rev()) {
                 let expected = found.iter().any(|region| region.contains(&byte));
                 assert_eq!(regions.contain(byte), expected, "{text:?} {byte}");

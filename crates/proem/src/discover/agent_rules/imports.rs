@@ -1,4 +1,4 @@
-//! Files that name others, which come with them.
+//! Imports: references in instruction files to other files, which are inserted or added.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,11 +20,11 @@ use regex::{Regex, RegexBuilder};
 
 use super::code::Regions;
 use super::walk::Folders;
-use super::{Piece, PieceSource, Taken, joined, text};
-use crate::discover::ignored::{Ignores, Reader, Rules, Unread, Verdict};
+use super::{Piece, PieceSource, UsedFile, joined, text};
+use crate::discover::ignored::{IgnoreFiles, Reader, Rules, UnusableFile, Verdict};
 use crate::discover::{Trail, file};
 use crate::observe::deadline;
-use crate::observe::file::{Found, ReadPolicy, read_head, shown};
+use crate::observe::file::{ReadFile, ReadPolicy, read_head, shown};
 
 /// The rules of imports, ready for use.
 pub(super) struct Importer<'r> {
@@ -32,52 +32,52 @@ pub(super) struct Importer<'r> {
     reference: Regex,
 }
 
-/// What one file's imports depend on.
+/// The inputs of one file's imports.
 pub(super) struct Job<'j> {
     pub(super) policy: &'j ReadPolicy,
-    /// The directory that imported files must lie in; `None` means any.
+    /// The directory that imported files must lie in; `None` allows any.
     pub(super) inside: Option<PathBuf>,
-    /// The files that are in the prompt.
+    /// The files that are in the prompt already.
     pub(super) known: &'j HashSet<PathBuf>,
-    pub(super) ignores: &'j Ignores,
+    pub(super) ignores: &'j IgnoreFiles,
     pub(super) home: Option<PathBuf>,
     pub(super) recipe: &'j RulesRecipe,
     pub(super) trim: RuleTrim,
 }
 
-/// What came of a reference.
-enum Followed {
+/// The result of a reference.
+enum ReferenceResult {
     File(Box<Import>),
-    /// These words stand for it.
+    /// Text that replaces it.
     Words(String, &'static str),
     /// It stays as it is.
     Nothing,
 }
 
-/// A file that is brought in.
+/// A file that is imported.
 struct Import {
     /// The path as it was written.
     named: String,
-    found: Found,
+    found: ReadFile,
     real: PathBuf,
 }
 
-/// How far an import has come.
-struct Run<'r> {
+/// The progress of an import.
+struct ImportRun<'r> {
     job: &'r Job<'r>,
-    /// Files on the way, by real path.
+    /// The chain of importing files, by real path.
     chain: Vec<PathBuf>,
-    /// Files that were brought in.
+    /// The files that were imported.
     brought: HashSet<PathBuf>,
     references: usize,
     bytes: usize,
-    entries: Vec<Taken>,
+    entries: Vec<UsedFile>,
     trail: &'r mut Trail,
-    told: &'r mut Told,
+    told: &'r mut NotedReferences,
 }
 
-/// References that are not followed, and were noted: the file that has one, and the words about it.
-pub(super) type Told = HashSet<(String, String)>;
+/// References that are not followed and have a note: the file with the reference, and the message.
+pub(super) type NotedReferences = HashSet<(String, String)>;
 
 impl<'r> Importer<'r> {
     pub(super) fn new(recipe: &'r ImportsRecipe) -> Result<Self, String> {
@@ -91,7 +91,7 @@ impl<'r> Importer<'r> {
         Ok(Self { recipe, reference })
     }
 
-    /// What must hold the files that a file imports.
+    /// Returns the folder that must contain the files that a file imports.
     pub(super) fn boundary(&self, place: &RulePlace, path: &Path, folders: &Folders) -> Option<PathBuf> {
         let inside = match place.inside.unwrap_or(self.recipe.inside) {
             ImportInside::Anywhere => return None,
@@ -102,15 +102,21 @@ impl<'r> Importer<'r> {
         Some(crate::observe::file::canonical(&inside).unwrap_or(inside))
     }
 
-    /// Follows the references of the first file; those that become files of their own are added behind it.
-    pub(super) fn run(&self, job: &Job<'_>, taken: &mut Vec<Taken>, trail: &mut Trail, told: &mut Told) {
+    /// Follows the references of the first file; imports that become separate entries are added after it.
+    pub(super) fn run(
+        &self,
+        job: &Job<'_>,
+        taken: &mut Vec<UsedFile>,
+        trail: &mut Trail,
+        told: &mut NotedReferences,
+    ) {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
         let chain = match self.recipe.once {
             ImportOnce::Chain => Vec::new(),
             ImportOnce::File | ImportOnce::Prompt => vec![first.real.clone()],
         };
-        let mut run = Run {
+        let mut run = ImportRun {
             trail,
             told,
             job,
@@ -127,13 +133,13 @@ impl<'r> Importer<'r> {
         taken.append(&mut run.entries);
     }
 
-    /// The pieces of a text with its references followed.
-    fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+    /// Returns the pieces of a text with its references followed.
+    fn expanded(&self, piece: &Piece, path: &Path, depth: usize, run: &mut ImportRun<'_>) -> Vec<Piece> {
         let is_too_large = self.recipe.text_bytes_max.is_some_and(|most| piece.text.len() > most);
         if depth >= self.recipe.depth_max || is_too_large {
             return vec![piece.clone()];
         }
-        let mut code = Regions::of(&piece.text, &self.recipe.code);
+        let mut code = Regions::new(&piece.text, &self.recipe.code);
         let mut places = Places::new(&piece.text);
         let (mut pieces, mut end) = (Vec::new(), 0);
         for (number, found) in self.reference.captures_iter(&piece.text).enumerate() {
@@ -157,14 +163,14 @@ impl<'r> Importer<'r> {
             let followed = self.follow(&named, path, run);
             place_notes(&mut run.trail.notes[told..], piece, path, at);
             match followed {
-                Followed::Nothing => {}
-                Followed::Words(words, key) => {
+                ReferenceResult::Nothing => {}
+                ReferenceResult::Words(words, key) => {
                     let is_behind = self.recipe.put == ImportPut::Behind;
                     pieces.push(cut(piece, end..if is_behind { group.end() } else { at }, &mut places));
                     end = group.end();
                     pieces.push(said(piece, words, key));
                 }
-                Followed::File(import) => {
+                ReferenceResult::File(import) => {
                     let is_instead = self.recipe.put == ImportPut::Instead;
                     if self.recipe.put != ImportPut::AsFile {
                         pieces.push(cut(piece, end..if is_instead { at } else { group.end() }, &mut places));
@@ -182,14 +188,14 @@ impl<'r> Importer<'r> {
         pieces
     }
 
-    /// The path without what belongs to the way it is written.
+    /// Strips the markup of a reference from its path.
     fn plain(&self, named: &str) -> String {
         let named = if self.recipe.fragment { named.split('#').next().unwrap_or(named) } else { named };
         if self.recipe.escapes { named.replace("\\ ", " ") } else { named.to_owned() }
     }
 
-    /// The pieces that a file brings in; as a file of its own it brings none.
-    fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut Run<'_>) -> Vec<Piece> {
+    /// Returns the pieces of an imported file; none if it becomes a separate entry.
+    fn bring(&self, import: &Import, by: &Piece, depth: usize, run: &mut ImportRun<'_>) -> Vec<Piece> {
         let Import { named, found, real } = import;
         let path = shown(real);
         // Once there is no room, nothing has room: then the text need not be looked at.
@@ -225,10 +231,10 @@ impl<'r> Importer<'r> {
         let piece = part(by, text, source);
         let piece = Piece { path: own_path, relative, begins: is_entry, ends: is_entry, ..piece };
         if is_entry {
-            // It stands before those that it brings in itself.
+            // The file comes before the files that it imports itself.
             let index = run.entries.len();
             let is_empty = piece.text.is_empty();
-            run.entries.push(Taken {
+            run.entries.push(UsedFile {
                 path,
                 real: real.clone(),
                 identity: found.identity,
@@ -251,12 +257,12 @@ impl<'r> Importer<'r> {
         pieces
     }
 
-    fn follow(&self, named: &str, by: &Path, run: &mut Run<'_>) -> Followed {
+    fn follow(&self, named: &str, by: &Path, run: &mut ImportRun<'_>) -> ReferenceResult {
         let folder = by.parent().unwrap_or(by);
         let wanted = self.wanted(named, folder, run.job.home.as_deref());
         let words = |template: &Option<String>, real: &Path, key: &'static str| match template {
-            Some(text) => Followed::Words(words(text, named, real), key),
-            None => Followed::Nothing,
+            Some(text) => ReferenceResult::Words(words(text, named, real), key),
+            None => ReferenceResult::Nothing,
         };
         let Some(wanted) = wanted else {
             dropped(run, named, by, "such a path is not followed");
@@ -268,12 +274,12 @@ impl<'r> Importer<'r> {
             Verdict::Free => {}
             Verdict::Ignored => {
                 dropped(run, named, by, "such a file is not imported");
-                return Followed::Nothing;
+                return ReferenceResult::Nothing;
             }
             Verdict::Unknown(rules) => {
                 let why = format!("{} does not count, and may name it", shown(&rules));
                 dropped(run, named, by, &why);
-                return Followed::Nothing;
+                return ReferenceResult::Nothing;
             }
         }
         let real = crate::observe::file::canonical(&wanted).unwrap_or_else(|_| wanted.clone());
@@ -289,7 +295,7 @@ impl<'r> Importer<'r> {
         let bytes_max = if run.bytes > IMPORTS_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
         match read_head(&wanted, run.job.policy, bytes_max) {
             Ok(_) if known => words(&self.recipe.known, &real, "known"),
-            Ok(found) => Followed::File(Box::new(Import { named: named.to_owned(), found, real })),
+            Ok(found) => ReferenceResult::File(Box::new(Import { named: named.to_owned(), found, real })),
             Err(Absence::IsADirectory) => words(&self.recipe.directory, &wanted, "directory"),
             Err(why) => {
                 dropped(run, named, by, &why.to_string());
@@ -298,8 +304,8 @@ impl<'r> Importer<'r> {
         }
     }
 
-    /// Tells whether an ignore file keeps a file out, where the recipe asks for that.
-    fn verdict(&self, path: &Path, run: &mut Run<'_>) -> Verdict {
+    /// Tells whether an ignore file excludes a file, if the recipe respects ignore files.
+    fn verdict(&self, path: &Path, run: &mut ImportRun<'_>) -> Verdict {
         let job = run.job;
         let Some(root) = job.inside.as_deref().filter(|_| self.recipe.not_ignored) else {
             return Verdict::Free;
@@ -311,7 +317,7 @@ impl<'r> Importer<'r> {
         job.ignores.verdict(&rules, path)
     }
 
-    /// The path that a reference means, if such a one may be named.
+    /// Returns the path of a reference, if the recipe allows such a path.
     fn wanted(&self, named: &str, folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
         if let Some(rest) = named.strip_prefix("~/") {
             return home.filter(|_| self.recipe.home).map(|home| joined(home, rest));
@@ -323,12 +329,12 @@ impl<'r> Importer<'r> {
     }
 }
 
-/// Words of the recipe about a file.
+/// Fills in the recipe's message about a file.
 fn words(template: &str, named: &str, real: &Path) -> String {
     template.replace("{path}", named).replace("{real}", &real.to_string_lossy())
 }
 
-/// Front matter of an import stays where it is put in place.
+/// Returns the recipe for inserted imports, whose front matter is kept.
 fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
     let remove =
         recipe.remove.iter().copied().filter(|removed| *removed == RuleStrip::ByteOrderMark).collect();
@@ -336,7 +342,7 @@ fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
 }
 
 /// Notes a reference that is not followed, once for each file that has it.
-fn dropped(run: &mut Run<'_>, named: &str, by: &Path, why: &str) {
+fn dropped(run: &mut ImportRun<'_>, named: &str, by: &Path, why: &str) {
     let by = shown(by);
     let message = format!("`@{named}` is not imported: {why}");
     if run.told.insert((by.clone(), message.clone())) {
@@ -356,17 +362,17 @@ fn place_notes(notes: &mut [Note], piece: &Piece, path: &Path, at: usize) {
 }
 
 /// The rules of the `.gitignore` files from the root to a file, the root's first.
-fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
+fn rules_above(path: &Path, root: &Path, run: &mut ImportRun<'_>) -> Vec<Arc<Rules>> {
     let folders: Vec<&Path> =
         path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
     let mut rules = Vec::new();
     for folder in folders.into_iter().rev() {
-        // A place that this caller may not look at says nothing.
+        // Files that this caller may not read are left out.
         if run.job.policy.check_as_written(&folder.join(".gitignore")).is_err() {
             continue;
         }
-        let (own, is_new) = run.job.ignores.of(folder, Reader::Imports, |_| true, run.job.policy);
-        for Unread { path, why } in own.unread.iter().filter(|_| is_new) {
+        let (own, is_new) = run.job.ignores.rules_of(folder, Reader::Imports, |_| true, run.job.policy);
+        for UnusableFile { path, why } in own.unread.iter().filter(|_| is_new) {
             if let Some(why) = why {
                 run.trail.unread(&shown(path), why);
             } else {
@@ -379,7 +385,7 @@ fn rules_above(path: &Path, root: &Path, run: &mut Run<'_>) -> Vec<Arc<Rules>> {
     rules
 }
 
-/// A part of a piece, which begins where it begins in the file.
+/// Returns a part of a piece, with its place in the file.
 fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
     let source = match &piece.source {
         PieceSource::File(path, line_map) => {
@@ -391,12 +397,12 @@ fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
     part(piece, piece.text.get(bytes).unwrap_or_default().to_owned(), source)
 }
 
-/// Words of the profile inside a piece.
+/// Makes a piece of the profile's wording inside an entry.
 fn said(piece: &Piece, text: String, key: &'static str) -> Piece {
     part(piece, text, PieceSource::Words(key))
 }
 
-/// A text inside the entry of a piece. The piece's own text, which may be long, is not copied.
+/// Makes a piece inside the entry of another piece, whose text may be long and is not copied.
 fn part(piece: &Piece, text: String, source: PieceSource) -> Piece {
     let Piece { path, relative, kind, owner, .. } = piece;
     let (path, relative, kind) = (path.clone(), relative.clone(), kind.clone());

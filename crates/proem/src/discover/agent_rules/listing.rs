@@ -1,4 +1,4 @@
-//! The files that a name or a pattern means in a folder, by name.
+//! The files in a folder that a name or a pattern matches, by name.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use crate::observe::deadline;
 use crate::observe::file;
 use crate::observe::listing_order;
 
-/// Tells whether a name with a star is a pattern that is understood.
+/// Tells whether a name with a star is a supported pattern.
 pub(super) fn is_pattern(name: &str) -> bool {
     name.split_once("**/*").is_some_and(|(folder, ending)| !folder.contains('*') && !ending.contains('*'))
 }
 
-/// The paths of a name, or of everything that a pattern fits. A pattern is `FOLDER/**/*ENDING`.
+/// Returns the path of a name, or all paths that a pattern matches. A pattern is `FOLDER/**/*ENDING`.
 pub(super) fn paths(folder: &Path, name: &str, policy: &ReadPolicy) -> Vec<PathBuf> {
     let Some((below, ending)) = name.split_once("**/*") else { return vec![joined(folder, name)] };
     let top = joined(folder, below.trim_end_matches('/'));
@@ -27,7 +27,7 @@ pub(super) fn paths(folder: &Path, name: &str, policy: &ReadPolicy) -> Vec<PathB
 struct List<'l> {
     ending: &'l str,
     policy: &'l ReadPolicy,
-    /// The folders that are open, so that links cannot lead round in a circle.
+    /// The folders on the current path, so that links cannot form a circle.
     above: Vec<(u64, u64)>,
     left: usize,
     found: Vec<PathBuf>,

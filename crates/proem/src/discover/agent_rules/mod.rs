@@ -20,44 +20,44 @@ use proem_core::profile::rules::{
 };
 use proem_core::source::Source;
 
-use super::{Owner, Places, Trail, file};
-use crate::observe::file::{Found, Identity, ReadPolicy, exists, read_head, shown, without_dots};
+use super::{Owner, SearchRoots, Trail, file};
+use crate::observe::file::{Identity, ReadFile, ReadPolicy, exists, read_head, shown, without_dots};
 use applies::Applies;
 use imports::Importer;
 use walk::Folders;
 
-/// Most files without room that are noted one by one.
+/// Most files over the size limit that are noted one by one.
 const NOTES_MAX: usize = 20;
 
-/// A piece of the text that files give, in order.
+/// A piece of the text of instruction files, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The file whose entry it belongs to, as it was found.
+    /// The path of the file whose entry it belongs to, as it was found.
     pub(crate) path: String,
-    /// The same, relative to the project's root where it lies below that.
+    /// The same path, relative to the project's root if it lies below.
     pub(crate) relative: String,
     pub(crate) kind: String,
     pub(crate) owner: Owner,
     pub(crate) text: String,
-    /// Where the text comes from: a file, or words of the profile around an import.
+    /// The origin of the text: a file, or the profile's wording around an import.
     pub(crate) source: PieceSource,
-    /// Whether an entry begins with it, and whether one ends.
+    /// True if it is the first piece of an entry; `ends` is true for the last.
     pub(crate) begins: bool,
     pub(crate) ends: bool,
 }
 
-/// Where a piece comes from.
+/// The origin of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PieceSource {
-    /// A file, and where the lines of the piece stand in it.
+    /// A file, and the lines of the piece in it.
     File(String, LineMap),
-    /// Words of the profile.
+    /// Wording of the profile.
     Words(&'static str),
 }
 
-/// A file that applies only to some work.
+/// A file that applies only to some tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Conditional {
+pub(crate) struct ConditionalFile {
     pub(crate) path: String,
     pub(crate) relative: String,
     pub(crate) owner: Owner,
@@ -65,24 +65,24 @@ pub(crate) struct Conditional {
     pub(crate) description: String,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FoundRules {
+pub(crate) struct RuleFiles {
     pub(crate) pieces: Vec<Piece>,
-    pub(crate) conditional: Vec<Conditional>,
+    pub(crate) conditional: Vec<ConditionalFile>,
     pub(crate) trail: Trail,
 }
 
-/// Finds instruction files. Without the project only the user's own are looked for.
+/// Finds instruction files. Without the project only the user's own are searched for.
 pub(crate) fn find(
     recipe: &RulesRecipe,
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
-) -> Result<FoundRules, String> {
+) -> Result<RuleFiles, String> {
     recipe.places.iter().try_for_each(check)?;
     let importer = recipe.imports.as_ref().map(Importer::new).transpose()?;
-    let folders = Folders::of(recipe, places);
+    let folders = Folders::new(recipe, places);
     let mut search = Search {
         recipe,
         places,
@@ -96,7 +96,7 @@ pub(crate) fn find(
         budget: recipe.bytes_max,
         bytes: 0,
         left_out: 0,
-        found: FoundRules::default(),
+        found: RuleFiles::default(),
     };
     for place in recipe.places.iter().filter(|place| has_project || place.dir.is_some()) {
         search.place(place);
@@ -106,7 +106,7 @@ pub(crate) fn find(
     Ok(search.found)
 }
 
-/// Refuses a place that would find nothing, whatever is there.
+/// Refuses a location that could never match.
 fn check(place: &RulePlace) -> Result<(), String> {
     if place.dir.is_some() == place.walk.is_some() {
         return Err("a place of `collect.places` needs either `dir` or `walk`".into());
@@ -118,17 +118,17 @@ fn check(place: &RulePlace) -> Result<(), String> {
     }
 }
 
-/// A file that was read, before its text is treated.
+/// A file that was read and not yet processed.
 struct Candidate {
     path: PathBuf,
     shown: String,
     rule: RuleFile,
     owner: Owner,
-    found: Found,
+    found: ReadFile,
 }
 
-/// A file that is taken.
-struct Taken {
+/// A file that is used.
+struct UsedFile {
     path: String,
     real: PathBuf,
     identity: Identity,
@@ -138,21 +138,21 @@ struct Taken {
 
 struct Search<'s> {
     recipe: &'s RulesRecipe,
-    places: &'s Places,
+    places: &'s SearchRoots,
     policy: &'s ReadPolicy,
     folders: Folders,
     importer: Option<Importer<'s>>,
-    taken: Vec<Taken>,
-    /// The real paths of those that are taken.
+    taken: Vec<UsedFile>,
+    /// The real paths of the files that are used.
     known: HashSet<PathBuf>,
-    told: imports::Told,
+    told: imports::NotedReferences,
     read: usize,
-    /// What is left of the bytes that files may share.
+    /// The rest of the bytes that files share.
     budget: Option<usize>,
     bytes: usize,
-    /// How many files there was no room for.
+    /// The number of files over the limit.
     left_out: usize,
-    found: FoundRules,
+    found: RuleFiles,
 }
 
 impl Search<'_> {
@@ -182,7 +182,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tells whether one of some names has text in one of some folders.
+    /// Tells whether a file with one of the names has text in one of the folders.
     fn has_text_of(&self, folders: &[PathBuf], names: &[String]) -> bool {
         let paths = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
         paths.into_iter().any(|path| {
@@ -194,7 +194,7 @@ impl Search<'_> {
         })
     }
 
-    /// All files of the first name that exists in any folder, whatever it is there.
+    /// Takes all files of the first name that exists in any folder, even if it cannot be used.
     fn first_name(&mut self, place: &RulePlace, folders: &[PathBuf], rules: &[&RuleFile], owner: Owner) {
         let is_there = |rule: &&&RuleFile| folders.iter().any(|folder| exists(&folder.join(&rule.name)));
         let Some(chosen) = rules.iter().find(is_there) else {
@@ -246,7 +246,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reads a file; what cannot be read is noted.
+    /// Reads a file; notes one that cannot be read.
     fn candidate(
         &mut self,
         path: PathBuf,
@@ -268,12 +268,12 @@ impl Search<'_> {
         }
         match read_head(&path, self.policy, DOCUMENTS_BYTES_MAX) {
             Ok(found) => Some(Candidate { path, shown, rule: rule.clone(), owner, found }),
-            // A directory of that name is none of these files.
+            // A directory of that name is not an instruction file.
             Err(why @ Absence::IsADirectory) => {
                 self.found.trail.consider(&shown, Outcome::Unreadable, Some(why.to_string()));
                 None
             }
-            // A place that this caller may not look at at all: there is nothing wrong with the file.
+            // This caller may not read the location at all: the file itself has no fault.
             Err(why @ Absence::OutsideRoots) if self.policy.check_as_written(&path).is_err() => {
                 self.found.trail.out_of_reach(&shown, &why);
                 None
@@ -304,7 +304,7 @@ impl Search<'_> {
         let raw = found.bytes.clone();
         let Some(text) = self.decoded(&shown, found.bytes) else { return };
         if let Some(applies) = &rule.applies {
-            match Applies::of(applies, &text) {
+            match Applies::from_text(applies, &text) {
                 Applies::Always => {}
                 other => return self.conditional(&shown, owner, &other),
             }
@@ -329,8 +329,13 @@ impl Search<'_> {
         self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
         self.found.trail.consider(&shown, Outcome::Used, None);
         let piece = self.piece(&shown, &rule, owner, (treated, line_map));
-        let mut taken =
-            vec![Taken { path: shown, real: found.real, identity: found.identity, raw, pieces: vec![piece] }];
+        let mut taken = vec![UsedFile {
+            path: shown,
+            real: found.real,
+            identity: found.identity,
+            raw,
+            pieces: vec![piece],
+        }];
         if rule.imports {
             self.import(place, &path, &mut taken, trim);
         }
@@ -339,7 +344,7 @@ impl Search<'_> {
         self.taken.append(&mut taken);
     }
 
-    /// Tells whether a link led out of the project, or out of the folder of the user's that has it.
+    /// Tells whether a link led out of the project, or out of the user's folder that has it.
     fn leads_out(&self, place: &RulePlace, path: &Path, real: &Path) -> bool {
         let inside = match place.dir {
             Some(_) => path.parent().unwrap_or(path).to_owned(),
@@ -367,19 +372,19 @@ impl Search<'_> {
         }
     }
 
-    fn import(&mut self, place: &RulePlace, path: &Path, taken: &mut Vec<Taken>, trim: RuleTrim) {
+    fn import(&mut self, place: &RulePlace, path: &Path, taken: &mut Vec<UsedFile>, trim: RuleTrim) {
         let Some(importer) = &self.importer else { return };
         let inside = importer.boundary(place, path, &self.folders);
         let home = self.places.path("~").map(|(home, _)| home);
-        // What a file of the project names stays in the project; the user's own files may name any.
+        // Imports of a project's file stay in the project; the user's own files may import any file.
         let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
         let (known, ignores, recipe) = (&self.known, self.places.ignores(), self.recipe);
         let job = imports::Job { policy, inside, known, ignores, home, recipe, trim };
         importer.run(&job, taken, &mut self.found.trail, &mut self.told);
     }
 
-    fn twin(&self, shown: &str, found: &Found) -> Option<&str> {
-        let is_twin = |taken: &&Taken| match self.recipe.twins {
+    fn twin(&self, shown: &str, found: &ReadFile) -> Option<&str> {
+        let is_twin = |taken: &&UsedFile| match self.recipe.twins {
             RuleIdentity::Path => taken.path == shown,
             RuleIdentity::File => taken.identity == found.identity || taken.real == found.real,
             RuleIdentity::Content => taken.raw == found.bytes,
@@ -391,7 +396,7 @@ impl Search<'_> {
         self.leave_out(shown, format!("of {most} bytes for a file"));
     }
 
-    /// Notes a file that there is no room for; of many only the first ones one by one.
+    /// Notes a file over the limit; only the first ones are noted one by one.
     fn leave_out(&mut self, shown: &str, why: String) {
         self.left_out += 1;
         if self.left_out <= NOTES_MAX {
@@ -400,13 +405,13 @@ impl Search<'_> {
         self.found.trail.consider(shown, Outcome::OverBudget, Some(why));
     }
 
-    /// Cuts a file to what is left of the budget, at that very byte; tells whether anything is left of it.
-    fn fit(&mut self, shown: &str, found: &mut Found) -> bool {
+    /// Cuts a file to the rest of the budget, at that exact byte; returns whether any text remains.
+    fn fit(&mut self, shown: &str, found: &mut ReadFile) -> bool {
         let Some(left) = self.budget else { return true };
         let all = found.bytes.len();
         let is_blank = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().is_empty();
         if all <= left {
-            // What is blank gives nothing and costs nothing.
+            // A blank file contributes nothing and costs nothing.
             self.budget = Some(if is_blank(&found.bytes) { left } else { left - all });
             return true;
         }
@@ -448,7 +453,7 @@ impl Search<'_> {
         let (outcome, why) = (applies.outcome(), applies.why());
         self.found.trail.consider(shown, outcome, Some(why));
         if let Applies::ToFiles { patterns, description } = applies {
-            self.found.conditional.push(Conditional {
+            self.found.conditional.push(ConditionalFile {
                 path: shown.to_owned(),
                 relative: self.folders.relative(shown),
                 owner,
@@ -461,9 +466,9 @@ impl Search<'_> {
     fn finish(&mut self) {
         if self.recipe.sorted {
             let is_user =
-                |taken: &Taken| taken.pieces.first().is_some_and(|piece| piece.owner == Owner::User);
+                |taken: &UsedFile| taken.pieces.first().is_some_and(|piece| piece.owner == Owner::User);
             self.taken.sort_by(|a, b| {
-                let key = |taken: &Taken| (!is_user(taken), taken.path.encode_utf16().collect::<Vec<_>>());
+                let key = |taken: &UsedFile| (!is_user(taken), taken.path.encode_utf16().collect::<Vec<_>>());
                 key(a).cmp(&key(b))
             });
         }
@@ -481,7 +486,7 @@ impl Search<'_> {
 }
 
 impl PieceSource {
-    /// The source for provenance.
+    /// Returns the source for provenance.
     pub(crate) fn source(&self, profile: &str, section: &str) -> Source {
         match self {
             Self::File(path, line_map) => line_map.source(&file(path)),
@@ -492,7 +497,7 @@ impl PieceSource {
         }
     }
 
-    /// Where the lines of the piece stand in its file.
+    /// Returns the lines of the piece in its file.
     pub(crate) const fn line_map(&self) -> Option<&LineMap> {
         match self {
             Self::File(_, line_map) => Some(line_map),
@@ -513,7 +518,7 @@ fn too_many(path: &str) -> Note {
     Note::new(Code::OverLimit, Severity::Warning, message).with_source(file(path))
 }
 
-/// A path that is named from a folder, without dots.
+/// Joins a path to a folder, and removes dots.
 fn joined(folder: &Path, name: &str) -> PathBuf {
     without_dots(&folder.join(name))
 }

@@ -6,7 +6,7 @@ use proem_core::line_map::LineMap;
 use proem_core::profile::rules::{RuleStrip, RuleTrim, RulesRecipe};
 use proem_core::text::{ForwardSearch, is_javascript_space};
 
-/// Returns the text as the recipe wants it, and where its lines stand in the file.
+/// Returns the text after the recipe's removals and trimming, and the lines of the file that it consists of.
 pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (String, LineMap) {
     let mut rest = text;
     if recipe.remove.contains(&RuleStrip::ByteOrderMark) {
@@ -28,7 +28,7 @@ pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (Stri
     (trimmed.to_owned(), LineMap::from_kept(text, &kept))
 }
 
-/// Takes bytes off both ends of a text that is made of ranges.
+/// Limits a text that consists of ranges to `wanted`.
 fn keep(ranges: &mut Vec<Range<usize>>, wanted: Range<usize>) {
     let mut passed = 0;
     ranges.retain_mut(|bytes| {
@@ -42,7 +42,7 @@ fn keep(ranges: &mut Vec<Range<usize>>, wanted: Range<usize>) {
     });
 }
 
-/// The text without white space at its ends, and how many bytes went from the beginning.
+/// Trims white space at the ends of a text; also returns the number of bytes removed from the beginning.
 pub(super) fn trimmed(text: &str, trim: RuleTrim) -> (&str, usize) {
     let is_space: fn(char) -> bool = match trim {
         RuleTrim::None => |_| false,
@@ -53,7 +53,7 @@ pub(super) fn trimmed(text: &str, trim: RuleTrim) -> (&str, usize) {
     (rest.trim_end_matches(is_space), text.len() - rest.len())
 }
 
-/// The text behind front matter that begins with the first byte; one that is never closed is text.
+/// Returns the text after front matter, which begins with the first byte. Front matter that is never closed is text.
 fn without_front_matter(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r', ' '])) else {
         return text;
@@ -70,15 +70,15 @@ fn without_front_matter(text: &str) -> &str {
     text
 }
 
-/// Returns the bytes that are left without comments that begin a block of HTML: at the start of a line, and not in code.
+/// Returns the ranges that remain without comments that begin a block of HTML: at the start of a line, and not in code.
 ///
-/// What follows a comment begins a line of what is left.
+/// Text after a comment counts as the beginning of a line.
 fn without_comments(text: &str) -> Vec<Range<usize>> {
     let mut kept: Vec<Range<usize>> = Vec::new();
     let (mut breaks, mut closings) = (ForwardSearch::new(text, "\n"), ForwardSearch::new(text, "-->"));
     let (mut at, mut fence) = (0, None);
     while at < text.len() {
-        // Behind a comment the rest of its line counts as a line.
+        // The rest of the line after a comment counts as a line.
         let line_end = breaks.find_from(at).map_or(text.len(), |end| end + 1);
         let line = text.get(at..line_end).unwrap_or_default();
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -106,7 +106,8 @@ fn without_comments(text: &str) -> Vec<Range<usize>> {
     kept
 }
 
-/// The byte at which the text goes on behind a comment: one that ends its line takes the line breaks along.
+/// Returns the byte at which the text continues after a comment. A comment at the end of a line takes the line breaks
+/// along.
 fn behind_comment(text: &str, end: usize, breaks: &mut ForwardSearch<'_>) -> usize {
     let line_end = breaks.find_from(end).unwrap_or(text.len());
     let is_alone = text.get(end..line_end).unwrap_or_default().trim_start().is_empty();
@@ -121,7 +122,7 @@ fn behind_comment(text: &str, end: usize, breaks: &mut ForwardSearch<'_>) -> usi
 mod tests {
     use super::*;
 
-    /// The same, looked for from every line to the end.
+    /// Finds the same comments by searching from every line to the end.
     fn one_by_one(text: &str) -> String {
         let (mut kept, mut rest) = (String::new(), text);
         let mut fence = None;

@@ -1,23 +1,23 @@
-//! The directories of a project, as other agents walk them.
+//! The directories of a project that other agents search.
 
 use std::path::{Path, PathBuf};
 
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::profile::rules::{RootSign, RuleWalk, RulesRecipe, WithoutRoot};
 
-use super::Places;
+use super::SearchRoots;
 
 /// The working directory and the project's root.
 pub(super) struct Folders {
     cwd: PathBuf,
     root: PathBuf,
-    /// Whether something marks the root.
+    /// True if a marker such as `.git` identifies the root.
     has_root: bool,
 }
 
 impl Folders {
-    pub(super) fn of(recipe: &RulesRecipe, places: &Places) -> Self {
-        // A process is where the system says it is, whatever link led there.
+    pub(super) fn new(recipe: &RulesRecipe, places: &SearchRoots) -> Self {
+        // A process sees its real working directory, whatever link led there.
         let cwd = crate::observe::file::canonical(places.cwd()).unwrap_or_else(|_| places.cwd().to_owned());
         let is_root = |folder: &&Path| match recipe.root {
             RootSign::Entry => folder.join(".git").symlink_metadata().is_ok(),
@@ -32,7 +32,7 @@ impl Folders {
         Self { root: found.unwrap_or(without), cwd, has_root }
     }
 
-    /// The directories of a walk, in order.
+    /// Returns the directories of a walk, in order.
     pub(super) fn on(&self, walk: RuleWalk) -> Vec<PathBuf> {
         let upwards = || self.cwd.ancestors().take(ANCESTORS_MAX).map(Path::to_owned);
         let to_root = || {
@@ -64,7 +64,7 @@ impl Folders {
         &self.cwd
     }
 
-    /// The directory that imports of a project's file must not leave.
+    /// Returns the directory that imports of a project's file must not leave.
     pub(super) fn root_of(&self, path: &Path) -> PathBuf {
         let folder = path.parent().unwrap_or(path);
         let marked = folder
@@ -78,7 +78,7 @@ impl Folders {
         }
     }
 
-    /// A path relative to the project's root, where it lies below that.
+    /// Returns a path relative to the project's root, if it lies below.
     pub(super) fn relative(&self, path: &str) -> String {
         let inside = Path::new(path).strip_prefix(&self.root).ok();
         inside.and_then(Path::to_str).unwrap_or(path).to_owned()

@@ -30,17 +30,17 @@ impl Fixture {
         fs::write(self.folder().join(name), bytes).unwrap();
     }
 
-    fn collect(&self, kind: ResidentKind) -> Result<Collected, Error> {
+    fn collect(&self, kind: ResidentKind) -> Result<ResidentFiles, Error> {
         collect(&self.folder(), kind, &ReadPolicy::beneath(&[self.folder()], None, &[]))
     }
 
-    /// A path of the fixture as messages show it, from the fixture's root.
+    /// Returns a message with paths shortened to the fixture's root.
     fn brief(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.root.path().display()), "")
     }
 
-    /// Every file with what became of it and why.
-    fn considered(&self, collected: &Collected) -> Vec<String> {
+    /// Formats every file with its outcome and reason.
+    fn considered(&self, collected: &ResidentFiles) -> Vec<String> {
         let line = |one: &FileOutcome| {
             let why = one.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", self.brief(&one.path), one.outcome.word())
@@ -48,8 +48,8 @@ impl Fixture {
         collected.considered.iter().map(line).collect()
     }
 
-    /// Every note as a line would show it.
-    fn notes(&self, collected: &Collected) -> Vec<String> {
+    /// Formats every note as a line.
+    fn notes(&self, collected: &ResidentFiles) -> Vec<String> {
         let line = |note: &Note| {
             let source = note.source.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{}: {} ({})", note.code, note.message, self.brief(&source))
@@ -62,7 +62,7 @@ fn resident(description: &str) -> String {
     format!("---\ndescription: {description}\nmodel_invokation: true\n---\nBody\n")
 }
 
-/// What one file gives as knowledge and as a workflow: its lines, or why there are none.
+/// Returns the results of one file as knowledge and as a workflow: its lines, or the reason for none.
 fn outcomes(name: &str, text: &str) -> (Result<String, String>, Result<String, String>) {
     let fixture = Fixture::new(&[(name, text)]);
     let knowledge = fixture.collect(Knowledge).unwrap();

@@ -1,5 +1,5 @@
-//! One skill, from the head of its file, by the Agent Skills specification: read leniently, so that a
-//! fault costs a note and not the skill, unless there is no description.
+//! One skill, from the head of its file, by the Agent Skills specification: parsed leniently, so that a fault causes a
+//! note and does not remove the skill, unless the description is missing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
-use super::{Owner, Spot};
+use super::{Owner, SkillPlace};
 use crate::observe::file::shown;
 
-/// A skill as the prompt knows it.
+/// A skill as it appears in the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Skill {
     pub(crate) name: Arc<str>,
     pub(crate) description: Arc<str>,
     pub(crate) location: Arc<str>,
     pub(crate) owner: Owner,
-    /// Whether it asks not to be listed.
+    /// True if it asks not to be listed.
     pub(crate) is_hidden: bool,
 }
 
-/// Something about a skill that should be otherwise.
+/// A fault of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
@@ -43,12 +43,12 @@ impl Problem {
         Self { code, message: message.into(), hint: None, severity, place: None }
     }
 
-    /// Says that the skill works all the same.
+    /// Marks the fault as one that does not affect the skill.
     fn harmless(self) -> Self {
         Self { severity: Severity::Info, ..self }
     }
 
-    /// Says where, if that is known.
+    /// Adds the place, if it is known.
     fn at(self, place: Option<Place>) -> Self {
         Self { place, ..self }
     }
@@ -58,14 +58,14 @@ impl Problem {
         self
     }
 
-    /// The name is taken.
+    /// Makes a fault: another skill has the same name.
     pub(super) fn shadowed(name: &str, first: &str) -> Self {
         let (name, first) = (name.escape_debug(), shown(Path::new(first)));
         let message = format!("the skill `{name}` is not listed: {first} has the same name and comes first");
         Self { code: Code::Shadowed, ..Self::new(message).hint("rename one of them, or remove it") }
     }
 
-    /// The note for a prompt's reader.
+    /// Makes the note about it.
     pub(crate) fn note(&self, location: &str) -> Note {
         let source = Source::File { path: location.into(), place: self.place };
         let note = Note::new(self.code, self.severity, self.message.clone()).with_source(source);
@@ -73,11 +73,11 @@ impl Problem {
     }
 }
 
-/// A skill, if the file is one, and its problems.
+/// A skill, if the file is valid, and its faults.
 pub(super) type ParsedSkill = (Option<Arc<Skill>>, Vec<Problem>);
 
-/// Reads a skill from the head of its file. Without one, the first problem says why.
-pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
+/// Parses a skill from the head of its file. If there is no skill, the first problem is the reason.
+pub(super) fn read(spot: &SkillPlace<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
     match front_matter(head) {
         Err(problem) => (None, vec![problem]),
         Ok(head) => {
@@ -87,7 +87,7 @@ pub(super) fn read(spot: &Spot<'_>, location: &Arc<str>, head: &[u8]) -> ParsedS
     }
 }
 
-/// Front matter, and the text that it was read from, which knows the lines.
+/// Front matter, and its text, which gives line numbers.
 struct Head<'h> {
     front_matter: FrontMatter,
     yaml: &'h str,
@@ -98,15 +98,15 @@ impl Head<'_> {
         self.front_matter.value(key)
     }
 
-    /// The place of a key in the file. Keys of the outermost map begin a line; what cannot be found there, such as a key of
-    /// a map in braces, has no place.
+    /// Returns the place of a key in the file. Keys of the outermost map begin a line; a key of a map in braces has no
+    /// place.
     fn place(&self, key: &str) -> Option<Place> {
         let line = self.yaml.lines().position(|line| key_of(line) == Some(key))?;
         // The first line of the YAML is the file's second.
         Some(Place { line: line + 2, column: 1 })
     }
 
-    /// The place of a key of the map below another key, else that of the map.
+    /// Returns the place of a key of the map below another key, else that of the map.
     fn place_below(&self, key: &str, inner: &str) -> Option<Place> {
         let outer = self.place(key)?;
         let below = self.yaml.lines().enumerate().skip(outer.line - 1);
@@ -120,14 +120,14 @@ impl Head<'_> {
     }
 }
 
-/// The key that a line begins with.
+/// Returns the key at the beginning of a line.
 fn key_of(line: &str) -> Option<&str> {
     let (key, _) = line.split_once(':')?;
     Some(key.trim_end().trim_matches(['"', '\'']))
 }
 
-fn skill(spot: &Spot<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill>, Vec<Problem>) {
-    let Spot { path, owner, is_in_root, named_by_file } = *spot;
+fn skill(spot: &SkillPlace<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill>, Vec<Problem>) {
+    let SkillPlace { path, owner, is_in_root, named_by_file } = *spot;
     let description = match description(head) {
         Ok(description) => description,
         Err(problem) => return (None, vec![problem]),
@@ -153,7 +153,7 @@ fn skill(spot: &Spot<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill
     (Some(Skill { name, description, location, owner, is_hidden }), problems)
 }
 
-/// The file's name without `.md`.
+/// Returns the file's name without `.md`.
 fn stem(path: &Path) -> &str {
     path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
@@ -165,7 +165,7 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
     };
     let text = match text_of_front_matter(head).map_or_else(|| str::from_utf8(head), Ok) {
         Ok(text) => text,
-        // The head may end inside a character, which is no fault of the file; and the body is not judged here.
+        // The head may end inside a character, which is not a fault of the file; and the body is not checked here.
         Err(error) => match head.get(..error.valid_up_to()).map(str::from_utf8) {
             Some(Ok(text)) if error.error_len().is_none() => text,
             Some(Ok(text)) if matches!(front_matter::split(text), Split::Found { .. }) => text,
@@ -191,8 +191,8 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
     }
 }
 
-/// The head up to the first line that may close the front matter, if that has it all: most of a head is the body, and
-/// whether that is text need not be looked at.
+/// Returns the head up to the first line that may close the front matter. Most of a head is the body, which need not be
+/// valid text.
 fn text_of_front_matter(head: &[u8]) -> Option<&str> {
     let mut breaks = memchr::memchr_iter(b'\n', head).map(|at| at + 1);
     breaks.find(|start| head.get(*start..).is_some_and(|rest| rest.starts_with(b"---")))?;
@@ -237,7 +237,7 @@ fn check_name(name: &str, folder: Option<&str>, head: &Head<'_>, problems: &mut 
     ];
     let faults: Vec<String> = faults.into_iter().flatten().collect();
     if !faults.is_empty() {
-        // One name is one fault: what is written instead mends both.
+        // One name is one fault: a new name fixes both.
         let message = format!("the name `{}` is {}", name.escape_debug(), faults.join(", and "));
         let hint = if is_well_formed {
             "rename the folder or the skill"
@@ -268,7 +268,7 @@ fn check_others(head: &Head<'_>, problems: &mut Vec<Problem>) {
     let is_text = |value: &Value| matches!(value, Value::Text(_));
     must_be_text("license", is_text);
     must_be_text("compatibility", is_text);
-    // The specification has names between spaces; a list of names is what agents take as well.
+    // The specification has names separated by spaces; agents also accept a list.
     must_be_text("allowed-tools", |value| match value {
         Value::List(names) => names.iter().all(|name| matches!(name, Value::Text(_))),
         value => matches!(value, Value::Text(_)),
@@ -279,8 +279,8 @@ fn check_others(head: &Head<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks `metadata`, which no agent shows to a model. The specification has texts in it; `internal: true` and `version: 1`
-/// are one value all the same, and every agent takes them.
+/// Checks `metadata`, which no agent shows to a model. The specification allows texts only; `internal: true` and
+/// `version: 1` are accepted as well, as all agents do.
 fn check_metadata(head: &Head<'_>, problems: &mut Vec<Problem>) {
     let entries = match head.value("metadata") {
         None | Some(Value::Null) => return,

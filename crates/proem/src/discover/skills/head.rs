@@ -1,4 +1,4 @@
-//! Reads the head of a skill file: as much as front matter may take, and usually in one go.
+//! Reads the head of a skill file: enough for front matter, usually in one read.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -10,16 +10,16 @@ use rustix::io::Errno;
 
 use crate::observe::file::{self, Handle, Identity, ReadPolicy};
 
-/// Front matter of the largest size, its two rules and the line breaks.
+/// The largest front matter with its two rules and the line breaks.
 pub(super) const HEAD_BYTES_MAX: usize = FRONT_MATTER_BYTES_MAX + 16;
-/// Most heads are shorter than this.
+/// The bytes of the first read; most heads are shorter.
 const FIRST_READ: usize = 2 << 10;
 
-/// What trying to open a file gave.
-pub(super) enum Opened {
+/// The result of opening a file.
+pub(super) enum HeadResult {
     /// A regular file: its head is in the buffer.
     Head(Identity, usize),
-    /// A symbolic link, or something else that needs a careful look.
+    /// A symbolic link, or a file that needs the guarded reader.
     Careful,
     Missing,
     Failed(Errno),
@@ -27,19 +27,19 @@ pub(super) enum Opened {
 
 /// Reads the head of `name` below `folder` into `buffer`, unless the last part of the name is a link.
 ///
-/// What is no regular file, and a file that readers must leave alone, is not opened here; the careful way says why.
-pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> Opened {
+/// Special files and reserved files are not opened here; the guarded reader reports the reason.
+pub(super) fn read_beneath(folder: BorrowedFd<'_>, name: &[u8], buffer: &mut Vec<u8>) -> HeadResult {
     let found = match Handle::below(folder, name) {
         Ok(found) if found.kind() == FileType::RegularFile => found,
-        Ok(_) | Err(Errno::LOOP) => return Opened::Careful,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Opened::Missing,
-        Err(error) => return Opened::Failed(error),
+        Ok(_) | Err(Errno::LOOP) => return HeadResult::Careful,
+        Err(Errno::NOENT | Errno::NOTDIR) => return HeadResult::Missing,
+        Err(error) => return HeadResult::Failed(error),
     };
-    let identity = Identity::of_status(found.status());
+    let identity = Identity::from_status(found.status());
     match found.open_below(folder, name).and_then(|opened| fill(opened.as_fd(), buffer)) {
-        Ok(bytes) => Opened::Head(identity, bytes),
-        Err(Errno::BUSY) => Opened::Careful,
-        Err(error) => Opened::Failed(error),
+        Ok(bytes) => HeadResult::Head(identity, bytes),
+        Err(Errno::BUSY) => HeadResult::Careful,
+        Err(error) => HeadResult::Failed(error),
     }
 }
 
@@ -73,7 +73,7 @@ fn is_closed(head: &[u8]) -> bool {
     !head.starts_with(b"---") || memchr::memmem::find(head, b"\n---").is_some_and(|at| at + 8 < head.len())
 }
 
-/// Reads the head of a file that may be a link, with all the care that strangers' files need.
-pub(super) fn read_guarded(path: &Path, policy: &ReadPolicy) -> Result<file::Found, Absence> {
+/// Reads the head of a file that may be a link, with all checks for untrusted files.
+pub(super) fn read_guarded(path: &Path, policy: &ReadPolicy) -> Result<file::ReadFile, Absence> {
     file::read_head(path, policy, HEAD_BYTES_MAX)
 }

@@ -1,7 +1,7 @@
 //! Skills: files whose name, description and place are in the prompt, and whose body is not.
 //!
-//! Only the head of a file is read. What is found keeps the order of discovery, which is by entry name,
-//! never the file system's.
+//! Only the head of a file is read. Results keep the order of discovery, which is by entry name, never the file
+//! system's.
 
 mod entry;
 mod head;
@@ -17,37 +17,37 @@ use proem_core::limit::{PATH_BYTES_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::SkillsRecipe;
 
-use super::ignored::Unread;
-use super::{Owner, Places, Trail, file};
+use super::ignored::UnusableFile;
+use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{Identity, ReadPolicy, is_dir, metadata};
 
 pub(crate) use entry::{Problem, Skill};
 
-/// A directory in which skills are looked for.
+/// A directory that is searched for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Root {
     path: PathBuf,
     owner: Owner,
-    /// Whether `*.md` directly in it are skills.
+    /// True if `*.md` files directly in it are skills.
     files: bool,
-    /// Whether these are called by their files' names.
+    /// True if these have the names of their files.
     named_by_file: bool,
 }
 
-/// Where a skill file was found.
-struct Spot<'s> {
+/// The place at which a skill file was found.
+struct SkillPlace<'s> {
     path: &'s Path,
     owner: Owner,
-    /// Whether it lies directly in a directory of skills, whose name says nothing about it.
+    /// True if it lies directly in a directory of skills, whose name is unrelated to it.
     is_in_root: bool,
-    /// Whether it is called by its file's name when it has none of its own.
+    /// True if it takes its file's name when it has none of its own.
     named_by_file: bool,
 }
 
-/// One file that could be a skill, and what became of it.
+/// A file that could be a skill, and its outcome.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
-    /// The skill; `None` when nothing could be made of the file.
+    /// The skill; `None` if the file is not valid.
     pub(crate) skill: Option<Arc<Skill>>,
     pub(crate) location: Arc<str>,
     pub(crate) outcome: Outcome,
@@ -55,17 +55,17 @@ pub(crate) struct Candidate {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Everything that was found.
+/// The results of a search.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundSkills {
     pub(crate) candidates: Vec<Candidate>,
-    /// What else a reader should know: directories that could not be read, limits.
+    /// Notes about directories that could not be read and about limits.
     pub(crate) notes: Vec<Note>,
-    /// Files and folders of which nothing became a candidate.
+    /// Files and folders that did not become candidates.
     pub(crate) considered: Vec<FileOutcome>,
 }
 
-impl Found {
+impl FoundSkills {
     /// The skills that the prompt lists, in order.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &Skill> {
         let used = self.candidates.iter().filter(|candidate| candidate.outcome == Outcome::Used);
@@ -98,18 +98,18 @@ impl Found {
     }
 }
 
-/// Finds skills; `more` are paths that extensions bring, looked at last.
+/// Finds skills; `more` are paths of extensions, searched last.
 pub(crate) fn find(
     recipe: &SkillsRecipe,
     more: &[PathBuf],
-    places: &Places,
+    places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
-) -> Found {
+) -> FoundSkills {
     let mut search = Search {
         places,
         policy,
-        found: Found::default(),
+        found: FoundSkills::default(),
         names: BTreeMap::new(),
         files: BTreeMap::new(),
         left_out: 0,
@@ -123,7 +123,12 @@ pub(crate) fn find(
             scan::directory(&root, &mut search);
         } else {
             let named_by_file = path.file_name().is_none_or(|name| name != "SKILL.md");
-            search.linked_file(&Spot { path, owner: Owner::User, is_in_root: named_by_file, named_by_file });
+            search.linked_file(&SkillPlace {
+                path,
+                owner: Owner::User,
+                is_in_root: named_by_file,
+                named_by_file,
+            });
         }
     }
     search.found.notes.extend(places.ignores().take_note());
@@ -133,18 +138,18 @@ pub(crate) fn find(
     search.found
 }
 
-/// What is wrong with a file of the project that is a skill, by its bytes.
+/// Returns the faults of a skill file of the project, from its bytes.
 pub(crate) fn problems(path: &Path, bytes: &[u8]) -> Vec<Note> {
     let is_alone = path.file_name().is_none_or(|name| name != "SKILL.md");
-    let spot = Spot { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
+    let spot = SkillPlace { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
     let location: Arc<str> = crate::observe::file::shown(path).into();
     let head = bytes.get(..bytes.len().min(head::HEAD_BYTES_MAX)).unwrap_or_default();
     let (_, problems) = entry::read(&spot, &location, head);
     problems.iter().map(|problem| problem.note(&location)).collect()
 }
 
-/// The directories, in order. The user's own place is not also one of the project's.
-fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root> {
+/// Returns the directories, in order. The user's own directory is not also taken for one of the project.
+fn roots(recipe: &SkillsRecipe, places: &SearchRoots, has_project: bool) -> Vec<Root> {
     let own: Vec<PathBuf> = recipe
         .directories
         .iter()
@@ -152,7 +157,7 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
         .filter_map(|(path, owner)| (owner == Owner::User).then_some(path))
         .collect();
     let own_folders: Vec<Identity> = own.iter().filter_map(|path| identity(path)).collect();
-    // Where there is none, no folder can be one of them.
+    // If the user has none, no folder can be the user's.
     let is_own_folder = |path: &Path| {
         !own_folders.is_empty() && identity(path).is_some_and(|folder| own_folders.contains(&folder))
     };
@@ -174,9 +179,9 @@ fn roots(recipe: &SkillsRecipe, places: &Places, has_project: bool) -> Vec<Root>
     roots
 }
 
-/// Which folder it is, where there is one: one call, while resolving links takes one for every folder above.
+/// Identifies an existing folder with one call; resolving links takes one for every folder above.
 fn identity(path: &Path) -> Option<Identity> {
-    metadata(path).ok().map(|found| Identity::of(&found))
+    metadata(path).ok().map(|found| Identity::from_metadata(&found))
 }
 
 fn too_many(left_out: usize) -> Note {
@@ -184,20 +189,20 @@ fn too_many(left_out: usize) -> Note {
     Note::new(Code::OverLimit, Severity::Warning, message)
 }
 
-/// What is known while the directories are looked through.
+/// The state of a search.
 struct Search<'s> {
-    places: &'s Places,
+    places: &'s SearchRoots,
     policy: &'s ReadPolicy,
-    found: Found,
-    /// The first candidate of each name, and the one of each file.
+    found: FoundSkills,
+    /// The first candidate of each name; `files` has the one of each file.
     names: BTreeMap<Arc<str>, usize>,
     files: BTreeMap<Identity, usize>,
     left_out: usize,
 }
 
 impl Search<'_> {
-    /// Takes a file that was found through a link, or by a path that somebody named.
-    fn linked_file(&mut self, spot: &Spot<'_>) {
+    /// Takes a file that was found through a link or by an explicit path.
+    fn linked_file(&mut self, spot: &SkillPlace<'_>) {
         let path = spot.path;
         match head::read_guarded(path, self.policy) {
             Ok(head) => {
@@ -209,10 +214,10 @@ impl Search<'_> {
         }
     }
 
-    /// Takes a file, unless it was taken under another name; `read` makes a skill of it.
+    /// Takes a file, unless it was taken under another name; `read` parses it.
     fn take(
         &mut self,
-        spot: &Spot<'_>,
+        spot: &SkillPlace<'_>,
         identity: Identity,
         read: impl FnOnce(&Arc<str>) -> entry::ParsedSkill,
     ) {
@@ -250,7 +255,7 @@ impl Search<'_> {
             }
             None => (Outcome::Used, None),
         };
-        // A file that another one's name keeps out may still be listed under a second name of its own.
+        // A file whose name another file already has may still be listed under a second name of its own.
         if outcome != Outcome::Shadowed {
             self.files.insert(identity, self.found.candidates.len());
             self.names.insert(Arc::clone(&skill.name), self.found.candidates.len());
@@ -262,7 +267,7 @@ impl Search<'_> {
         self.found.candidates.get(candidate).map(|candidate| &*candidate.location)
     }
 
-    /// A place that this caller may not look at at all.
+    /// Notes a location that this caller may not read at all.
     fn out_of_reach(&mut self, path: &Path, why: &Absence) {
         let mut trail = Trail::default();
         trail.out_of_reach(&crate::observe::file::shown(path), why);
@@ -279,8 +284,8 @@ impl Search<'_> {
         self.found.considered.append(&mut trail.considered);
     }
 
-    /// An ignore file that does not count. That the budget is spent is said once, for all of them.
-    fn unread_rules(&mut self, Unread { path, why }: &Unread) {
+    /// Notes an ignore file that could not be used. An exhausted budget is noted once for all of them.
+    fn unread_rules(&mut self, UnusableFile { path, why }: &UnusableFile) {
         if let Some(why) = why {
             self.unread(path, why);
         } else {

@@ -1,4 +1,4 @@
-//! Looks through one directory of skills, depth first, by entry name.
+//! Searches one directory of skills, depth first, by entry name.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,8 +16,8 @@ use proem_core::text_safety::confusable::is_variant;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::head::{self, HEAD_BYTES_MAX, Opened};
-use super::{Root, Search, Spot, entry};
+use super::head::{self, HEAD_BYTES_MAX, HeadResult};
+use super::{Root, Search, SkillPlace, entry};
 use crate::discover::ignored::{self, Reader, Rules};
 use crate::error::reason;
 use crate::observe::deadline;
@@ -26,9 +26,9 @@ use crate::observe::listing_order;
 
 const FILE_NAME: &[u8] = b"SKILL.md";
 
-/// Looks through a directory of skills; one that does not exist is only listed.
+/// Searches a directory of skills; a missing one is only listed.
 pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
-    // Before anything is looked at: the answer must not tell what exists where one may not read.
+    // Checked before any access: the error must not reveal which files exist outside.
     if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) =
         search.policy.check_as_written(&root.path)
     {
@@ -47,8 +47,8 @@ pub(super) fn directory(root: &Root, search: &mut Search<'_>) {
     walk.folder(&folder, &root.path);
 }
 
-/// Opens a folder that a link may lead to, and asks the policy about what was opened: the path may lead
-/// elsewhere by now.
+/// Opens a folder that a link may lead to, and checks the opened folder with the policy: the path may lead elsewhere by
+/// now.
 fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
     let opened = open_folder(path).map_err(|error| match error {
         Errno::NOTDIR if file::exists(path) => Absence::Unreadable("it is not a directory".to_owned()),
@@ -58,7 +58,7 @@ fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
         .and_then(|folder| Ok((file::real_path(&folder, path).map_err(|error| absence(&error))?, folder)));
     match opened {
         Ok((real, folder)) => {
-            // The names of the file that is looked for in it: a folder of secrets is known by its place.
+            // Tests the path of the file in it: a folder of secrets is recognised by its location.
             if let Err(why) = search.policy.check_opened(&path.join("SKILL.md"), &real.join("SKILL.md")) {
                 search.unread(path, &named_as_folder(why, &real));
                 return None;
@@ -72,7 +72,7 @@ fn open_allowed(path: &Path, search: &mut Search<'_>) -> Option<OwnedFd> {
     None
 }
 
-/// Names the folder in a refusal, not the file that was looked for in it.
+/// Replaces the file's name in a refusal by that of its folder.
 fn named_as_folder(why: Absence, real: &Path) -> Absence {
     match why {
         Absence::OutsideProject(_) => Absence::OutsideProject(file::shown(real)),
@@ -83,9 +83,9 @@ fn named_as_folder(why: Absence, real: &Path) -> Absence {
 struct Walk<'w, 's> {
     root: &'w Root,
     search: &'w mut Search<'s>,
-    /// The folders that are open, so that a loop of links ends.
+    /// The folders on the current path, so that a loop of links ends.
     chain: Vec<Identity>,
-    /// The folders that were looked through, so that there are not more ways than folders.
+    /// The folders searched so far, so that each is searched once.
     seen: BTreeSet<Identity>,
     rules: Vec<Arc<Rules>>,
     folders: usize,
@@ -127,7 +127,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Tells whether a folder is one of those that are open, and lists it if so.
+    /// Tells whether a folder is already on the current path, and records it if so.
     fn is_loop(&mut self, identity: Identity, path: &Path) -> bool {
         let is_loop = self.chain.contains(&identity);
         if is_loop {
@@ -145,7 +145,7 @@ impl Walk<'_, '_> {
         let path = parent.join(OsStr::from_bytes(&entry.name));
         let kind = match entry.kind {
             FileType::Symlink | FileType::Unknown => {
-                // What lies outside is refused whatever it is, and whether it is.
+                // Paths outside are refused, whether they exist or not.
                 let why = self.search.policy.hide_absence(&path, Absence::NoSuchFile);
                 match target_kind(&path) {
                     Some(kind) if why == Absence::NoSuchFile => kind,
@@ -173,7 +173,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A file that is none of ours. One whose name is nearly right has no effect, and nobody else says why.
+    /// Records a file that is not a skill. Notes a misspelt name, which would have no effect without any message.
     fn other_file(&mut self, name: &[u8], path: &Path) {
         if self.chain.len() > 1 && str::from_utf8(name).is_ok_and(|name| is_variant(name, "SKILL.md")) {
             let shown = file::shown(path);
@@ -185,14 +185,14 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A folder that is no link: its `SKILL.md` is tried first, before anything else is known of it.
+    /// Searches a folder that is not a link: its `SKILL.md` is tried first.
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
         let file = path.join("SKILL.md");
         let opened =
             below(name, FILE_NAME, |skill| head::read_beneath(parent.as_fd(), skill, &mut self.buffer));
-        // Asked below the open folder: the way from the root to here need not be walked three times more.
+        // Relative to the open folder: the path from the root need not be resolved again.
         let has = |file: &str| below(name, file.as_bytes(), |file| exists(parent, file));
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
+        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
             return self.opened(&opened, &file, false);
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
@@ -201,7 +201,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A link to a folder: it may lead anywhere, so the policy is asked.
+    /// Searches a link to a folder. It may lead anywhere, so the policy decides.
     fn linked_folder(&mut self, path: &Path) {
         let Some(folder) = open_allowed(path, self.search) else { return };
         if identity(&folder).is_ok_and(|identity| self.is_loop(identity, path)) {
@@ -210,15 +210,21 @@ impl Walk<'_, '_> {
         let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
         let has = |file: &str| exists(&folder, file.as_bytes());
         let file = path.join("SKILL.md");
-        if !matches!(opened, Opened::Missing) && self.is_skill(path, &file, &opened, has) {
+        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
             return self.opened(&opened, &file, false);
         }
         self.descend(&folder, path);
     }
 
-    /// Tells whether the `SKILL.md` of a folder makes it a skill: it is a file, and nothing excludes it.
-    fn is_skill(&mut self, folder: &Path, path: &Path, opened: &Opened, has: impl Fn(&str) -> bool) -> bool {
-        if matches!(opened, Opened::Careful) {
+    /// Tells whether the `SKILL.md` of a folder makes it a skill: it is a file, and no rule excludes it.
+    fn is_skill(
+        &mut self,
+        folder: &Path,
+        path: &Path,
+        opened: &HeadResult,
+        has: impl Fn(&str) -> bool,
+    ) -> bool {
+        if matches!(opened, HeadResult::Careful) {
             match target_kind(path) {
                 Some(FileType::RegularFile) => {}
                 None | Some(FileType::Directory) => return false,
@@ -259,22 +265,22 @@ impl Walk<'_, '_> {
         self.opened(&opened, path, is_in_root);
     }
 
-    fn opened(&mut self, opened: &Opened, path: &Path, is_in_root: bool) {
+    fn opened(&mut self, opened: &HeadResult, path: &Path, is_in_root: bool) {
         let spot = self.spot(path, is_in_root);
         match opened {
-            Opened::Head(identity, bytes) => {
+            HeadResult::Head(identity, bytes) => {
                 let head = self.buffer.get(..*bytes).unwrap_or_default();
                 self.search.take(&spot, *identity, |location| entry::read(&spot, location, head));
             }
-            Opened::Careful => self.search.linked_file(&spot),
-            Opened::Missing => self.search.unread(path, &Absence::NoSuchFile),
-            Opened::Failed(error) => self.search.unread(path, &absence(&(*error).into())),
+            HeadResult::Careful => self.search.linked_file(&spot),
+            HeadResult::Missing => self.search.unread(path, &Absence::NoSuchFile),
+            HeadResult::Failed(error) => self.search.unread(path, &absence(&(*error).into())),
         }
     }
 
-    fn spot<'p>(&self, path: &'p Path, is_in_root: bool) -> Spot<'p> {
+    fn spot<'p>(&self, path: &'p Path, is_in_root: bool) -> SkillPlace<'p> {
         let Root { owner, named_by_file, .. } = *self.root;
-        Spot { path, owner, is_in_root, named_by_file: is_in_root && named_by_file }
+        SkillPlace { path, owner, is_in_root, named_by_file: is_in_root && named_by_file }
     }
 
     /// Adds the rules of a folder, if it has any.
@@ -283,7 +289,7 @@ impl Walk<'_, '_> {
             return false;
         }
         let ignores = self.search.places.ignores();
-        let (rules, is_new) = ignores.of(folder, Reader::Skills, exists, self.search.policy);
+        let (rules, is_new) = ignores.rules_of(folder, Reader::Skills, exists, self.search.policy);
         if is_new {
             rules.unread.iter().for_each(|unread| self.search.unread_rules(unread));
         }
@@ -292,7 +298,7 @@ impl Walk<'_, '_> {
         has_rules
     }
 
-    /// The ignore file that excludes a path.
+    /// Returns the ignore file that excludes a path.
     fn excluding(&self, path: &Path, is_folder: bool) -> Option<String> {
         self.search.places.ignores().excluding(&self.rules, path, is_folder)
     }
@@ -302,7 +308,7 @@ const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 fn identity(folder: &OwnedFd) -> Result<Identity, Errno> {
-    rustix::fs::fstat(folder).map(|status| Identity::of_status(&status))
+    rustix::fs::fstat(folder).map(|status| Identity::from_status(&status))
 }
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
@@ -310,7 +316,7 @@ fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())
 }
 
-/// The entries that may be skills or hold some, by name, and the ignore files.
+/// Returns the entries that may be skills or hold some, by name, and the ignore files.
 fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
     let (mut entries, mut ignore_files) = (Vec::new(), Vec::new());
     for entry in Dir::read_from(folder)? {
@@ -330,10 +336,10 @@ fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
     Ok((entries, ignore_files))
 }
 
-/// Does some work with the name of a file in a folder below the one that is open. A name is made four times for each skill, so
-/// none is allocated.
+/// Calls `work` with the name of a file in a folder below the open one. Four names are needed for each skill, so they
+/// are built without an allocation.
 fn below<R>(folder: &[u8], file: &[u8], work: impl FnOnce(&[u8]) -> R) -> R {
-    /// A name of the greatest length, a slash, and more than the longest name that is asked for.
+    /// The longest folder name, a slash, and more than the longest file name used here.
     const BYTES_MAX: usize = 255 + 1 + 32;
     let mut room = [0; BYTES_MAX];
     let (bytes, start) = (folder.len() + 1 + file.len(), folder.len() + 1);
@@ -348,7 +354,7 @@ fn exists(folder: &OwnedFd, name: &[u8]) -> bool {
     rustix::fs::accessat(folder, name, Access::EXISTS, AtFlags::empty()).is_ok()
 }
 
-/// What a link leads to.
+/// Returns the kind of a link's target.
 fn target_kind(path: &Path) -> Option<FileType> {
     file::look(path, Look::Kind);
     let status = rustix::fs::stat(path).ok()?;

@@ -10,7 +10,7 @@ use proem_core::source::Source;
 use proem_core::text::Place;
 
 use super::{FILE, Report, check, choices, file_of, references, without_git};
-use crate::discover::Places;
+use crate::discover::SearchRoots;
 use crate::discover::roster::Agent;
 use crate::error::Error;
 use crate::inspect::compat::{AgentView, all_files, look};
@@ -30,9 +30,9 @@ use crate::settings::config::Config;
 pub fn check_as(request: &Request, names: &[String]) -> Result<Report, Error> {
     let mut report = check(request, Caller::User)?;
     let seen = look(&without_git(request), names, Caller::User)?;
-    let host = Host::of(request, Caller::User)?;
+    let host = Host::observe(request, Caller::User)?;
     let workspace = Workspace::find(&host, request.cwd.as_deref())?;
-    let (config, places) = (Config::load(&host, &workspace)?, Places::new(&host, &workspace));
+    let (config, places) = (Config::load(&host, &workspace)?, SearchRoots::new(&host, &workspace));
     let policy = ReadPolicy::user(host.home().as_deref(), &config.files_allow.value).fenced(places.fence());
     let text = |path: &str| Some((path.to_owned(), read_utf8(Path::new(path), &policy, FILE).ok()?));
     let texts: BTreeMap<String, String> = all_files(&seen).into_iter().filter_map(text).collect();

@@ -14,9 +14,9 @@ use proem_core::source::Source;
 use super::{FILE, Report, Subject, allowances, choices, content, references};
 use crate::discover::repository::{self, Entry, Repository};
 use crate::discover::roster::{Agent, Role, Roster, is_fixture};
-use crate::discover::{Places, skills};
+use crate::discover::{SearchRoots, skills};
 use crate::error::Error;
-use crate::observe::file::{Found, Identity, ReadPolicy, read, with_fixed_roots};
+use crate::observe::file::{Identity, ReadFile, ReadPolicy, read, with_fixed_roots};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
 use crate::request::Request;
@@ -66,7 +66,7 @@ pub fn other_files(request: &Request) -> Result<Vec<PathBuf>, Error> {
 }
 
 struct Project {
-    places: Places,
+    places: SearchRoots,
     policy: ReadPolicy,
     config: Config,
     profiles: Vec<Arc<Profile>>,
@@ -84,12 +84,12 @@ struct CheckedFile {
 impl Project {
     /// Finds the root of the project: findings must not depend on the folder in which the check is started.
     fn open(request: &Request, names: &[String]) -> Result<Self, Error> {
-        let host = Host::of(request, Caller::User)?;
+        let host = Host::observe(request, Caller::User)?;
         let own = Workspace::open(request.cwd.as_deref())?;
-        let root = Places::new(&host, &own).project().to_string_lossy().into_owned();
+        let root = SearchRoots::new(&host, &own).project().to_string_lossy().into_owned();
         let workspace = Workspace::open(Some(&root))?;
         let config = Config::load(&host, &workspace)?;
-        let places = Places::new(&host, &workspace);
+        let places = SearchRoots::new(&host, &workspace);
         let policy =
             ReadPolicy::user(host.home().as_deref(), &config.files_allow.value).fenced(places.fence());
         let profiles = Profiles::new(&host, &workspace);
@@ -99,7 +99,7 @@ impl Project {
     }
 
     fn find(&self) -> Repository {
-        let roster = Roster::of(self.profiles.iter().map(|profile| &**profile));
+        let roster = Roster::from_profiles(self.profiles.iter().map(|profile| &**profile));
         let mut found = repository::find(&self.places, &self.policy, &roster);
         // A folder called `skills` may hold pages of documentation: texts belong to a skill, or to the folder of an agent.
         let own = found.entries.iter().filter(|entry| entry.role == Role::Skill);
@@ -182,7 +182,7 @@ impl Project {
 
     /// Reads a file. A page about credentials beside a skill may be opened by a model, but does not enter a prompt
     /// here, so its name does not exclude it.
-    fn read_one(&self, entry: &Entry) -> Result<Found, Absence> {
+    fn read_one(&self, entry: &Entry) -> Result<ReadFile, Absence> {
         let has_ending = || PAGE_ENDINGS.iter().any(|ending| entry.path.to_string_lossy().ends_with(ending));
         let is_page = || entry.role == Role::Text && !entry.is_linked && has_ending();
         match read(&entry.path, &self.policy, FILE) {

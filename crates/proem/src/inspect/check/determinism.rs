@@ -160,7 +160,7 @@ fn without_frames(found: Vec<MovedSource>) -> Vec<MovedSource> {
 
 /// Returns the request with every value set that a difference starts from.
 fn pinned(request: &Request, caller: Caller) -> Result<Request, Error> {
-    let host = Host::of(request, caller)?;
+    let host = Host::observe(request, caller)?;
     let mut pinned = request.clone();
     if pinned.host.now == Pin::Observe {
         pinned.host.now = Pin::Given(host.now().unwrap_or_else(|_| Timestamp::now()).to_string());

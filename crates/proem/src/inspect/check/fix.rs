@@ -65,7 +65,7 @@ fn read_again(request: &mut Request) {
 /// Repairs each file once; returns the number of repaired findings.
 fn round(notes: &[Note], request: &Request, fixed: &mut Repairs) -> Result<usize, Error> {
     let World { host, workspace, .. } = World::read(request, Caller::User)?;
-    let roots = crate::discover::Places::new(&host, &workspace).real_project().to_owned();
+    let roots = crate::discover::SearchRoots::new(&host, &workspace).real_project().to_owned();
     let mut by_file: BTreeMap<&str, Vec<(&Note, &Fix)>> = BTreeMap::new();
     for note in notes {
         if let (Some(Source::File { path, .. }), Some(fix), true) =

@@ -21,7 +21,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 
-pub use crate::settings::allow::{Allow, AllowFile, Allowed, file_of};
+pub use crate::settings::allow::{Allow, AllowFile, AllowedFinding, file_of};
 pub use agents::check_as;
 pub use all::{check_all, other_files};
 pub use determinism::{Axis, MovedSource, determinism};
@@ -31,7 +31,7 @@ pub use sarif::sarif;
 use crate::build::Build;
 use crate::costs::stats::stats;
 use crate::deliver::DeliverOptions;
-use crate::discover::Places;
+use crate::discover::SearchRoots;
 use crate::engine;
 use crate::error::Error;
 use crate::inspect::preview::breaks;
@@ -58,7 +58,7 @@ pub struct Report {
     /// The findings, by file and line.
     pub findings: Vec<Note>,
     /// The findings that a rule allows, with the reason.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedFinding>,
     /// The subject of the check.
     pub subject: Subject,
     /// The files that were read, by path.
@@ -117,7 +117,7 @@ impl Report {
             return Ok(());
         }
         self.findings.extend(notes);
-        let host = Host::of(request, caller)?;
+        let host = Host::observe(request, caller)?;
         let config = Config::load(&host, &Workspace::find(&host, request.cwd.as_deref())?)?;
         self.sort(&allowances(&config)?);
         Ok(())
@@ -147,7 +147,7 @@ impl Report {
             if let Some(index) = of_user().or_else(any) {
                 used.insert(index);
                 let Allow { reason, is_of_repository, .. } = allows[index].clone();
-                self.allowed.push(Allowed { note, reason, is_of_repository });
+                self.allowed.push(AllowedFinding { note, reason, is_of_repository });
             } else if seen.insert((note.code, note.message.clone(), place)) {
                 findings.push(note);
             }
@@ -180,8 +180,8 @@ pub struct Root {
 
 /// Finds the root of a request's project.
 pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
-    let (host, workspace) = (Host::of(request, caller)?, Workspace::open(request.cwd.as_deref())?);
-    let places = Places::new(&host, &workspace);
+    let (host, workspace) = (Host::observe(request, caller)?, Workspace::open(request.cwd.as_deref())?);
+    let places = SearchRoots::new(&host, &workspace);
     Ok(Root { path: places.project().to_owned(), real: places.real_project().to_owned() })
 }
 
@@ -192,7 +192,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let request = &without_git(request);
     let mut memory = BuildState { lints: Some(Vec::new()), ..BuildState::default() };
     let build = engine::build_with(request, caller, &[], &mut memory)?;
-    let host = Host::of(request, caller)?;
+    let host = Host::observe(request, caller)?;
     let workspace = Workspace::find(&host, request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
     let allows = allowances(&config)?;
@@ -216,7 +216,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     }
     let policy = match caller {
         Caller::User => Resolver::new(request, &host, &workspace, &config)
-            .discovery_policy(Author::User, &Places::new(&host, &workspace)),
+            .discovery_policy(Author::User, &SearchRoots::new(&host, &workspace)),
         Caller::Remote(_) => workspace.own_files(&host),
     };
     let files = files(&build, &policy);

@@ -103,7 +103,7 @@ fn is_content(source: &Source, path: &str) -> bool {
 
 /// Returns the agents that profiles imitate, by the name of the profile.
 pub fn agents(request: &Request, caller: Caller) -> Result<BTreeMap<String, AgentRecipe>, Error> {
-    let all = known(&Profiles::of(request, caller)?);
+    let all = known(&Profiles::from_request(request, caller)?);
     Ok(all.into_iter().filter_map(|(name, profile)| Some((name, profile.agent.clone()?))).collect())
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn chosen(profiles: &Profiles, names: &[String]) -> Result<Vec<Agent>
 
 /// Builds the views of the named agents; of all agents when none is named.
 pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<AgentView>, Error> {
-    let wanted = named(&Profiles::of(request, caller)?, names)?;
+    let wanted = named(&Profiles::from_request(request, caller)?, names)?;
     let seen = wanted.into_iter().filter_map(|(name, profile)| {
         let agent = profile.agent.clone()?;
         Some(one(request, name, agent, Agent { title: profile.agent.clone()?.title, profile }, caller))

@@ -1,8 +1,8 @@
-//! Values of operators and filters that minijinja makes lazily, made at once.
+//! Evaluates the lazy values of minijinja's operators and filters at once.
 //!
-//! A lazy value holds the one that it was made of, so `{% set x = x[1:] %}` in a loop makes one that is thousands of
-//! levels deep: walking it, or letting it go, overflows the stack. A flat one holds its items and prints, counts and
-//! compares like the lazy one.
+//! A lazy value holds the one that it was made of, so `{% set x = x[1:] %}` in a loop makes a value that is thousands
+//! of levels deep: iterating over it, or dropping it, overflows the stack. A flat value holds its items and prints,
+//! counts and compares like the lazy one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,10 +14,10 @@ use proem_core::limit::JINJA_VALUE_NODES_MAX;
 
 use crate::jinja::cost::value_size::{charge, too_large, weigh};
 
-/// Checks the size of a value that was just made, and makes it flat.
+/// Checks the size of a new value, and makes it flat.
 pub(crate) fn made(value: Value) -> Result<Value, Error> {
     match value.kind() {
-        ValueKind::Iterable if value.downcast_object_ref::<Flat>().is_none() => flat(&value),
+        ValueKind::Iterable if value.downcast_object_ref::<FlatItems>().is_none() => flat(&value),
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => weigh(&value).map(|_| value),
         _ => Ok(value),
     }
@@ -25,11 +25,11 @@ pub(crate) fn made(value: Value) -> Result<Value, Error> {
 
 fn flat(value: &Value) -> Result<Value, Error> {
     let is_sized = value.len().is_some();
-    let flat = Value::from_object(Flat { items: items(value)?.into(), is_sized });
+    let flat = Value::from_object(FlatItems { items: items(value)?.into(), is_sized });
     weigh(&flat).map(|_| flat)
 }
 
-/// The items of a value, as far as it is not too large.
+/// Returns the items of a value, unless it is too large.
 fn items(value: &Value) -> Result<Vec<Value>, Error> {
     let mut items = Vec::new();
     for item in value.as_object().and_then(minijinja::value::DynObject::try_iter).into_iter().flatten() {
@@ -44,7 +44,7 @@ fn items(value: &Value) -> Result<Vec<Value>, Error> {
     Ok(items)
 }
 
-/// Checks what the filter `chain` made of its arguments, and makes it flat: a list of lists, a map of maps.
+/// Checks the result of the filter `chain`, and makes it flat: a list of lists, a map of maps.
 pub(crate) fn chained(value: Value, arguments: &[Value]) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Seq => made(Value::from(items(&value)?)),
@@ -53,12 +53,12 @@ pub(crate) fn chained(value: Value, arguments: &[Value]) -> Result<Value, Error>
     }
 }
 
-/// Several maps as one, where the last that has a key counts.
+/// Merges several maps; the last one with a key has priority.
 fn merged(arguments: &[Value]) -> Result<Value, Error> {
     const PARTS_MAX: usize = 64;
     let mut parts: Vec<Value> = Vec::new();
     for argument in arguments {
-        match argument.downcast_object_ref::<Merged>() {
+        match argument.downcast_object_ref::<MergedMaps>() {
             Some(merged) => parts.extend(merged.parts.iter().cloned()),
             None => parts.push(argument.clone()),
         }
@@ -78,11 +78,11 @@ fn merged(arguments: &[Value]) -> Result<Value, Error> {
         charge(weigh(part)?.units())?;
         keys.extend(part.try_iter().into_iter().flatten());
     }
-    let value = Value::from_object(Merged { parts: joined, keys: keys.into_iter().collect() });
+    let value = Value::from_object(MergedMaps { parts: joined, keys: keys.into_iter().collect() });
     weigh(&value).map(|_| value)
 }
 
-/// Tells whether everything in a map can be walked.
+/// Tells whether everything in a map can be enumerated.
 fn is_plain(value: &Value) -> bool {
     value.as_object().is_some_and(|object| object.enumerator_len().is_some_and(|length| length > 0))
 }
@@ -95,26 +95,26 @@ fn join(first: &Value, second: &Value) -> Result<Value, Error> {
     Ok(Value::from_object(joined))
 }
 
-/// Items that can be walked and have no number, as those of a slice.
-struct Flat {
+/// Items that can be enumerated and not indexed, such as those of a slice.
+struct FlatItems {
     items: Arc<[Value]>,
     is_sized: bool,
 }
 
-impl fmt::Debug for Flat {
-    /// The same as of a lazy one.
+impl fmt::Debug for FlatItems {
+    /// Prints the same as a lazy value.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("<iterator>").finish()
     }
 }
 
-impl Object for Flat {
+impl Object for FlatItems {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Iterable
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Iter(Box::new(Walked {
+        Enumerator::Iter(Box::new(ItemIterator {
             items: Arc::clone(&self.items),
             next: 0,
             is_sized: self.is_sized,
@@ -122,14 +122,14 @@ impl Object for Flat {
     }
 }
 
-/// An iterator that tells how many items are left, or does not.
-struct Walked {
+/// An iterator with or without a known length.
+struct ItemIterator {
     items: Arc<[Value]>,
     next: usize,
     is_sized: bool,
 }
 
-impl Iterator for Walked {
+impl Iterator for ItemIterator {
     type Item = Value;
 
     fn next(&mut self) -> Option<Value> {
@@ -144,21 +144,21 @@ impl Iterator for Walked {
     }
 }
 
-/// Maps of which some cannot be walked.
+/// Maps of which some cannot be enumerated.
 #[derive(Debug)]
-struct Merged {
+struct MergedMaps {
     parts: Vec<Value>,
-    /// The keys of those that can, in order. They are asked for each time that a condition looks at the map.
+    /// The keys of those that can, in order. Each condition on the map uses them.
     keys: Arc<[Value]>,
 }
 
-impl Object for Merged {
+impl Object for MergedMaps {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let found = self.parts.iter().rev().filter_map(|part| part.get_item(key).ok());
         found.into_iter().find(|value| !value.is_undefined())
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Iter(Box::new(Walked { items: Arc::clone(&self.keys), next: 0, is_sized: true }))
+        Enumerator::Iter(Box::new(ItemIterator { items: Arc::clone(&self.keys), next: 0, is_sized: true }))
     }
 }

@@ -1,76 +1,76 @@
 //! Finds the places of a template whose cost grows with the size of a value: one step there may walk all of it.
 //!
-//! The syntax tree says what is where, the tokens say where exactly it begins and ends: the places in the tree leave out
-//! brackets, and begin too late behind `x[a]` and too early for comparisons.
+//! The syntax tree gives the structure, and the tokens give the exact ranges: those in the tree leave out brackets, and
+//! begin too late after `x[a]` and too early for comparisons.
 
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, Expr};
 
 use crate::jinja::syntax::expression::{argument, leftmost, parts};
 use crate::jinja::syntax::tokens::{Kind, Mark};
 
-/// Functions of our own around expressions.
+/// Names of functions that are put around expressions; this one is for the left operands.
 pub(crate) const LEFT: &str = "__proem_left";
 pub(crate) const PLUS: &str = "__proem_plus";
 pub(crate) const TIMES: &str = "__proem_times";
-/// The last operand of a chain also forgets it.
+/// For the last operand of a chain, which also ends it.
 pub(crate) const LAST_PLUS: &str = "__proem_last_plus";
 pub(crate) const LAST_TIMES: &str = "__proem_last_times";
-/// Around what is cut by `[a:b]`, which walks it character by character.
+/// For the operand of `[a:b]`, which is walked character by character.
 pub(crate) const CUT: &str = "__proem_cut";
-/// Around what `[i]` looks into.
+/// For the operand of `[i]`.
 pub(crate) const BASE: &str = "__proem_base";
-/// Around what is compared, looked for, or walked all at once.
+/// For values that are compared, searched, or walked at once.
 pub(crate) const WEIGH: &str = "__proem_weigh";
-/// Around what a loop walks.
+/// For the value that a loop walks.
 pub(crate) const LOOP: &str = "__proem_loop";
-/// Around a value that was just made.
+/// For a new value.
 pub(crate) const MADE: &str = "__proem_made";
-/// Around a value that a namespace takes.
+/// For a value that a namespace takes.
 pub(crate) const FIELD: &str = "__proem_field";
 
-/// An expression that gets a function around it.
+/// An expression that is wrapped in a function call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrap {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) function: &'static str,
-    /// More arguments, as they are written in the template.
+    /// Further arguments, as they are written in the template.
     pub(crate) more: Vec<String>,
 }
 
-/// Texts of at most so many bytes are compared at no cost worth counting.
+/// The longest text that is compared without being charged.
 const SMALL_BYTES: usize = 64;
 
-/// Collects the expressions of a template that get a function around them.
-pub(crate) struct Costly<'t> {
+/// Collects the expressions of a template that are wrapped in function calls.
+pub(crate) struct CostlyExpressions<'t> {
     pub(crate) text: &'t str,
     pub(crate) tokens: &'t [Mark],
     pub(crate) wraps: Vec<Wrap>,
 }
 
-impl Costly<'_> {
+impl CostlyExpressions<'_> {
     fn wrap(&mut self, start: usize, end: usize, function: &'static str) {
         self.wraps.push(Wrap { start, end, function, more: Vec::new() });
     }
 
-    /// The first token that begins at a byte or behind it.
+    /// Returns the first token that begins at a byte or after it.
     fn at(&self, offset: usize) -> usize {
         self.tokens.partition_point(|token| token.start < offset)
     }
 
-    /// The first token behind an expression that ends at a byte, and behind the brackets around it.
+    /// Returns the first token after an expression that ends at a byte, and after the brackets around it.
     fn behind(&self, end: usize) -> Option<(usize, &Mark)> {
         let first = self.at(end);
         self.tokens.iter().enumerate().skip(first).find(|(_, token)| token.kind != Kind::Close)
     }
 
-    /// Where the bracket that is opened by a token is closed.
+    /// Returns the token that closes the bracket opened by another token.
     fn closing(&self, open: usize) -> Option<&Mark> {
         let end = self.end_of(open + 1, |_| false)?;
         self.tokens.get(end)
     }
 
-    /// The first token from `first` on that is outside of all brackets and closes one, or is an end.
+    /// Returns the first token from `first` on that is outside of all brackets and closes one, or matches `is_end`.
     fn end_of(&self, first: usize, is_end: impl Fn(Kind) -> bool) -> Option<usize> {
         let mut depth = 0_usize;
         for (index, token) in self.tokens.iter().enumerate().skip(first) {
@@ -86,7 +86,7 @@ impl Costly<'_> {
         None
     }
 
-    /// Adds what is costly in an expression.
+    /// Adds the costly parts of an expression.
     pub(crate) fn expression(&mut self, expression: &Expr<'_>) {
         if let Some(is_product) = chain_kind(expression) {
             return self.chain(expression, is_product);
@@ -156,7 +156,7 @@ impl Costly<'_> {
 
     fn compare(&mut self, expression: &Expr<'_>, compared: &[&Expr<'_>]) {
         let span = expression.span();
-        // A comparison counts from the token before it.
+        // The span of a comparison begins with the token before it.
         let Some(start) = self.tokens.get(self.at(span.start_offset as usize + 1)).map(|first| first.start)
         else {
             return;
@@ -195,7 +195,7 @@ impl Costly<'_> {
         let (from, kind) = (bracket.start, bracket.kind);
         let key_start = bracket.end;
         let is_text = matches!(&get.subscript_expr, Expr::Const(key) if key.value.as_str().is_some());
-        // A field of a map or a namespace is looked up at no cost.
+        // Looking up a field of a map or a namespace is not charged.
         if !is_text {
             self.wrap(leftmost(expression), from, BASE);
         }
@@ -214,7 +214,7 @@ impl Costly<'_> {
 
     fn call(&mut self, expression: &Expr<'_>, call: &ast::Call<'_>) {
         self.splats(&call.args);
-        // Methods are those of `loop`: `cycle` returns what it is given, and `changed` compares it.
+        // The only methods are those of `loop`: `cycle` returns its argument, and `changed` compares it.
         let Expr::GetAttr(method) = &call.expr else { return };
         if matches!(&method.expr, Expr::Var(var) if var.id == "self") {
             return;
@@ -225,7 +225,7 @@ impl Costly<'_> {
         }
     }
 
-    /// Adds what is behind `*` and `**`: all of it is walked.
+    /// Adds the arguments after `*` and `**`: all of them are walked.
     pub(crate) fn splats(&mut self, arguments: &[CallArg<'_>]) {
         for own in arguments {
             if !matches!(own, CallArg::PosSplat(_) | CallArg::KwargSplat(_)) {
@@ -240,7 +240,7 @@ impl Costly<'_> {
         }
     }
 
-    /// Adds every argument in the brackets behind a byte.
+    /// Adds every argument in the brackets after a byte.
     fn arguments(&mut self, callee_end: usize) {
         let Some((open, _)) = self.behind(callee_end) else { return };
         let mut first = open + 1;
@@ -271,7 +271,7 @@ impl Costly<'_> {
         }
     }
 
-    /// Adds what a loop walks: the characters of a text are counted first.
+    /// Adds the value that a loop walks: the characters of a text are counted first.
     pub(crate) fn each(&mut self, each: &ast::ForLoop<'_>) {
         let Some((index, word)) = self.behind(each.target.span().end_offset as usize) else { return };
         let start = word.end;
@@ -284,7 +284,7 @@ impl Costly<'_> {
         }
     }
 
-    /// Adds what a `set` assigns, where it is a list without brackets or a namespace takes it.
+    /// Adds the value that a `set` assigns, if it is a list without brackets or a namespace takes it.
     pub(crate) fn set(&mut self, set: &ast::Set<'_>) {
         let is_list = matches!(&set.expr, Expr::Tuple(tuple) if is_bare(tuple, &set.expr));
         let mut namespaces = Vec::new();
@@ -301,7 +301,7 @@ impl Costly<'_> {
         self.wraps.push(Wrap { start, end, function, more: namespaces });
     }
 
-    /// The namespaces whose fields a target sets, as they are written.
+    /// Returns the namespaces whose fields a target sets, as they are written.
     fn namespaces(&self, target: &Expr<'_>, found: &mut Vec<String>) {
         match target {
             Expr::GetAttr(get) => {
@@ -314,20 +314,20 @@ impl Costly<'_> {
     }
 }
 
-/// The operands between operators: where each begins and ends, white space included.
+/// Returns the ranges of the operands between operators, white space included.
 fn operands(start: usize, operators: &[(usize, usize)], end: usize) -> Vec<(usize, usize)> {
     let starts = std::iter::once(start).chain(operators.iter().map(|(_, end)| *end));
     let ends = operators.iter().map(|(start, _)| *start).chain(std::iter::once(end));
     starts.zip(ends).collect()
 }
 
-/// Tells whether a list stands in a `set` without brackets. Its place begins with the second item then.
+/// Tells whether a list in a `set` has no brackets. Its span then begins with the second item.
 fn is_bare(tuple: &ast::Tuple<'_>, expression: &Expr<'_>) -> bool {
     let start = expression.span().start_offset;
     tuple.items.first().is_some_and(|first| first.span().start_offset < start)
 }
 
-/// Tells whether an expression is a list or map of texts and numbers: it is no larger than the template.
+/// Tells whether an expression is a list or map of literal texts and numbers: it cannot be larger than the template.
 fn is_written_out(expression: &Expr<'_>) -> bool {
     match expression {
         Expr::Const(_) => true,
@@ -336,7 +336,7 @@ fn is_written_out(expression: &Expr<'_>) -> bool {
     }
 }
 
-/// Tells whether an expression is a number, a short text or the like.
+/// Tells whether an expression is a number, a short text or similar.
 fn is_small(expression: &Expr<'_>) -> bool {
     match expression {
         Expr::Const(own) => own.value.as_str().is_none_or(|text| text.len() <= SMALL_BYTES),
@@ -344,7 +344,7 @@ fn is_small(expression: &Expr<'_>) -> bool {
     }
 }
 
-/// Tells whether an expression is a product, or a sum; `None` if neither.
+/// Returns true for a product, false for a sum, and `None` for other expressions.
 fn chain_kind(expression: &Expr<'_>) -> Option<bool> {
     match expression {
         Expr::BinOp(binary) => match binary.op {

@@ -1,4 +1,4 @@
-//! The filters, tests and functions of minijinja, each with a look at the size of what it is given and of what it makes.
+//! The filters, tests and functions of minijinja, each with a check of the size of its arguments and its result.
 
 use minijinja::functions;
 use minijinja::tests;
@@ -10,12 +10,12 @@ use crate::jinja::cost::guard::{Budget, looked_into, number, walked};
 use crate::jinja::cost::value_size::{TEXT_BYTES_MAX, charge, charge_bytes, size, too_large, weigh};
 use crate::jinja::syntax::RESERVED;
 
-/// The work of a filter, by its arguments.
+/// The work of a filter, depending on its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// It looks at one value, or at one part of it.
+    /// It uses one value, or one part of it.
     Light,
-    /// It looks for a part of its first argument.
+    /// It searches its first argument.
     Lookup,
     /// It walks its arguments.
     Whole,
@@ -27,10 +27,10 @@ enum Work {
     Sum,
 }
 
-/// The bytes that a filter makes of its arguments, at most.
+/// Returns the most bytes that a filter makes of its arguments.
 type Estimate = fn(&[Value]) -> usize;
 
-/// Replaces all that a template can call.
+/// Replaces all functions, filters and tests that a template can call.
 pub(crate) fn install(environment: &mut Environment<'_>, budget: &Budget) {
     install_texts(environment, budget);
     install_lists(environment, budget);
@@ -48,7 +48,7 @@ pub(crate) fn install(environment: &mut Environment<'_>, budget: &Budget) {
 
 fn install_texts(environment: &mut Environment<'_>, budget: &Budget) {
     let mut add = |name, filter, work, bytes: Estimate| {
-        guard(environment, budget, Guarded { name, filter, work, bytes });
+        guard(environment, budget, GuardedFilter { name, filter, work, bytes });
     };
     let none: Estimate = |_| 0;
     add("abs", Value::from_function(filters::abs), Work::Light, none);
@@ -75,7 +75,7 @@ fn install_texts(environment: &mut Environment<'_>, budget: &Budget) {
 
 fn install_lists(environment: &mut Environment<'_>, budget: &Budget) {
     let mut add = |name, filter, work, bytes: Estimate| {
-        guard(environment, budget, Guarded { name, filter, work, bytes });
+        guard(environment, budget, GuardedFilter { name, filter, work, bytes });
     };
     let none: Estimate = |_| 0;
     add("attr", Value::from_function(filters::attr), Work::Lookup, none);
@@ -107,18 +107,19 @@ fn install_lists(environment: &mut Environment<'_>, budget: &Budget) {
     add("zip", Value::from_function(filters::zip), Work::Whole, none);
 }
 
-/// A filter, and what is known of its cost.
-struct Guarded {
+/// A filter and its cost.
+struct GuardedFilter {
     name: &'static str,
     filter: Value,
     work: Work,
     bytes: Estimate,
 }
 
-/// Puts a filter that looks at its arguments before the one that does the work. That one has no name: `map` could call it.
-fn guard(environment: &mut Environment<'_>, budget: &Budget, guarded: Guarded) {
+/// Replaces a filter by one that checks its arguments first. The original is stored without a name: `map` could call it
+/// otherwise.
+fn guard(environment: &mut Environment<'_>, budget: &Budget, guarded: GuardedFilter) {
     let own = budget.clone();
-    let Guarded { name, filter, work, bytes } = guarded;
+    let GuardedFilter { name, filter, work, bytes } = guarded;
     environment.add_filter(name, move |state: &mut State<'_, '_>, given: Rest<Value>, named: Kwargs| {
         let arguments = all(&given, named);
         pay(work, &arguments)?;
@@ -136,14 +137,14 @@ fn guard(environment: &mut Environment<'_>, budget: &Budget, guarded: Guarded) {
     });
 }
 
-/// Pays for a text that a filter made, which may come from fields that were not walked before.
+/// Charges a text that a filter made, which may come from fields that were not charged before.
 fn check_text(value: &Value) -> Result<(), Error> {
     let bytes = value.as_str().map_or(0, str::len);
     charge_bytes(bytes)?;
     if bytes > TEXT_BYTES_MAX { Err(too_large()) } else { Ok(()) }
 }
 
-/// All arguments of a call in one list.
+/// Returns all arguments of a call in one list.
 fn all(given: &[Value], named: Kwargs) -> Vec<Value> {
     let mut arguments = given.to_vec();
     if named.args().next().is_some() {
@@ -152,7 +153,7 @@ fn all(given: &[Value], named: Kwargs) -> Vec<Value> {
     arguments
 }
 
-/// Refuses the name of a filter of our own, which is a text here.
+/// Refuses reserved filter names that are given as text.
 fn refuse_reserved(arguments: &[Value]) -> Result<(), Error> {
     match arguments.get(1).and_then(Value::as_str) {
         Some(name) if name.starts_with(RESERVED) => {
@@ -182,14 +183,14 @@ fn pay(work: Work, arguments: &[Value]) -> Result<(), Error> {
         }
         Work::Sum => {
             let weight = weigh(first)?;
-            // Numbers are added in place; of texts and lists, each sum is a copy.
+            // Numbers are added in place; for texts and lists, each sum is a copy.
             let copied = if weight.parts == items(first) + 1 { weight.bytes / 16 } else { weight.units() };
             charge(each(first, others)?.saturating_add(items(first).saturating_mul(copied)))
         }
     }
 }
 
-/// The work of walking a value while the other arguments, such as the path of a field, are read for each item.
+/// Returns the work of walking a value while the other arguments, such as the path of a field, are read for each item.
 fn each(first: &Value, others: &[Value]) -> Result<usize, Error> {
     let mut bytes = 0;
     for other in others {
@@ -198,7 +199,7 @@ fn each(first: &Value, others: &[Value]) -> Result<usize, Error> {
     Ok(weigh(first)?.units().saturating_add(items(first).saturating_mul(1 + bytes / 2)))
 }
 
-/// How many items a value has; of a text, characters.
+/// Counts the items of a value, or the characters of a text.
 fn items(value: &Value) -> usize {
     match value.kind() {
         ValueKind::String => value.as_str().map_or(0, str::len),
@@ -206,7 +207,7 @@ fn items(value: &Value) -> usize {
     }
 }
 
-/// The work of walking the largest item of a value.
+/// Returns the work of walking the largest item of a value.
 fn widest(value: &Value) -> Result<usize, Error> {
     let Some(object) = value.as_object() else { return Ok(1) };
     let mut widest = 1;
@@ -222,7 +223,7 @@ fn widest(value: &Value) -> Result<usize, Error> {
     Ok(widest)
 }
 
-/// Replaces the tests whose cost grows with what they are given.
+/// Replaces the tests whose cost grows with their arguments.
 fn install_tests(environment: &mut Environment<'_>) {
     for (names, test) in [
         (&["eq", "equalto", "=="][..], Value::from_function(tests::is_eq)),
@@ -264,7 +265,7 @@ fn first(arguments: &[Value]) -> usize {
 
 fn replaced_bytes(arguments: &[Value]) -> usize {
     let [text, from, to, ..] = arguments else { return 0 };
-    // Printing something else than a text may take more room than there is.
+    // Printing a value that is not a text may take more room than there is.
     if size(text).max(size(from)) == usize::MAX {
         return usize::MAX;
     }
@@ -272,7 +273,7 @@ fn replaced_bytes(arguments: &[Value]) -> usize {
     text.len().saturating_add(text.matches(from.as_str()).count().saturating_mul(size(to)))
 }
 
-/// `batch` and `slice` fill up what is missing.
+/// Estimates `batch` and `slice`, which fill up missing items.
 fn cut_bytes(arguments: &[Value]) -> usize {
     let fill = arguments.get(2).map_or(24, |fill| size(fill).max(24));
     let count = arguments.get(1).map_or(0, number);
@@ -286,14 +287,14 @@ fn joined_bytes(arguments: &[Value]) -> usize {
     size(items).saturating_add(between.saturating_mul(count))
 }
 
-/// The widths and precisions in a format are its numbers.
+/// Estimates a format by the numbers in it, which are its widths and precisions.
 fn formatted_bytes(arguments: &[Value]) -> usize {
     let Some(format) = arguments.first().and_then(Value::as_str) else { return 0 };
     let numbers =
         format.split(|character: char| !character.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let widths = numbers.map(|digits| digits.parse().unwrap_or(usize::MAX)).fold(0, usize::saturating_add);
     let texts = arguments.iter().map(size).fold(0, usize::saturating_add);
-    // An argument that has a name may be written any number of times.
+    // A named argument may be printed any number of times.
     let texts = texts.saturating_mul(1 + format.matches("%(").count());
     // A width may also be an argument.
     let stars =
@@ -303,7 +304,7 @@ fn formatted_bytes(arguments: &[Value]) -> usize {
 
 fn indented_bytes(arguments: &[Value]) -> usize {
     let Some(text) = arguments.first() else { return 0 };
-    // The white space is made even if there is no line to put it before.
+    // The white space is made even if there is no line to indent.
     let lines = 1 + text.as_str().map_or(0, |text| text.lines().count());
     let width = |value: &Value| usize::try_from(value.as_i64().unwrap_or(0)).unwrap_or(0);
     let named = arguments.last().and_then(|last| last.get_attr("width").ok());

@@ -1,10 +1,10 @@
-//! Keeps a template from making values of any size, and from walking large ones in a single step: a few lines of
-//! `{% set x = x ~ x %}` ask for more memory than any machine has, and a few of `{% set a = [a, a] %}` for a comparison
-//! that never ends, long before fuel runs out.
+//! Keeps a template from making values of any size, and from walking large ones in a single step: a few lines of `{%
+//! set x = x ~ x %}` need more memory than any machine has, and a few of `{% set a = [a, a] %}` lead to a comparison
+//! that never ends, long before the fuel is used up.
 //!
-//! Fuel counts steps, not bytes. So expressions whose cost grows with a value pass through functions that look at its
-//! size and hand it on unchanged; filters and tests are replaced by ones that look first; what is made lazily is made at
-//! once; and fuel shrinks where a template's own text is long.
+//! Fuel counts steps, not bytes. So expressions whose cost grows with a value pass through functions that check its
+//! size and return it unchanged; filters and tests are replaced by ones that check first; lazy values are evaluated at
+//! once; and templates with long texts get less fuel.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,18 +21,18 @@ use crate::jinja::cost::value_size::{charge, charge_bytes, holds, size, too_larg
 use crate::jinja::edit::Insertion;
 use crate::jinja::syntax::Outline;
 
-/// What a render has used up.
+/// The amounts that a render has used.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Budget(Arc<Used>);
+pub(crate) struct Budget(Arc<Usage>);
 
 #[derive(Debug, Default)]
-struct Used {
-    /// Chains whose next operands are still to come: their bytes so far, and their value as a number.
+struct Usage {
+    /// Chains with further operands to come: their bytes so far, and their value as a number.
     chains: Mutex<Vec<(usize, usize)>>,
     bytes: AtomicUsize,
 }
 
-/// Where in a chain an operand stands.
+/// The position of an operand in a chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Inner,
@@ -40,16 +40,16 @@ enum Position {
 }
 
 impl Budget {
-    /// Takes `bytes` for a value that is about to be made.
+    /// Charges `bytes` for a value that is about to be made.
     pub(crate) fn spend(&self, bytes: usize) -> Result<(), Error> {
-        // One thread at a time has it, and is told when it has taken too much.
+        // Only one thread uses it, and the excess is refused afterwards.
         let used = self.0.bytes.load(Ordering::Relaxed).saturating_add(bytes);
         self.0.bytes.store(used, Ordering::Relaxed);
         charge_bytes(bytes.min(JINJA_BYTES_MAX))?;
         if bytes > JINJA_VALUE_BYTES_MAX || used > JINJA_BYTES_MAX { Err(too_large()) } else { Ok(()) }
     }
 
-    /// Begins anew, for another render.
+    /// Resets the budget for another render.
     pub(crate) fn refill(&self) {
         self.0.bytes.store(0, Ordering::Relaxed);
         self.chains().clear();
@@ -71,13 +71,13 @@ impl Budget {
         self.chains().pop().unwrap_or_default()
     }
 
-    /// Takes what the chain up to this operand of `+` or `~` needs.
+    /// Charges the chain up to this operand of `+` or `~`.
     fn plus(&self, value: &Value, position: Position) -> Result<(), Error> {
         let bytes = self.pop().0.saturating_add(size(value));
         self.go_on(bytes, 0, position)
     }
 
-    /// Takes what the chain up to this operand of `*` needs, where one of them is a text or a list.
+    /// Charges the chain up to this operand of `*`, if one of them is a text or a list.
     fn times(&self, value: &Value, position: Position) -> Result<(), Error> {
         let (bytes, count) = self.pop();
         let product = bytes.saturating_mul(number(value)).max(size(value).saturating_mul(count));
@@ -92,17 +92,17 @@ impl Budget {
     }
 }
 
-/// A number as a count; anything else counts as none.
+/// Returns a number as a count; 0 for other values.
 pub(crate) fn number(value: &Value) -> usize {
     value.as_i64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
 }
 
-/// The insertions that guard a template.
+/// Returns the insertions that guard a template.
 pub(crate) fn insertions(outline: &Outline) -> Vec<Insertion> {
     outline.wraps.iter().flat_map(around).collect()
 }
 
-/// At one place the longer expression opens first and closes last.
+/// Wraps an expression. At the same place, the longer expression opens first and closes last.
 fn around(wrap: &Wrap) -> [Insertion; 2] {
     let length = isize::try_from(wrap.end.saturating_sub(wrap.start)).unwrap_or(isize::MAX / 4);
     // Of two around the same expression, the one with more arguments is outside.
@@ -115,15 +115,15 @@ fn around(wrap: &Wrap) -> [Insertion; 2] {
     ]
 }
 
-/// Fuel for templates whose longest own text has so many bytes.
+/// Returns the fuel for templates whose longest own text has `longest_text` bytes.
 pub(crate) fn fuel(longest_text: usize) -> u64 {
-    // What is put around expressions takes steps, too: at most as many as there are.
+    // The functions around expressions take steps, too: at most as many as the expressions.
     let steps = 2 * JINJA_FUEL_MAX as u64;
     let bytes = JINJA_BYTES_MAX as u64 * 4;
     steps.min(bytes / longest_text.max(1) as u64)
 }
 
-/// Adds the functions that look at sizes.
+/// Adds the functions that check sizes.
 pub(crate) fn install(environment: &mut Environment<'_>, budget: &Budget) {
     let own = budget.clone();
     environment.add_function(LEFT, move |value: Value| {
@@ -147,12 +147,12 @@ pub(crate) fn install(environment: &mut Environment<'_>, budget: &Budget) {
     environment.add_function(FIELD, |value: Value, namespaces: Rest<Value>| field(value, &namespaces));
 }
 
-/// Pays for walking a value once more than it takes to weigh it.
+/// Charges a walk over a value, in addition to weighing it.
 pub(crate) fn walked(value: &Value) -> Result<(), Error> {
     charge(weigh(value)?.units())
 }
 
-/// Pays for finding an item by its number: texts and what has no numbers are walked.
+/// Charges the lookup of an item by its index: texts and values without indexes are walked.
 pub(crate) fn looked_into(value: &Value) -> Result<(), Error> {
     match value.kind() {
         ValueKind::String => charge_bytes(value.as_str().map_or(0, str::len)),
@@ -161,13 +161,13 @@ pub(crate) fn looked_into(value: &Value) -> Result<(), Error> {
     }
 }
 
-/// Pays for beginning a loop.
+/// Charges the beginning of a loop.
 fn begun(value: &Value) -> Result<(), Error> {
     charge_bytes(value.as_str().map_or(0, str::len))
 }
 
-/// Checks a value that becomes a field of a namespace. One that holds the namespace would never be let go, nor walked to
-/// its end.
+/// Checks a value that becomes a field of a namespace. A value that holds the namespace would form a cycle, which is
+/// never freed and has no end.
 fn field(value: Value, namespaces: &[Value]) -> Result<Value, Error> {
     let value = made(value)?;
     // The namespace is one level more, and another namespace may hold it.

@@ -1,14 +1,13 @@
-//! Templates that ask for more than there is: each ends within its budget, and what is like it and harmless does not
-//! notice.
+//! Templates that need too many resources: each ends within its budget, and similar harmless templates are unaffected.
 
 use crate::observe::deadline::{self, tests::with_work};
 use crate::{Caller, Error, Request};
 
-/// So little that a template which uses it up is done soon, and so much that no harmless one does.
+/// A budget that a hostile template uses up soon, and a harmless one never does.
 const WORK: u64 = 1 << 20;
 
-/// Nanoseconds of CPU time that one unit of work may take here, where nothing is optimised: several times what it does
-/// take. A template whose work is not paid for takes far more, up to the limit of CPU time.
+/// Nanoseconds of CPU time that one unit of work may take here, without optimisation: several times the usual value. A
+/// template whose work is not charged takes far more, up to the limit of CPU time.
 const NANOS_PER_UNIT: u64 = 1_000;
 
 fn build(template: &str) -> Result<String, Error> {
@@ -21,13 +20,13 @@ fn build(template: &str) -> Result<String, Error> {
     crate::build(&request, Caller::User).map(|build| build.system().unwrap_or_default().to_owned())
 }
 
-/// Doubles `a` and `b` by an expression in which they are called `x`, and then does something with them.
+/// Doubles `a` and `b` by an expression in which they are called `x`, and then uses them in `end`.
 fn doubling(expression: &str, end: &str) -> String {
     let twice = |name: &str| format!("{{% set {name} = {} %}}", expression.replace('x', name)).repeat(60);
     format!("{{% set a = [1] %}}{{% set b = [1] %}}{}{}{end}", twice("a"), twice("b"))
 }
 
-/// Does something again and again, with two long lists `l` and `m`, a long text `t` and a range `r`.
+/// Repeats `body`, with two long lists `l` and `m`, a long text `t` and a range `r`.
 fn again(body: &str) -> String {
     format!(
         "{{% set l = range(20000)|list %}}{{% set m = range(20000)|list %}}{{% set t = 'ab' * 400000 %}}\
@@ -220,7 +219,7 @@ fn hostile_templates_end_with_an_error_within_their_budget() {
     assert!(spent.len() > 100, "{}", spent.len());
 }
 
-/// The same shapes in sizes that templates have.
+/// The same shapes in the sizes of usual templates.
 #[test]
 fn harmless_templates_render_within_the_same_budget() {
     for (template, expected) in [
@@ -256,7 +255,7 @@ fn harmless_templates_render_within_the_same_budget() {
     }
 }
 
-/// Compiling has no steps that could be counted, so a template has a limit on what makes it slow.
+/// Compiling has no steps to count, so the number of slow parts of a template is limited.
 #[test]
 fn a_template_has_a_limit_of_costly_expressions() {
     let chain = |operators: usize| format!("{{{{ 1{} }}}}", "+1".repeat(operators));
@@ -265,7 +264,7 @@ fn a_template_has_a_limit_of_costly_expressions() {
     assert!(build(&chain(490).repeat(20)).is_ok());
 }
 
-/// Comments and raw blocks leave pieces of text that follow each other without a tag: they are no words of one.
+/// Comments and raw blocks leave pieces of text that follow each other without a tag: they are not words of a tag.
 #[test]
 fn text_between_comments_is_in_no_tag() {
     assert!(build(&"{# c #} word\n".repeat(1_001)).is_ok());

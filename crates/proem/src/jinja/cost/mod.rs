@@ -1,4 +1,4 @@
-//! Bounds what a template may cost: every value is measured before it exists, and long work is counted as it is done.
+//! Limits the cost of a template: every value is measured before it exists, and long work is charged as it is done.
 
 pub(super) mod eager;
 pub(super) mod expensive;

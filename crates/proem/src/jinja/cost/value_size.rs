@@ -1,46 +1,46 @@
-//! The size of a template's values: every part counts as often as it occurs, because whatever compares, prints or sorts
-//! a value walks it that often.
+//! The size of a template's values: every part counts as often as it occurs, because comparing, printing or sorting a
+//! value walks it that often.
 //!
-//! Walking is work of the build and is paid for while it goes on. A value that is too large or too deep is refused, never
+//! Walking is work of the build and is charged as it goes on. A value that is too large or too deep is refused, never
 //! taken for a small one.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use proem_core::limit::{JINJA_BYTES_MAX, JINJA_VALUE_DEPTH_MAX, JINJA_VALUE_NODES_MAX};
 
-use crate::error::Stopped;
+use crate::error::StopReason;
 use crate::observe::deadline;
 
-/// The words of the error about a value, by which it is recognised.
+/// The message of the error about a large value, by which it is recognised.
 pub(crate) const TOO_LARGE: &str = "a value is too large";
-/// The words of the error of a build that has to end, by which it is recognised.
+/// The message of the error about a stopped build, by which it is recognised.
 pub(crate) const STOPPED: &str = "the build is stopped";
 
 /// Most bytes in the texts of one value. A text that a template makes has a lower limit.
 pub(crate) const TEXT_BYTES_MAX: usize = JINJA_BYTES_MAX / 4;
 /// Bytes that cost as much as one part.
 const BYTES_PER_UNIT: usize = 16;
-/// Parts that are paid for at once.
+/// Parts that are charged at once.
 const PARTS_AT_ONCE: usize = 1 << 10;
 
 /// The size of a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
-    /// The value itself, and everything in it.
+    /// The number of parts: the value itself, and everything in it.
     pub(crate) parts: usize,
-    /// Parts of what is no list or map but can be walked, such as a range: they take no memory.
+    /// The parts of values that are neither lists nor maps but can be walked, such as a range: they take no memory.
     loose: usize,
     /// The bytes of all texts.
     pub(crate) bytes: usize,
 }
 
 impl Weight {
-    /// The work of walking the value once.
+    /// Returns the work of walking the value once.
     pub(crate) const fn units(self) -> usize {
         self.parts + self.bytes / BYTES_PER_UNIT
     }
 
-    /// The memory that a copy needs, about.
+    /// Returns the approximate memory of a copy.
     const fn size(self) -> usize {
         const PART_BYTES: usize = 24;
         const LOOSE_BYTES: usize = 8;
@@ -69,27 +69,27 @@ pub(crate) fn holds(value: &Value, wanted: &Value) -> Result<bool, Error> {
     walked
 }
 
-/// The memory of a value, about; more than any limit if it is too large.
+/// Returns the approximate memory of a value; more than any limit if it is too large.
 pub(crate) fn size(value: &Value) -> usize {
     weigh(value).map_or(usize::MAX, Weight::size)
 }
 
-/// Pays for some work.
+/// Charges some work.
 pub(crate) fn charge(units: usize) -> Result<(), Error> {
     deadline::charge(units as u64).map_err(stopped)
 }
 
-/// Pays for work on so many bytes.
+/// Charges work on `bytes` bytes.
 pub(crate) fn charge_bytes(bytes: usize) -> Result<(), Error> {
     charge(1 + bytes / BYTES_PER_UNIT)
 }
 
-/// The error of a build that has to end.
-pub(crate) fn stopped(_: Stopped) -> Error {
+/// Makes the error of a build that has to end.
+pub(crate) fn stopped(_: StopReason) -> Error {
     Error::new(ErrorKind::InvalidOperation, STOPPED)
 }
 
-/// The error about a value that is too large.
+/// Makes the error about a value that is too large.
 pub(crate) fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, TOO_LARGE)
 }
@@ -100,7 +100,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Adds a value and its parts, until `is_found` says that one of them is looked for.
+    /// Adds a value and its parts, until `is_found` returns true for one of them.
     fn add(
         &mut self,
         value: &Value,

@@ -1,10 +1,10 @@
-//! Walks Jinja expressions: their parts, and the names that they are made of.
+//! Walks Jinja expressions: their parts, and the names in them.
 
 use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{self, Expr, Stmt};
 
-/// The expressions that stand in a statement itself, not in its body.
+/// Returns the expressions of a statement itself, without its body.
 pub(crate) fn expressions<'s, 'a>(statement: &'s Stmt<'a>) -> Vec<&'s Expr<'a>> {
     match statement {
         Stmt::EmitExpr(emit) => vec![&emit.expr],
@@ -41,8 +41,8 @@ pub(crate) fn argument<'s, 'a>(argument: &'s ast::CallArg<'a>) -> &'s Expr<'a> {
     }
 }
 
-/// Where an expression begins. A later one of `x[a][b]` counts from its own bracket only, so the
-/// expressions before it are asked as well.
+/// Returns the first byte of an expression. The span of `x[a][b]` begins with its own bracket, so the inner expressions
+/// are examined as well.
 pub(crate) fn leftmost(expression: &Expr<'_>) -> usize {
     let own = expression.span().start_offset as usize;
     let before = match expression {
@@ -57,7 +57,7 @@ pub(crate) fn leftmost(expression: &Expr<'_>) -> usize {
     before.map_or(own, |before| own.min(leftmost(before)))
 }
 
-/// The text that an expression is, where it is one as it is written. Nothing is computed: a template may multiply texts.
+/// Returns the text of a literal. Nothing is computed: a template may multiply texts.
 pub(crate) fn constant(expression: &Expr<'_>) -> Option<String> {
     match expression {
         Expr::Const(own) => own.value.as_str().map(str::to_owned),
@@ -65,7 +65,7 @@ pub(crate) fn constant(expression: &Expr<'_>) -> Option<String> {
     }
 }
 
-/// The expressions that an expression is made of.
+/// Returns the direct parts of an expression.
 pub(crate) fn parts<'s, 'a>(expression: &'s Expr<'a>) -> Vec<&'s Expr<'a>> {
     match expression {
         Expr::Var(_) | Expr::Const(_) => Vec::new(),
@@ -92,7 +92,7 @@ pub(crate) fn parts<'s, 'a>(expression: &'s Expr<'a>) -> Vec<&'s Expr<'a>> {
     }
 }
 
-/// The names that an expression is made of: `git.branch`, `file("x")` as `file:x`, `tools`.
+/// Returns the names in an expression: `git.branch`, `file("x")` as `file:x`, `tools`.
 pub(crate) fn names(expression: &Expr<'_>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     collect(expression, &mut found);

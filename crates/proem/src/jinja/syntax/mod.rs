@@ -1,5 +1,4 @@
-//! What can be known of a Jinja template without rendering it: its includes, and what each
-//! `{{ … }}` inserts.
+//! Static facts about a Jinja template: its includes, and the values that each `{{ … }}` inserts.
 
 pub(super) mod expression;
 pub(super) mod tokens;
@@ -14,11 +13,11 @@ use proem_core::limit::{
     JINJA_BLOCKS_MAX, JINJA_BRANCHES_MAX, JINJA_EXPRESSIONS_MAX, JINJA_NAMES_MAX, JINJA_TAG_TOKENS_MAX,
 };
 
-use crate::jinja::cost::expensive::{Costly, Wrap};
+use crate::jinja::cost::expensive::{CostlyExpressions, Wrap};
 use crate::jinja::syntax::expression::{constant, expressions, names};
 use crate::jinja::syntax::tokens::{Kind, Mark, tokens};
 
-/// An include whose name stands in the template.
+/// An include whose name is a literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Include {
     pub(crate) name: String,
@@ -26,37 +25,37 @@ pub(crate) struct Include {
     pub(crate) ignores_missing: bool,
 }
 
-/// A `{{ … }}`: where its expression stands, and the names that it is made of.
+/// A `{{ … }}`: the range of its expression, and the names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// Where `{{` begins.
+    /// The offset of `{{`.
     pub(crate) offset: usize,
-    /// Where the expression begins and ends, white space included.
+    /// The range of the expression, white space included.
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) names: BTreeSet<String>,
-    /// The first expression of the template that is made of the same names.
+    /// The first expression of the template with the same names.
     pub(crate) alike: usize,
-    /// Whether it is a name and nothing else.
+    /// True if it is a single name.
     pub(crate) is_bare: bool,
 }
 
-/// What a template says about itself.
+/// The static facts about a template.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outline {
-    /// The expressions whose cost is looked at.
+    /// The expressions whose cost is checked.
     pub(crate) wraps: Vec<Wrap>,
     /// The bytes of the longest text between two tags.
     pub(crate) longest_text: usize,
     pub(crate) includes: Vec<Include>,
     pub(crate) sites: Vec<Site>,
-    /// Names that the template sets, and the names that they are made of.
+    /// Names that the template sets, and the names in their values.
     pub(crate) assigned: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Checks a template's syntax and outlines it.
 pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<Outline, minijinja::Error> {
-    // Where they are wrong, the parser says so in better words.
+    // If the tokens are invalid, the parser reports it in better words.
     let tokens = tokens(text, syntax);
     if let Ok(tokens) = &tokens {
         let refused = |message| minijinja::Error::new(ErrorKind::SyntaxError, message);
@@ -65,7 +64,7 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     }
     let tree = parse(text, name, syntax.clone())?;
     let tokens = tokens?;
-    let costly = Costly { text, tokens: &tokens, wraps: Vec::new() };
+    let costly = CostlyExpressions { text, tokens: &tokens, wraps: Vec::new() };
     let mut walk = Walk { outline: Outline::default(), emitted: Vec::new(), costly, blocks: 0 };
     walk.statement(&tree);
     check_names_and_blocks(&walk)
@@ -77,11 +76,11 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     Ok(outline)
 }
 
-/// Begins the message of a template that is too deep, by which the error is recognised as a limit.
+/// The prefix of the message about a template that is too deep, by which the error is recognised as a limit.
 pub(crate) const TOO_DEEP: &str = "it is too much for one template: ";
 
-/// Refuses what would make minijinja's parser recurse too deeply: it has a limit of its own for
-/// brackets and blocks, but not for long chains of operators, filters and branches.
+/// Refuses templates that would make minijinja's parser recurse too deeply: it has a limit of its own for brackets and
+/// blocks, but not for long chains of operators, filters and branches.
 fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     let (mut in_tag, mut branches) = (0, 0);
     for token in tokens {
@@ -104,7 +103,7 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what every import or include of a template would have to copy.
+/// Refuses too many names and blocks, which every import or include of a template would copy.
 fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
     if walk.outline.assigned.len() > JINJA_NAMES_MAX {
         return Err(format!("{TOO_DEEP}more than {JINJA_NAMES_MAX} names that it sets"));
@@ -120,8 +119,8 @@ fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Begins the names of filters and functions that are put around expressions: a template that calls them itself could say
-/// that its text comes from somewhere else.
+/// The prefix of filters and functions that are put around expressions: a template that calls them itself could fake
+/// the origin of its text.
 pub(crate) const RESERVED: &str = "__proem_";
 
 fn check_names(tokens: &[Mark]) -> Result<(), String> {
@@ -130,7 +129,7 @@ fn check_names(tokens: &[Mark]) -> Result<(), String> {
 }
 
 /// Pairs the expressions of the tree with their places, both in the order of the text.
-fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
+fn sites(tokens: &[Mark], mut emitted: Vec<Emission>) -> Vec<Site> {
     emitted.sort_by_key(|emitted| emitted.offset);
     let mut emitted = emitted.into_iter();
     let mut first_alike: BTreeMap<BTreeSet<String>, usize> = BTreeMap::new();
@@ -141,7 +140,7 @@ fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
             Kind::VariableStart => open = Some((token.start, token.end)),
             Kind::VariableEnd => {
                 if let Some((offset, start)) = open.take() {
-                    let Emitted { names, is_bare, .. } = emitted.next().unwrap_or_default();
+                    let Emission { names, is_bare, .. } = emitted.next().unwrap_or_default();
                     let alike = *first_alike.entry(names.clone()).or_insert(sites.len());
                     sites.push(Site { offset, start, end: token.start, names, alike, is_bare });
                 }
@@ -154,7 +153,7 @@ fn sites(tokens: &[Mark], mut emitted: Vec<Emitted>) -> Vec<Site> {
 
 /// The expression of a `{{ … }}`.
 #[derive(Default)]
-struct Emitted {
+struct Emission {
     offset: usize,
     names: BTreeSet<String>,
     is_bare: bool,
@@ -162,8 +161,8 @@ struct Emitted {
 
 struct Walk<'t> {
     outline: Outline,
-    emitted: Vec<Emitted>,
-    costly: Costly<'t>,
+    emitted: Vec<Emission>,
+    costly: CostlyExpressions<'t>,
     blocks: usize,
 }
 
@@ -191,7 +190,7 @@ impl Walk<'_> {
             Stmt::EmitExpr(emit) => {
                 let (offset, is_bare) =
                     (emit.expr.span().start_offset as usize, matches!(emit.expr, Expr::Var(_)));
-                self.emitted.push(Emitted { offset, names: names(&emit.expr), is_bare });
+                self.emitted.push(Emission { offset, names: names(&emit.expr), is_bare });
             }
             Stmt::ForLoop(each) => {
                 self.assign(&each.target, &names(&each.iter));
@@ -229,7 +228,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes an include whose name is a text. Of a list, any one may exist.
+    /// Adds an include whose name is a literal. Of a list, any one may exist.
     fn include(&mut self, name: &Expr<'_>, ignores_missing: bool) {
         let offset = name.span().start_offset as usize;
         if let Some(name) = constant(name) {
@@ -241,7 +240,7 @@ impl Walk<'_> {
             Expr::Tuple(tuple) => &tuple.items,
             _ => return,
         };
-        // One that is not written out is asked for when the template is rendered.
+        // A name that is not a literal is requested by the render.
         for name in items.iter().filter_map(constant) {
             self.outline.includes.push(Include { name, offset, ignores_missing: true });
         }

@@ -1,4 +1,4 @@
-//! The tokens of a template that matter here, each with its place.
+//! The relevant tokens of a template, each with its place.
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;

@@ -1,7 +1,7 @@
 //! Finds the lines of a file that the value of an expression was copied from.
 //!
-//! A format may write a document whole, trimmed, escaped or line by line. The source of a value names a line of the file
-//! only where the written text stands there: a value that cannot be found is the file's as a whole.
+//! A format may write a document whole, trimmed, escaped or line by line. The source of a value names a line of the
+//! file only if the written text is found there: otherwise the source is the file as a whole.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,27 +14,33 @@ use proem_core::text::{Offsets, Place, Places};
 use crate::jinja::items::xml;
 
 /// A text of a file that a value may have been copied from.
-pub(crate) struct Copied<'s> {
+pub(crate) struct CopySource<'s> {
     pub(crate) text: &'s str,
     pub(crate) line_map: Cow<'s, LineMap>,
 }
 
-/// How far the texts of a render are written, by their addresses.
+/// The progress in the texts of a render, by their addresses.
 #[derive(Default)]
-pub(crate) struct Located<'s>(BTreeMap<usize, Progress<'s>>);
+pub(crate) struct CopyLocator<'s>(BTreeMap<usize, Progress<'s>>);
 
 struct Progress<'s> {
     places: Places<'s>,
-    /// The byte behind what was written last.
+    /// The byte after the last written part.
     next: usize,
-    /// Whether something was written that could not be found: then nothing else is looked for.
+    /// True if a written part could not be found: then the search ends.
     is_lost: bool,
 }
 
-impl<'s> Located<'s> {
-    /// Adds the spans of a value that begins where the last span ends: one for each run of lines that stand together in
-    /// the file.
-    pub(crate) fn put(&mut self, from: &Copied<'s>, written: &str, origin: &Origin, spans: &mut Vec<Span>) {
+impl<'s> CopyLocator<'s> {
+    /// Adds the spans of a value that begins at the end of the last span: one for each run of lines that are adjacent
+    /// in the file.
+    pub(crate) fn put(
+        &mut self,
+        from: &CopySource<'s>,
+        written: &str,
+        origin: &Origin,
+        spans: &mut Vec<Span>,
+    ) {
         let start = spans.last().map_or(0, |span| span.bytes.end);
         let unknown = || Origin { source: origin.source.without_place(), ..origin.clone() };
         let Some((first, own)) = self.find(from, written) else {
@@ -55,8 +61,9 @@ impl<'s> Located<'s> {
         push(start + copied.len()..start + written.len(), unknown(), spans);
     }
 
-    /// The place in the text at which the written value begins, and how many bytes of the value are in the file.
-    fn find(&mut self, from: &Copied<'s>, written: &str) -> Option<(Place, usize)> {
+    /// Returns the place in the text at which the written value begins, and the number of its bytes that are in the
+    /// file.
+    fn find(&mut self, from: &CopySource<'s>, written: &str) -> Option<(Place, usize)> {
         let fresh = || Progress { places: Places::new(from.text), next: 0, is_lost: false };
         let progress = self.0.entry(from.text.as_ptr().addr()).or_insert_with(fresh);
         if progress.is_lost {
@@ -85,8 +92,8 @@ fn push(bytes: Range<usize>, origin: Origin, spans: &mut Vec<Span>) {
     }
 }
 
-/// The line of `text`, from 1, that the first line of `written` is, where both have the same lines but for white space at
-/// the ends of lines and of the texts, and for characters that are escaped as in XML.
+/// Returns the line of `text`, from 1, that is the first line of `written`, if both have the same lines except for
+/// white space at the ends of lines and of the texts, and for characters that are escaped as in XML.
 fn aligned(text: &str, written: &str) -> Option<usize> {
     let is_blank = |line: &str| line.trim().is_empty();
     let first = text.lines().position(|line| !is_blank(line))?;
@@ -110,14 +117,14 @@ mod tests {
 
     use super::*;
 
-    /// The lines of the file at which the spans of some written values begin, with the text of each.
+    /// Returns the first lines in the file of some written values, with the text of each.
     fn located(text: &str, line_map: &LineMap, written: &[&str]) -> Vec<(String, Option<usize>)> {
-        let (mut located, mut spans) = (Located::default(), Vec::new());
+        let (mut located, mut spans) = (CopyLocator::default(), Vec::new());
         let source = Source::File { path: "f".into(), place: Some(Place { line: 1, column: 1 }) };
         let origin =
             Origin { source, template: None, included_from: Vec::new(), stability: Stability::Project };
         for value in written {
-            located.put(&Copied { text, line_map: Cow::Borrowed(line_map) }, value, &origin, &mut spans);
+            located.put(&CopySource { text, line_map: Cow::Borrowed(line_map) }, value, &origin, &mut spans);
         }
         let whole = written.concat();
         let shown = |span: &Span| {

@@ -1,39 +1,39 @@
-//! The expression whose value comes next, and the field that it looked up: left behind by the filters that are called and
-//! the items that are asked, taken by the formatter that writes and the sink that receives.
+//! The current expression and the field that it looked up: recorded by the filters and items that it uses, and read by
+//! the formatter and the sink that write its value.
 //!
-//! A thread has one of each: its renders come one after the other.
+//! Each thread has one record: its renders come one after the other.
 
 use std::cell::Cell;
 
 use crate::jinja::items::Touch;
 
 thread_local! {
-    static SEEN: Seen = const { Seen::nothing() };
+    static SEEN: LookupRecord = const { LookupRecord::nothing() };
 }
 
 #[derive(Debug)]
-struct Seen {
-    called: Cell<Option<Evaluated>>,
-    writing: Cell<Option<Evaluated>>,
-    /// The field that was looked up since the last expression, if all were of one item.
-    touched: Cell<Touched>,
-    /// What was looked up before the expression that is evaluated now, by conditions and by `set`.
-    earlier: Cell<Touched>,
+struct LookupRecord {
+    called: Cell<Option<Evaluation>>,
+    writing: Cell<Option<Evaluation>>,
+    /// The field that was looked up since the last expression, if all lookups were of one item.
+    touched: Cell<FieldLookup>,
+    /// The lookups before the current expression, by conditions and by `set`.
+    earlier: Cell<FieldLookup>,
 }
 
-impl Seen {
+impl LookupRecord {
     const fn nothing() -> Self {
         Self {
             called: Cell::new(None),
             writing: Cell::new(None),
-            touched: Cell::new(Touched::Nothing),
-            earlier: Cell::new(Touched::Nothing),
+            touched: Cell::new(FieldLookup::Nothing),
+            earlier: Cell::new(FieldLookup::Nothing),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Touched {
+enum FieldLookup {
     #[default]
     Nothing,
     One(Touch),
@@ -42,12 +42,12 @@ enum Touched {
 
 /// An expression, and the field of an item that it looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Evaluated {
+pub(crate) struct Evaluation {
     pub(crate) number: usize,
     pub(crate) touch: Option<Touch>,
 }
 
-/// Begins anew, for another render.
+/// Resets the record for another render.
 pub(crate) fn reset() {
     SEEN.with(|seen| {
         seen.called.take();
@@ -57,46 +57,48 @@ pub(crate) fn reset() {
     });
 }
 
-/// A field of an item is looked up.
+/// Records the lookup of a field.
 pub(crate) fn touch(touch: Touch) {
     SEEN.with(|seen| {
         seen.touched.set(match seen.touched.get() {
-            Touched::Nothing => Touched::One(touch),
-            Touched::One(last) if (last.list, last.item) == (touch.list, touch.item) => Touched::One(touch),
-            Touched::One(_) | Touched::Several => Touched::Several,
+            FieldLookup::Nothing => FieldLookup::One(touch),
+            FieldLookup::One(last) if (last.list, last.item) == (touch.list, touch.item) => {
+                FieldLookup::One(touch)
+            }
+            FieldLookup::One(_) | FieldLookup::Several => FieldLookup::Several,
         });
     });
 }
 
-/// A wrapped expression is about to be evaluated.
+/// Records that a wrapped expression is about to be evaluated.
 pub(crate) fn start() {
     SEEN.with(|seen| seen.earlier.set(seen.touched.take()));
 }
 
-/// The wrapped expression has been evaluated. One that looked nothing up itself has what was looked up before.
+/// Records that the wrapped expression was evaluated. Without a lookup of its own it takes the earlier one.
 pub(crate) fn call(number: usize) {
     SEEN.with(|seen| {
         let (own, earlier) = (seen.touched.take(), seen.earlier.take());
-        let touched = if matches!(own, Touched::Nothing) { earlier } else { own };
+        let touched = if matches!(own, FieldLookup::Nothing) { earlier } else { own };
         let touch = match touched {
-            Touched::One(touch) => Some(touch),
-            Touched::Nothing | Touched::Several => None,
+            FieldLookup::One(touch) => Some(touch),
+            FieldLookup::Nothing | FieldLookup::Several => None,
         };
-        seen.called.set(Some(Evaluated { number, touch }));
+        seen.called.set(Some(Evaluation { number, touch }));
     });
 }
 
-/// A value is about to be written. One that no expression announced belongs to none.
+/// Records that a value is about to be written. A value without a recorded expression belongs to none.
 pub(crate) fn begin() {
     SEEN.with(|seen| seen.writing.set(seen.called.take()));
 }
 
-/// The value is written.
+/// Records that the value is written.
 pub(crate) fn end() {
     SEEN.with(|seen| seen.writing.set(None));
 }
 
-/// The expression whose value is being written.
-pub(crate) fn evaluated() -> Option<Evaluated> {
+/// Returns the expression whose value is being written.
+pub(crate) fn evaluated() -> Option<Evaluation> {
     SEEN.with(|seen| seen.writing.get())
 }

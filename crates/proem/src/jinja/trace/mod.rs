@@ -1,9 +1,9 @@
-//! Follows a render byte by byte: what comes from which template, and what from which `{{ … }}`.
+//! Traces a render byte by byte: the template or the `{{ … }}` that each byte comes from.
 //!
-//! minijinja writes a template's own text as slices of the very source that it was given, so their
-//! address tells where they stand. Inserted values are told apart by a filter that wraps every
-//! expression ([`insertions`]) and leaves its number behind just before the value is written. Neither changes a
-//! byte: builds with debug assertions render a second time without, and compare.
+//! minijinja writes a template's own text as slices of its source, so their addresses give their places. Inserted
+//! values are recognised by a filter that wraps every expression ([`insertions`]) and records its number just before
+//! the value is written. Neither changes a byte: builds with debug assertions render a second time without tracing, and
+//! compare.
 
 pub(super) mod copied_lines;
 pub(super) mod last_lookup;
@@ -15,19 +15,19 @@ use proem_core::limit::OUTPUT_BYTES_MAX;
 
 use crate::jinja::edit::Insertion;
 use crate::jinja::syntax::Site;
-use last_lookup::Evaluated;
+use last_lookup::Evaluation;
 
-/// The filter that every expression is put into: filters are found without asking for names.
+/// The filter around every expression: filters are found without a lookup of names.
 pub(crate) const MARK: &str = "__proem_at";
 
-/// The filter that is called before an expression is evaluated: what conditions looked up is not part of it.
+/// The filter that runs before an expression is evaluated, to separate its lookups from those of conditions.
 pub(crate) const BEGIN: &str = "__proem_from";
 
-/// The insertions that wrap the expressions of a template; numbers count on from `first`.
+/// Returns the insertions that wrap the expressions of a template; their numbers start at `first`.
 pub(crate) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     let wrap = |(index, site): (usize, &Site)| {
         let number = first + index;
-        // A bare name looks up no field that would have to be told apart from those looked up before it.
+        // A bare name looks up no field, so nothing has to be separated from earlier lookups.
         let open =
             if site.is_bare { format!("{number}|{MARK}((") } else { format!("({number}|{BEGIN})|{MARK}((") };
         [
@@ -38,7 +38,7 @@ pub(crate) fn insertions(sites: &[Site], first: usize) -> Vec<Insertion> {
     sites.iter().enumerate().flat_map(wrap).collect()
 }
 
-/// A piece of output and what wrote it.
+/// A piece of output and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) bytes: usize,
@@ -47,11 +47,11 @@ pub(crate) struct Piece {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// A template's own text: which one, and the address.
+    /// A template's own text, by its address.
     Text { address: usize },
     /// The value of an expression.
-    Site(Evaluated),
-    /// Something in between, such as a filter block.
+    Site(Evaluation),
+    /// Other output, such as that of a filter block.
     Elsewhere,
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// `sources` are the addresses of the templates' texts: first byte and byte behind the last. There is room for so many
-    /// bytes and pieces to begin with.
+    /// Makes a sink with room for `bytes` and `pieces`. `sources` are the addresses of the templates' texts: first byte
+    /// and byte after the last.
     pub(crate) fn new(sources: Vec<(usize, usize)>, (bytes, pieces): (usize, usize)) -> Self {
         Self { text: Vec::with_capacity(bytes), pieces: Vec::with_capacity(pieces), sources }
     }
@@ -91,7 +91,7 @@ impl io::Write for Sink {
         }
         let from = self.origin(bytes);
         match self.pieces.last_mut() {
-            // One value may be written in several goes.
+            // One value may be written in several parts.
             Some(last) if last.from == from && matches!(from, From::Site(_) | From::Elsewhere) => {
                 last.bytes += bytes.len();
             }

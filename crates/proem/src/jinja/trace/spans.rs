@@ -1,4 +1,4 @@
-//! Turns the pieces of a traced render into spans.
+//! Converts the pieces of a traced render to spans.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,43 +12,43 @@ use proem_core::text::Places;
 use proem_core::variable;
 
 use crate::jinja::asset::{Asset, Assets};
-use crate::jinja::compiled::{Outlines, Placed};
+use crate::jinja::compiled::{Outlines, PlacedTemplate};
 use crate::jinja::items::Touch;
 use crate::jinja::reference;
 use crate::jinja::syntax::{Outline, Site};
-use crate::jinja::trace::copied_lines::{Copied, Located};
-use crate::jinja::trace::last_lookup::Evaluated;
+use crate::jinja::trace::copied_lines::{CopyLocator, CopySource};
+use crate::jinja::trace::last_lookup::Evaluation;
 use crate::jinja::trace::{From, Piece};
 use crate::jinja::values::{Binding, Context};
 use crate::observe::deadline;
 
-/// What is known about a finished render.
-pub(crate) struct Scene<'s> {
+/// The inputs and the context of a finished render.
+pub(crate) struct RenderScene<'s> {
     pub(crate) root: &'s str,
     pub(crate) assets: &'s Assets,
     pub(crate) outlines: &'s Outlines,
     pub(crate) context: &'s Context,
-    pub(crate) templates: &'s [Placed],
+    pub(crate) templates: &'s [PlacedTemplate],
 }
 
-/// Room for the spans of what is put around a text later, usually: a section's own words, and the sections before a long
-/// list.
+/// Room for the spans of the text that is usually put around a render later: a section's wording, and the sections
+/// before a long list.
 const SPANS_AROUND: usize = 128;
 
-/// Gives `text` its spans. Where the trace is missing, the whole text is the root template's: less is known then,
-/// but nothing wrong.
-pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &Scene<'_>) -> Rendered {
+/// Assigns spans to `text`. Without a trace, the whole text is attributed to the root template, which is less exact but
+/// not wrong.
+pub(crate) fn assemble(text: String, pieces: Option<&[Piece]>, scene: &RenderScene<'_>) -> Rendered {
     let mut rendered = Rendered::new();
     let Some(Ok(asset)) = scene.assets.find(scene.root) else { return rendered };
     let Some(pieces) = pieces.filter(|pieces| do_cover(pieces, &text)) else {
         rendered.push(&text, asset.origin.clone(), None, least_stable(scene.assets, scene.context));
         return rendered;
     };
-    let (mut scribe, mut located) = (Scribe::new(scene), Located::default());
+    let (mut scribe, mut located) = (SpanWriter::new(scene), CopyLocator::default());
     let mut spans = Vec::with_capacity(pieces.len() + SPANS_AROUND);
     let mut start = 0;
     for piece in pieces {
-        // The build fails then, whatever is known of the text.
+        // The build fails then, whatever the spans are.
         if deadline::check().is_err() {
             return rendered;
         }
@@ -72,26 +72,26 @@ fn span(bytes: Range<usize>, origin: Origin) -> Span {
     Span { bytes, source, template, included_from, stability }
 }
 
-/// Finds the text of a file that a value was copied from, where the value is made of one such text and nothing else.
-fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<Copied<'s>> {
-    let From::Site(Evaluated { touch, .. }) = piece.from else { return None };
+/// Finds the text of a file that a value was copied from, if the value consists of one such text only.
+fn copied_from<'s>(piece: &Piece, origin: &Origin, context: &'s Context) -> Option<CopySource<'s>> {
+    let From::Site(Evaluation { touch, .. }) = piece.from else { return None };
     origin.source.place()?;
     if let Some(touch) = touch
         && let Some(field) = context.touched(touch)
         && let Some(line_map) = field.line_map.as_deref()
         && field.source == origin.source
     {
-        return Some(Copied { text: &field.text, line_map: Cow::Borrowed(line_map) });
+        return Some(CopySource { text: &field.text, line_map: Cow::Borrowed(line_map) });
     }
     context.bindings.values().find_map(|binding| match binding {
         Binding::Text { text, source, .. } if *source == origin.source => {
-            Some(Copied { text, line_map: Cow::Owned(LineMap::from_place(source.place()?)) })
+            Some(CopySource { text, line_map: Cow::Owned(LineMap::from_place(source.place()?)) })
         }
         _ => None,
     })
 }
 
-/// Tells whether pieces end where characters do, and the last where the text does.
+/// Tells whether pieces end at character boundaries, and the last one at the end of the text.
 fn do_cover(pieces: &[Piece], text: &str) -> bool {
     let mut end = 0;
     let is_whole = |piece: &Piece| {
@@ -101,55 +101,56 @@ fn do_cover(pieces: &[Piece], text: &str) -> bool {
     pieces.iter().all(is_whole) && end == text.len()
 }
 
-/// The stability of the least stable thing that could be in the text.
+/// Returns the stability of the least stable value that could be in the text.
 fn least_stable(assets: &Assets, context: &Context) -> Stability {
     let facts = context.facts.iter().flat_map(|facts| facts.iter().map(|(_, fact)| fact.stability));
     let assets = assets.present().map(|(_, asset)| asset.stability);
     facts.chain(assets).max().unwrap_or(Stability::Session)
 }
 
-/// Knows where the render stands: in which template, included from where.
-struct Scribe<'s> {
-    templates: &'s [Placed],
-    /// What is known of each of the templates.
-    known: Vec<Known<'s>>,
+/// Tracks the position of the render: the current template and its includes.
+struct SpanWriter<'s> {
+    templates: &'s [PlacedTemplate],
+    /// The places of each template.
+    known: Vec<TemplatePlaces<'s>>,
     assets: &'s Assets,
     context: &'s Context,
-    /// What each name that templates set is made of, over all templates.
+    /// The names in the values that templates set, by name, over all templates.
     assigned: BTreeMap<&'s str, BTreeSet<&'s str>>,
-    /// The templates that are being rendered: their index, and where the one above included it.
+    /// The templates that are being rendered: their index, and the place of the include in the one above.
     stack: Vec<(usize, Option<Source>)>,
-    /// What is known of the expressions that are made of the same names, by the number of the first of them.
-    alike: Vec<Option<Alike>>,
+    /// Properties shared by expressions with the same names, by the number of the first of them.
+    alike: Vec<Option<SharedOrigin>>,
 }
 
-/// How many places of a template are remembered: more than a loop usually has pieces.
+/// The number of places of a template that are remembered: more than a loop usually has pieces.
 const PLACES: usize = 32;
 
-/// What expressions have in common that are made of the same names.
-struct Alike {
-    /// What they come from if no field was looked up.
-    untouched: Made,
-    /// The one list of items that they are made of, by its number: then a field of it that was looked up is all of it.
+/// Properties shared by expressions with the same names.
+struct SharedOrigin {
+    /// Their origin if no field was looked up.
+    untouched: ValueOrigin,
+    /// The list of items that they consist of, by its number, if it is the only one: then a looked-up field of it is
+    /// the whole value.
     list: Option<usize>,
 }
 
-/// Bytes of a template, and where they stand.
-type Met = [Option<(usize, Source)>; PLACES];
+/// Bytes of a template with their places.
+type RecentPlaces = [Option<(usize, Source)>; PLACES];
 
-struct Known<'s> {
+struct TemplatePlaces<'s> {
     asset: &'s Asset,
     outline: &'s Outline,
     places: Places<'s>,
-    /// The last byte that was asked for.
+    /// The last byte requested.
     last: usize,
-    /// What was asked for since the render came back to an earlier byte, each at a place that its byte gives: a loop will ask
+    /// The places requested since the render returned to an earlier byte, indexed by the byte: a loop will request them
     /// again.
-    again: Option<Box<Met>>,
+    again: Option<Box<RecentPlaces>>,
 }
 
-impl Known<'_> {
-    /// Where a byte of the template stands.
+impl TemplatePlaces<'_> {
+    /// Returns the place of a byte of the template.
     fn place(&mut self, offset: usize) -> Source {
         if offset < self.last && self.again.is_none() {
             self.again = Some(Box::new([const { None }; PLACES]));
@@ -164,29 +165,29 @@ impl Known<'_> {
     }
 }
 
-/// What a value is made of: one source for all of it, and its stability.
+/// The origin of a value: one source for all of it, and its stability.
 #[derive(Clone)]
-struct Made {
+struct ValueOrigin {
     source: Option<Source>,
     stability: Stability,
 }
 
-impl<'s> Scribe<'s> {
-    fn new(scene: &Scene<'s>) -> Self {
-        let Scene { root, assets, outlines, context, templates } = *scene;
+impl<'s> SpanWriter<'s> {
+    fn new(scene: &RenderScene<'s>) -> Self {
+        let RenderScene { root, assets, outlines, context, templates } = *scene;
         let mut assigned: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (name, made_of) in outlines.values().flat_map(|outline| &outline.assigned) {
             assigned.entry(name).or_default().extend(made_of.iter().map(String::as_str));
         }
         let first = templates.iter().position(|placed| placed.name == root).unwrap_or(0);
         let stack = vec![(first, None)];
-        let known = |placed: &Placed| {
+        let known = |placed: &PlacedTemplate| {
             let asset = assets.find(&placed.name).and_then(Result::ok);
             let asset = asset.expect("only assets that exist are traced");
             let (outline, places) = (&*outlines[&placed.name], Places::new(&asset.text));
-            Known { asset, outline, places, last: 0, again: None }
+            TemplatePlaces { asset, outline, places, last: 0, again: None }
         };
-        let known: Vec<Known<'_>> = templates.iter().map(known).collect();
+        let known: Vec<TemplatePlaces<'_>> = templates.iter().map(known).collect();
         let sites = known.iter().map(|known| known.outline.sites.len()).sum();
         let mut alike = Vec::new();
         alike.resize_with(sites, || None);
@@ -209,7 +210,7 @@ impl<'s> Scribe<'s> {
     }
 
     fn text(&mut self, address: usize) -> Origin {
-        let holds = |placed: &Placed| (placed.start..placed.end()).contains(&address);
+        let holds = |placed: &PlacedTemplate| (placed.start..placed.end()).contains(&address);
         let index = self.templates.iter().position(holds).unwrap_or(0);
         self.enter(index);
         let placed = &self.templates[index];
@@ -218,9 +219,9 @@ impl<'s> Scribe<'s> {
         Origin { source, template: None, included_from: self.included_from(), stability }
     }
 
-    /// `None` for a number that no expression has.
-    fn site(&mut self, evaluated: Evaluated) -> Option<Origin> {
-        let Evaluated { number, touch } = evaluated;
+    /// Returns the origin of an expression's value; `None` for an unknown number.
+    fn site(&mut self, evaluated: Evaluation) -> Option<Origin> {
+        let Evaluation { number, touch } = evaluated;
         let index = self.templates.partition_point(|placed| placed.first_site <= number).checked_sub(1)?;
         let first = self.templates[index].first_site;
         let site = self.known[index].outline.sites.get(number - first)?;
@@ -234,9 +235,10 @@ impl<'s> Scribe<'s> {
         })
     }
 
-    /// What an expression is made of. What those of the same names have in common is worked out once.
-    fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> Made {
-        let known = self.alike[alike].take().unwrap_or_else(|| Alike {
+    /// Returns the origin of an expression's value. The part shared by expressions with the same names is computed
+    /// once.
+    fn made_alike(&mut self, index: usize, site: &Site, alike: usize, touch: Option<Touch>) -> ValueOrigin {
+        let known = self.alike[alike].take().unwrap_or_else(|| SharedOrigin {
             untouched: self.made(index, site, None),
             list: self.only_list(&site.names),
         });
@@ -250,14 +252,14 @@ impl<'s> Scribe<'s> {
         made
     }
 
-    /// A field that was looked up, written by an expression of this template.
-    fn field(&self, index: usize, touch: Touch) -> Option<Made> {
+    /// Returns the origin of a looked-up field, written by an expression of this template.
+    fn field(&self, index: usize, touch: Touch) -> Option<ValueOrigin> {
         let field = self.context.touched(touch)?;
         let stability = field.stability.max(self.known[index].asset.stability);
-        Some(Made { source: Some(field.source.clone()), stability })
+        Some(ValueOrigin { source: Some(field.source.clone()), stability })
     }
 
-    /// The number of the list of items that some names come from, if there is one and nothing else.
+    /// Returns the number of the list of items that some names come from, if it is their only origin.
     fn only_list(&self, names: &BTreeSet<String>) -> Option<usize> {
         let (mut lists, mut has_others) = (Vec::new(), false);
         self.follow(names, |name| match self.binding(name) {
@@ -276,14 +278,14 @@ impl<'s> Scribe<'s> {
         number.filter(|_| !has_others)
     }
 
-    fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> Made {
+    fn made(&self, index: usize, site: &Site, touch: Option<Touch>) -> ValueOrigin {
         let made_of = self.made_of(&site.names, touch);
         let own = self.known[index].asset.stability;
         let stability = made_of.iter().map(|(_, stability)| *stability).max().unwrap_or(own).max(own);
-        Made { source: merge(made_of), stability }
+        ValueOrigin { source: merge(made_of), stability }
     }
 
-    /// The sources behind some names, through everything that templates set.
+    /// Returns the sources of some names, through all values that templates set.
     fn made_of(&self, names: &BTreeSet<String>, touch: Option<Touch>) -> Vec<(Source, Stability)> {
         let mut sources = Vec::new();
         self.follow(names, |name| {
@@ -298,7 +300,8 @@ impl<'s> Scribe<'s> {
         sources
     }
 
-    /// Goes from some names to what templates set them to, up to those that `is_end` takes; each is met once.
+    /// Follows names to the names in the values that templates set, up to those that `is_end` accepts; visits each
+    /// once.
     fn follow<'n>(&'n self, names: &'n BTreeSet<String>, mut is_end: impl FnMut(&'n str) -> bool) {
         let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -309,13 +312,13 @@ impl<'s> Scribe<'s> {
         }
     }
 
-    /// What templates make a name of that they set.
+    /// Returns the names in the values that templates set for a name.
     fn assigned_to(&self, name: &str) -> impl Iterator<Item = &'s str> {
         let made_of = self.assigned.get(name).or_else(|| self.assigned.get(base_of(name)));
         made_of.into_iter().flatten().copied()
     }
 
-    /// What a name is bound to: that of its base, if that has fields, else its own.
+    /// Returns the binding of a name: that of its base if that has fields, else its own.
     fn binding(&self, name: &str) -> Option<&'s Binding> {
         let fields = self.context.bindings.get(base_of(name));
         let fields = fields.filter(|binding| matches!(binding, Binding::Fields { .. }));
@@ -356,8 +359,8 @@ impl<'s> Scribe<'s> {
         self.known[index].place(offset)
     }
 
-    /// Notes that the render is now in this template: back in one that included the last, or in one
-    /// that the last, or one above it, includes.
+    /// Records that the render is now in this template: back in one that included the last, or in one that the last, or
+    /// one above it, includes.
     fn enter(&mut self, index: usize) {
         if let Some(depth) = self.stack.iter().rposition(|(open, _)| *open == index) {
             self.stack.truncate(depth + 1);
@@ -377,7 +380,7 @@ impl<'s> Scribe<'s> {
     }
 
     fn include_of(&self, parent: usize, wanted: &str) -> Option<usize> {
-        let Known { asset, outline, .. } = &self.known[parent];
+        let TemplatePlaces { asset, outline, .. } = &self.known[parent];
         let found = outline.includes.iter().find(|include| {
             let resolved = reference::parse(&include.name, asset.reference.as_ref(), &self.context.aliases);
             resolved.is_ok_and(|reference| reference.to_string() == wanted)
@@ -390,12 +393,12 @@ impl<'s> Scribe<'s> {
     }
 }
 
-/// The name before a field: `texts.identity` is written down as `texts:identity`, as facts are.
+/// Returns the name before a field: `texts.identity` is recorded as `texts:identity`, as facts are.
 fn base_of(name: &str) -> &str {
     name.split_once(':').map_or(name, |(base, _)| base)
 }
 
-/// One source for a value that is made of several.
+/// Merges the sources of a value into one.
 fn merge(sources: Vec<(Source, Stability)>) -> Option<Source> {
     let mut sources = sources.into_iter().map(|(source, _)| source);
     let first = sources.next()?;

@@ -26,7 +26,7 @@ fn open_in_steps(folder: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<O
     };
     let (first, rest) = name.split_at(at);
     let below = rustix::fs::openat(folder, first, flags | OFlags::DIRECTORY, Mode::empty());
-    // A link is no directory, says this call; it is a link that needs a careful look.
+    // This call reports a link as "not a directory". The caller must learn that it is a link.
     let below = below.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })?;
     open_in_steps(below.as_fd(), &rest[1..], flags)
 }

@@ -1,8 +1,9 @@
-//! The one door to the content of files: finds a file without opening it, and opens what was found.
+//! The only way to the content of files: finds a file without opening it, and opens what was found.
 //!
 //! On Linux a file is found with `O_PATH`, which neither reads nor locks nor waits, and is opened for reading through
-//! `/proc/self/fd`, so that what is opened is what was judged. Elsewhere the file is looked at by name and then opened; if
-//! it turns out to be reserved only after that, its descriptor stays open for ever, because closing it would do the harm.
+//! `/proc/self/fd`, so that the file that was judged is the file that is opened. Elsewhere the file is judged by name
+//! and then opened. If it turns out to be reserved only after that, its descriptor stays open for the life of the
+//! process, because closing it would drop the locks of its owner.
 
 use std::fs::File;
 use std::io;
@@ -21,14 +22,14 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 
 /// A file that was found and is not open for reading.
 pub(crate) struct Handle {
-    /// Leads to the file without having opened it; missing where the system has no such descriptors.
+    /// A descriptor that leads to the file without opening it; `None` where the system has no such descriptors.
     descriptor: Option<OwnedFd>,
     status: Stat,
 }
 
 impl Handle {
-    /// Finds what `path` leads to. With `NOFOLLOW` that may be a link itself.
-    pub(super) fn of(path: &Path, flags: OFlags) -> io::Result<Self> {
+    /// Finds the file at `path`. With `NOFOLLOW` that may be a link itself.
+    pub(super) fn find(path: &Path, flags: OFlags) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return Self::from_descriptor(rustix::fs::open(
             path,
@@ -79,7 +80,7 @@ impl Handle {
     }
 
     pub(super) fn identity(&self) -> Identity {
-        Identity::of_status(&self.status)
+        Identity::from_status(&self.status)
     }
 
     /// Fails for everything but a regular file.
@@ -87,24 +88,24 @@ impl Handle {
         regular(self.kind())
     }
 
-    /// The path of what was found, links resolved: asked of the descriptor, so that nothing can be swapped.
+    /// Returns the path of the file, links resolved. The descriptor is queried, so a swapped folder has no effect.
     pub(super) fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         if let Some(descriptor) = &self.descriptor {
             super::real_path(descriptor, path)
         } else {
             let real = path.canonicalize()?;
             let found = rustix::fs::lstat(&real)?;
-            let is_same = Identity::of_status(&found) == self.identity();
+            let is_same = Identity::from_status(&found) == self.identity();
             if is_same { Ok(real) } else { Err(changed()) }
         }
     }
 
-    /// Opens what was found for reading. `path` is where it was found.
+    /// Opens the file for reading. `path` is the path at which it was found.
     pub(super) fn open(self, path: &Path) -> Result<File, Absence> {
         self.open_as(path, READ)
     }
 
-    /// Opens what was found for reading, below the folder where it was found.
+    /// Opens the file for reading, below the folder in which it was found.
     pub(crate) fn open_below(self, folder: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
         self.check_reserved().map_err(|_| Errno::BUSY)?;
         let again = || super::open_below(folder, name, READ | OFlags::NOFOLLOW);
@@ -117,27 +118,27 @@ impl Handle {
         self.reopen(flags, again).map(File::from).map_err(|error| absence(&error))
     }
 
-    /// Refuses files that are open elsewhere in this process and must not be closed: the store's.
+    /// Refuses files that are open elsewhere in this process and must not be closed: those of the store.
     fn check_reserved(&self) -> Result<(), Absence> {
         if reserved::contains(self.identity()) { Err(Absence::Reserved) } else { Ok(()) }
     }
 
-    /// Opens the very file that was found: through its descriptor, or by name where that is not possible.
+    /// Opens the same file that was found: through its descriptor, or by name where that is not possible.
     fn reopen(self, flags: OFlags, again: impl FnOnce() -> Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
         if let Some(descriptor) = &self.descriptor {
             match reopen_descriptor(descriptor.as_fd(), flags) {
-                // There is no `/proc` here.
+                // This system has no `/proc`.
                 Err(Errno::NOENT) => {}
                 opened => return Ok(opened?),
             }
         }
         let opened = again()?;
-        let identity = Identity::of_status(&rustix::fs::fstat(&opened)?);
+        let identity = Identity::from_status(&rustix::fs::fstat(&opened)?);
         if identity == self.identity() {
             return Ok(opened);
         }
         if reserved::contains(identity) {
-            // It was swapped after the look. Closing it would drop the locks of its owner.
+            // The file was swapped after it was judged. Closing it would drop the locks of its owner.
             std::mem::forget(opened);
         }
         Err(changed())

@@ -1,8 +1,8 @@
-//! Trees of files that are laid out on demand, and looks at files without reading them.
+//! Trees of files that are laid out on demand, and checks of files without reading them.
 //!
-//! A revision of a repository can have a million files, of which a build looks at a dozen. Such a tree is registered here,
-//! with a function that lays out what is about to be looked at. Everything that looks at a file of a workspace therefore asks
-//! this module, or one of the readers beside it, which do. Where no tree is registered, that costs one atomic load.
+//! A revision of a repository can have a million files, of which a build uses a dozen. Such a tree is registered here,
+//! with a function that lays out the files that are about to be used. All access to files of a workspace therefore goes
+//! through this module or one of the readers beside it. While no tree is registered, that costs one atomic load.
 
 use std::collections::BTreeMap;
 use std::fs::{Metadata, ReadDir};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// How closely something is looked at.
+/// The extent of an access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Asks what a path is, links followed.
+    /// Finds out the kind of a path, links followed.
     Kind,
     /// Reads the file.
     Content,
@@ -26,7 +26,7 @@ pub(crate) enum Look {
     Everything,
 }
 
-/// Lays out what is about to be looked at.
+/// Lays out the files that an access needs.
 pub(crate) type LayOut = dyn Fn(&Path, Look) + Send + Sync;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -64,7 +64,7 @@ fn tree_of(path: &Path) -> Option<Arc<LayOut>> {
     trees.iter().find(|(root, _)| path.starts_with(root)).map(|(_, lay_out)| Arc::clone(lay_out))
 }
 
-/// Announces a look at a path. Must come before every look that does not go through this module.
+/// Announces an access to a path. Must come before every access that does not go through this module.
 pub(crate) fn look(path: &Path, look: Look) {
     if let Some(lay_out) = tree_of(path) {
         lay_out(path, look);
@@ -76,7 +76,7 @@ pub(crate) fn is_lazy(path: &Path) -> bool {
     tree_of(path).is_some()
 }
 
-/// Lays out every registered tree whole, for a program that may look at any file.
+/// Lays out every registered tree completely, for a program that may use any file.
 pub(crate) fn lay_out_everything() {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
@@ -87,7 +87,7 @@ pub(crate) fn lay_out_everything() {
     }
 }
 
-/// Tells whether there is something at a path, links followed.
+/// Tells whether a path exists, links followed.
 pub(crate) fn exists(path: &Path) -> bool {
     look(path, Look::Kind);
     path.exists()
@@ -99,7 +99,7 @@ pub(crate) fn is_dir(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// Asks what a path leads to, links followed.
+/// Returns the metadata of the file at a path, links followed.
 pub(crate) fn metadata(path: &Path) -> io::Result<Metadata> {
     look(path, Look::Kind);
     std::fs::metadata(path)

@@ -1,8 +1,8 @@
-//! Reading files that strangers may have written, without surprises.
+//! Reads files that untrusted authors may have written.
 //!
-//! Every read of the product goes through [`read`]: regular files only, at most a given number
-//! of bytes, from one descriptor, and only where the [`ReadPolicy`] allows it. Skills alone are read
-//! in thousands and have a quicker way with the same promises.
+//! Every read of the product goes through [`read`]: regular files only, at most a given number of bytes, from one
+//! descriptor, and only where the [`ReadPolicy`] allows it. Skills, which are read by the thousand, have a faster way
+//! with the same guarantees.
 
 mod below;
 mod handle;
@@ -30,10 +30,10 @@ pub(crate) use lazy::{
 };
 pub use open::open_named;
 pub(crate) use open::{Identity, canonical, check_regular, real_path};
-pub(crate) use policy::{Fence, ReadPolicy, with_fixed_roots, without_dots};
+pub(crate) use policy::{ProjectFence, ReadPolicy, with_fixed_roots, without_dots};
 pub use reserved::Reservation;
 
-/// A path for messages: what it was called must not reach a screen as commands.
+/// Prepares a path for messages: control characters in its name must not reach a terminal.
 pub(crate) fn shown(path: &Path) -> String {
     let escape = |character: char| match character {
         control if control.is_control() => control.escape_unicode().to_string(),
@@ -48,7 +48,7 @@ pub(crate) fn shown(path: &Path) -> String {
     if text.contains(char::is_control) { text.chars().map(escape).collect() } else { text.into_owned() }
 }
 
-/// The most bytes of a file that are read.
+/// A limit on the size of a file, as a number and in words for messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cap {
     pub(crate) bytes_max: usize,
@@ -60,7 +60,7 @@ impl Cap {
     }
 }
 
-/// Reads a text file, or says why that is not possible. A NUL makes it no text.
+/// Reads a text file. Refuses a file with a NUL byte, which is not text.
 pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
     let text = read_utf8(path, policy, cap)?;
     match memchr::memchr(0, text.as_bytes()) {
@@ -69,7 +69,7 @@ pub(crate) fn read_text(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<St
     }
 }
 
-/// Reads a text file that is itself no link; `None` if it is one. Where the file lies is the caller's to judge.
+/// Reads a text file; returns `None` if `path` is a link. The caller decides where the file may lie.
 pub(crate) fn read_unlinked(path: &Path, cap: Cap) -> Result<Option<String>, Absence> {
     deadline::check_read()?;
     let Some((file, bytes)) = open::open_unlinked(path, |_| Ok(()))? else { return Ok(None) };
@@ -87,8 +87,8 @@ fn text_of(file: &std::fs::File, bytes: u64, cap: Cap) -> Result<String, Absence
     String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
 }
 
-/// Reads a text file that is itself no link and that really lies below one of `roots`, which are real paths: the
-/// descriptor is asked, so nobody can swap a folder on the way.
+/// Reads a text file that is not a link and whose real path lies below one of `roots`, which are real paths. The
+/// descriptor is queried, so a folder on the way cannot be swapped.
 pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<String, Absence> {
     deadline::check_read()?;
     let judge = |found: &Handle| {
@@ -96,7 +96,7 @@ pub(crate) fn read_within(path: &Path, roots: &[&Path], cap: Cap) -> Result<Stri
         if is_within(&real, roots) { Ok(()) } else { Err(Absence::OutsideRoots) }
     };
     let opened = open::open_unlinked(path, judge).map_err(|why| match why {
-        // The answer must not tell what exists outside.
+        // The error must not reveal which files exist outside.
         Absence::NoSuchFile if !is_within(&policy::nearest_existing(path, 0), roots) => Absence::OutsideRoots,
         why => why,
     })?;
@@ -108,7 +108,7 @@ fn is_within(real: &Path, roots: &[&Path]) -> bool {
     roots.iter().any(|root| policy::lies_below(real, root))
 }
 
-/// Reads a UTF-8 file as it is, a NUL included: for instruction files, which are taken byte for byte.
+/// Reads a UTF-8 file as it is, NUL bytes included: for instruction files, which are taken byte for byte.
 pub(crate) fn read_utf8(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<String, Absence> {
     read(path, policy, cap)?.into_text()
 }
@@ -118,19 +118,19 @@ pub(crate) fn read_bytes(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<V
     read(path, policy, cap).map(|found| found.bytes)
 }
 
-/// A file's bytes, and which file it is.
+/// The bytes of a file, its identity and its real path.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ReadFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) identity: Identity,
     /// The path with all links resolved.
     pub(crate) real: PathBuf,
-    /// How large the file is, however much of it was read.
+    /// The size of the file, however much of it was read.
     pub(crate) size: u64,
 }
 
-impl Found {
-    /// The bytes as text, where the last character may be cut because the file goes on.
+impl ReadFile {
+    /// Returns the bytes as text. A character that is cut at the end is dropped, because the file goes on.
     pub(crate) fn into_head(mut self) -> Result<String, Absence> {
         if self.size > self.bytes.len() as u64
             && let Err(error) = std::str::from_utf8(&self.bytes)
@@ -141,14 +141,14 @@ impl Found {
         self.into_text()
     }
 
-    /// The bytes as text.
+    /// Returns the bytes as text.
     pub(crate) fn into_text(self) -> Result<String, Absence> {
         String::from_utf8(self.bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
     }
 }
 
-/// Reads a regular file of at most `cap` bytes, and says which one it was.
-pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, Absence> {
+/// Reads a regular file of at most `cap` bytes.
+pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<ReadFile, Absence> {
     deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     if opened.bytes > cap.bytes_max as u64 {
@@ -156,21 +156,21 @@ pub(crate) fn read(path: &Path, policy: &ReadPolicy, cap: Cap) -> Result<Found, 
     }
     let bytes = take(&opened.file, opened.bytes, cap)?;
     let size = bytes.len() as u64;
-    Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
+    Ok(ReadFile { bytes, identity: opened.identity, real: opened.path, size })
 }
 
 /// Reads the first `bytes_max` bytes of a regular file, however large it is.
-pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> Result<Found, Absence> {
+pub(crate) fn read_head(path: &Path, policy: &ReadPolicy, bytes_max: usize) -> Result<ReadFile, Absence> {
     deadline::check_read()?;
     let opened = open_allowed(path, policy)?;
     let mut bytes = Vec::new();
     let read = opened.file.take(bytes_max as u64).read_to_end(&mut bytes);
     read.map_err(|error| Absence::Unreadable(reason(&error)))?;
     let size = opened.bytes.max(bytes.len() as u64);
-    Ok(Found { bytes, identity: opened.identity, real: opened.path, size })
+    Ok(ReadFile { bytes, identity: opened.identity, real: opened.path, size })
 }
 
-fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absence> {
+fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::OpenFile, Absence> {
     let shown = path.as_os_str().as_encoded_bytes();
     if shown.len() > PATH_BYTES_MAX {
         return Err(Absence::BadPath("the path is too long"));
@@ -181,7 +181,7 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
     policy.check_as_written(path)?;
     let judge = |real: &Path| {
         policy.check_opened(path, real)?;
-        // Different each time, and about this very process: a template that wants that must name it.
+        // Files of the kernel differ each time and describe this process: a template must name them to get them.
         let is_of_kernel = |path: &Path| {
             ["/proc", "/sys"].into_iter().any(|folder| policy::lies_below(path, Path::new(folder)))
         };
@@ -194,12 +194,12 @@ fn open_allowed(path: &Path, policy: &ReadPolicy) -> Result<open::Opened, Absenc
     open::open(path, judge).map_err(|why| policy.hide_absence(path, why))
 }
 
-/// How much more is read at a time of a file that has more than it said.
+/// Bytes that are read at a time once a file turns out to be longer than its reported size.
 const STEP: usize = 8 * 1024;
 
 /// Reads to the end, but never more than one byte over the cap: a file may grow while it is read.
 fn take(file: &std::fs::File, size: u64, cap: Cap) -> Result<Vec<u8>, Absence> {
-    // Room for one byte more than there should be: when that stays free, the file has ended, and one read does.
+    // One byte more than the reported size: if it stays free, the file has ended, and one read is enough.
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(cap.bytes_max);
     let mut bytes = Vec::with_capacity(size + 1);
     loop {
@@ -211,7 +211,7 @@ fn take(file: &std::fs::File, size: u64, cap: Cap) -> Result<Vec<u8>, Absence> {
         if read == 0 || bytes.len() == size {
             return Ok(bytes);
         }
-        // Files of the kernel say that they are empty, and others may grow.
+        // Files of the kernel report a size of 0, and others may grow.
         if bytes.len() == bytes.capacity() {
             bytes.reserve(STEP.min(cap.bytes_max + 1 - bytes.len()));
         }

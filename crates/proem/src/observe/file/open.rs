@@ -14,11 +14,11 @@ use super::handle::{Handle, regular};
 use super::lazy::{Look, look};
 use crate::error::reason;
 
-/// What the kernel writes behind the name of what was removed.
+/// The mark that the kernel appends to the path of a removed file.
 #[cfg(target_os = "linux")]
 const DELETED: &[u8] = b" (deleted)";
 
-/// What stays the same when a file has several names.
+/// The numbers that identify a file, whichever of its names is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Identity {
     device: u64,
@@ -26,12 +26,12 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 
-    /// The same, from the system call.
-    pub(crate) fn of_status(status: &rustix::fs::Stat) -> Self {
+    /// Takes the identity from the result of the system call.
+    pub(crate) fn from_status(status: &rustix::fs::Stat) -> Self {
         // The types differ between systems.
         fn wide(number: impl TryInto<u64>) -> u64 {
             number.try_into().unwrap_or(u64::MAX)
@@ -40,8 +40,8 @@ impl Identity {
     }
 }
 
-/// An open regular file, with the path that it really has.
-pub(super) struct Opened {
+/// An open regular file, with its real path.
+pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) bytes: u64,
     pub(super) path: PathBuf,
@@ -50,26 +50,29 @@ pub(super) struct Opened {
 
 /// Opens `path` if it is a regular file and `judge` accepts its real path.
 ///
-/// Judges before it opens: a FIFO's writer or a device never notices, and a file that is refused was never open. That
-/// matters beyond politeness. When a process closes any descriptor of a file, the system drops all locks that the process
+/// Judges before it opens: the writer of a FIFO or a device never notices, and a refused file was never open. This
+/// protects the store: when a process closes any descriptor of a file, the system drops all locks that the process
 /// holds on that file, so a refused link to the store's database would still end the store's locks.
-pub(super) fn open(path: &Path, judge: impl FnOnce(&Path) -> Result<(), Absence>) -> Result<Opened, Absence> {
+pub(super) fn open(
+    path: &Path,
+    judge: impl FnOnce(&Path) -> Result<(), Absence>,
+) -> Result<OpenFile, Absence> {
     look(path, Look::Content);
     let (found, real) = find(path).map_err(|error| absence(&error))?;
     let real = real.map_or_else(|| found.real_path(path), Ok).map_err(|error| absence(&error))?;
     judge(&real)?;
     found.regular()?;
     let (bytes, identity) = (found.bytes(), found.identity());
-    Ok(Opened { file: found.open(path)?, bytes, path: real, identity })
+    Ok(OpenFile { file: found.open(path)?, bytes, path: real, identity })
 }
 
-/// Opens `path` if it is a regular file that is itself no link, and `judge` accepts its real path; `None` if it is a link.
+/// Opens `path` if it is a regular file and `judge` accepts its real path; returns `None` if `path` is a link.
 pub(super) fn open_unlinked(
     path: &Path,
     judge: impl FnOnce(&Handle) -> Result<(), Absence>,
 ) -> Result<Option<(File, u64)>, Absence> {
     look(path, Look::Content);
-    let found = Handle::of(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
+    let found = Handle::find(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
     if found.kind() == FileType::Symlink {
         return Ok(None);
     }
@@ -79,26 +82,26 @@ pub(super) fn open_unlinked(
     Ok(Some((found.open(path)?, bytes)))
 }
 
-/// Opens what the user named on the command line, whatever it is: a pipe is fine there, the store is not.
+/// Opens a path that the user named on the command line. A pipe is accepted, a file of the store is not.
 pub fn open_named(path: &Path) -> io::Result<File> {
-    let found = Handle::of(path, OFlags::empty())?;
-    // Waits for a pipe's writer, as every program does that is told to read one.
+    let found = Handle::find(path, OFlags::empty())?;
+    // Waits for a pipe's writer, as every program does that reads from a pipe.
     found.open_as(path, OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC).map_err(|why| match why {
         Absence::Unreadable(why) => io::Error::other(why),
         why => io::Error::other(why.to_string()),
     })
 }
 
-/// Finds a path, and says which one it really has if there is no link on the way.
+/// Finds a path, and returns its real path if there is no link on the way.
 fn find(path: &Path) -> io::Result<(Handle, Option<PathBuf>)> {
     match find_linkless(path)? {
         Some((handle, real)) => Ok((handle, Some(real))),
-        None => Ok((Handle::of(path, OFlags::empty())?, None)),
+        None => Ok((Handle::find(path, OFlags::empty())?, None)),
     }
 }
 
-/// Finds a path on which there is no link, which says what its real path is: the one that is written. `None` where there is
-/// one, and where the system cannot tell.
+/// Finds a path without links, whose real path is the path as it is written. Returns `None` if a link is on the way or
+/// the system cannot tell.
 #[cfg(target_os = "linux")]
 fn find_linkless(path: &Path) -> io::Result<Option<(Handle, PathBuf)>> {
     let Some((descriptor, real)) = open_linkless(path, OFlags::PATH | OFlags::CLOEXEC)? else {
@@ -133,19 +136,19 @@ fn open_linkless(path: &Path, flags: OFlags) -> io::Result<Option<(OwnedFd, Path
     }
 }
 
-/// The path of what was opened, links resolved: asked of the descriptor, so that nobody can swap it.
+/// Returns the path of an open file, links resolved. The descriptor is queried, so a swapped folder has no effect.
 #[cfg(target_os = "linux")]
 pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    // What was replaced meanwhile keeps its name, with a mark behind it. A name that says secret must not
-    // become harmless by that.
+    // The kernel appends a mark to the name of a replaced file. The mark must not make the name of a secret file look
+    // harmless.
     let name = path.as_os_str().as_bytes();
     Ok(OsString::from_vec(name.strip_suffix(DELETED).unwrap_or(name).to_vec()).into())
 }
 
-/// The path with every link resolved, as the kernel finds it: two calls where there is no link and five where there is,
-/// where asking link by link takes one for each folder on the way.
+/// Returns the path with every link resolved by the kernel: two calls without a link and five with one, instead of one
+/// call for each folder on the way.
 #[cfg(target_os = "linux")]
 pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     look(path, Look::Kind);
@@ -157,7 +160,7 @@ pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
     match real {
         Ok(real) if real.is_absolute() && !is_marked_deleted(&real) => Ok(real),
-        // Without `/proc`, for what was removed meanwhile, and for a name that looks as if it were.
+        // There is no `/proc`, or the file was removed meanwhile, or its name looks as if it were.
         _ => path.canonicalize(),
     }
 }
@@ -173,12 +176,12 @@ fn is_marked_deleted(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(DELETED)
 }
 
-/// The path of what was opened, links resolved, checked against the descriptor's identity.
+/// Returns the path of an open file, links resolved, checked against the descriptor's identity.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn real_path(file: &impl std::os::fd::AsFd, path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     let (found, opened) = (std::fs::symlink_metadata(&real)?, rustix::fs::fstat(file)?);
-    let is_same = Identity::of(&found) == Identity::of_status(&opened);
+    let is_same = Identity::from_metadata(&found) == Identity::from_status(&opened);
     if is_same { Ok(real) } else { Err(io::Error::other("the path changed while it was read")) }
 }
 
@@ -189,7 +192,7 @@ pub(crate) fn check_regular(path: &Path) -> Result<(), Absence> {
     regular(FileType::from_raw_mode(status.st_mode))
 }
 
-/// Why something is absent, from the system's error.
+/// Converts a system error to the reason why a file is absent.
 pub(super) fn absence(error: &io::Error) -> Absence {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Absence::NoSuchFile,

@@ -1,4 +1,4 @@
-//! Who may read what.
+//! Rules for which files a build may read, depending on who wrote the template.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,19 +11,19 @@ use proem_core::limit::LINKS_MAX;
 use super::secret::is_secret;
 use crate::request::caller::{Caller, Workspaces};
 
-/// What a template may read, which depends on who wrote it.
+/// The files that a template may read, which depend on its author.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadPolicy {
     roots: Option<Vec<PathBuf>>,
-    /// Where a remote client's reads end, wherever a root leads once it is resolved.
-    served: Option<Served>,
-    fence: Option<Fence>,
+    /// The limits of reads for a remote client, wherever a root leads once it is resolved.
+    served: Option<ServedFolders>,
+    fence: Option<ProjectFence>,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
 }
 
 impl ReadPolicy {
-    /// Everything that the user may read, except secrets: for templates of the user's own.
+    /// Allows all files of the user except secrets: for templates of the user's own.
     pub(crate) fn user(home: Option<&Path>, allowed: &[PathBuf]) -> Self {
         Self {
             roots: None,
@@ -34,17 +34,17 @@ impl ReadPolicy {
         }
     }
 
-    /// Only what lies below one of `roots` once links are resolved: for everybody else's.
+    /// Allows only files that lie below one of `roots` once links are resolved: for templates of other authors.
     pub(crate) fn beneath(roots: &[PathBuf], home: Option<&Path>, allowed: &[PathBuf]) -> Self {
         Self { roots: Some(with_canonical(roots)), ..Self::user(home, allowed) }
     }
 
-    /// Also keeps reads for a remote client in the server's workspaces, and in folders of the operator's own. A root is a
-    /// path: a folder on the way to it may be swapped for a link after the server looked at it.
+    /// Also keeps reads for a remote client in the server's workspaces and in folders of the operator. A root is a
+    /// path: a folder on the way to it may be swapped for a link after the server has checked it.
     pub(crate) fn served(self, caller: Caller, own: Option<&Path>) -> Self {
         match caller {
             Caller::Remote(workspaces) if !workspaces.is_empty() => {
-                Self { served: Some(Served { workspaces, own: own.map(canonical) }), ..self }
+                Self { served: Some(ServedFolders { workspaces, own: own.map(canonical) }), ..self }
             }
             _ => self,
         }
@@ -56,24 +56,24 @@ impl ReadPolicy {
     }
 
     /// Also keeps what a project names inside of it, unless the user allowed the exact path.
-    pub(crate) fn fenced(self, fence: Option<Fence>) -> Self {
+    pub(crate) fn fenced(self, fence: Option<ProjectFence>) -> Self {
         Self { fence, ..self }
     }
 
-    /// Also reads one exact path, whatever its name says.
+    /// Also allows one exact path, even if its name suggests a secret.
     pub(crate) fn allowing(&self, path: &Path) -> Self {
         let mut policy = self.clone();
         policy.allowed.push(path.to_owned());
         policy
     }
 
-    /// The policy for paths that a file of the project names: where a fence stands, all of them stay behind it.
+    /// Returns the policy for paths that a file of the project names: a fence applies to all of them.
     pub(crate) fn of_project(&self) -> Self {
-        let fence = self.fence.clone().map(|fence| Fence { spelt: None, ..fence });
+        let fence = self.fence.clone().map(|fence| ProjectFence { spelt: None, ..fence });
         Self { fence, ..self.clone() }
     }
 
-    /// Refuses by the path's spelling alone, so that the answer does not tell what exists.
+    /// Refuses a path by its spelling alone, so that the error does not reveal which files exist.
     pub(crate) fn check_as_written(&self, path: &Path) -> Result<(), Absence> {
         let plain = if is_plain(path) { Cow::Borrowed(path) } else { Cow::Owned(without_dots(path)) };
         if let Some(roots) = &self.roots
@@ -85,7 +85,7 @@ impl ReadPolicy {
         self.check_secret(&plain, path)
     }
 
-    /// Refuses by the path of what was really opened.
+    /// Refuses a path by the real path of the opened file.
     pub(crate) fn check_opened(&self, written: &Path, opened: &Path) -> Result<(), Absence> {
         self.check_roots(opened)?;
         self.check_secret(written, opened)?;
@@ -100,7 +100,8 @@ impl ReadPolicy {
     /// Turns "no such file" into a refusal where the missing file would lie outside the roots.
     pub(crate) fn hide_absence(&self, path: &Path, why: Absence) -> Absence {
         match &self.roots {
-            // Nothing to hide; looking for what exists takes a call for every folder on the way.
+            // There is nothing to hide, and finding the nearest existing folder takes a call for each folder on the
+            // way.
             None => why,
             Some(roots) => match self.check_roots(&nearest_existing(path, 0)) {
                 Ok(()) => why,
@@ -111,7 +112,7 @@ impl ReadPolicy {
         }
     }
 
-    /// Tells whether a path says that it holds a secret, and nobody allowed it.
+    /// Tells whether a path looks like a secret and the user has not allowed it.
     pub(crate) fn is_secret(&self, path: &Path) -> bool {
         self.check_secret(path, path).is_err()
     }
@@ -136,7 +137,7 @@ impl ReadPolicy {
         if is_refused { Err(Absence::SecretPath) } else { Ok(()) }
     }
 
-    /// Tells whether the user allowed a file, or a folder that it lies in, to projects that lead there.
+    /// Tells whether the user allowed projects to link to a file, or to a folder that it lies in.
     fn is_shared(&self, real: &Path) -> bool {
         self.allowed.iter().any(|allowed| lies_below(real, allowed))
     }
@@ -147,30 +148,30 @@ impl ReadPolicy {
     }
 }
 
-/// What a server may read for its clients.
+/// Folders that a server may read for its clients.
 #[derive(Debug, Clone)]
-struct Served {
+struct ServedFolders {
     workspaces: Workspaces,
     own: Option<PathBuf>,
 }
 
-impl Served {
+impl ServedFolders {
     fn contains(&self, real: &Path) -> bool {
         self.workspaces.contain(real) || self.own.as_ref().is_some_and(|own| lies_below(real, own))
     }
 }
 
-/// The edge of a project that the user has not trusted: a link in it may have been made by a stranger, and must not
+/// The boundary of a project that the user does not trust: a link in it may have been made by a stranger, and must not
 /// bring the user's files into a prompt.
 #[derive(Debug, Clone)]
-pub(crate) struct Fence {
-    /// The project as its paths are written, and as they really are. `None` means that every path is meant.
+pub(crate) struct ProjectFence {
+    /// The path of the project as it is written, and its real path. `None` means that the fence applies to every path.
     spelt: Option<[PathBuf; 2]>,
     real: PathBuf,
 }
 
-impl Fence {
-    /// Draws it around a project, by its path as it is written and its real path.
+impl ProjectFence {
+    /// Creates the fence of a project from its path as it is written and its real path.
     pub(crate) fn around(project: &Path, real: &Path) -> Self {
         Self { spelt: Some([project.to_owned(), real.to_owned()]), real: real.to_owned() }
     }
@@ -184,15 +185,15 @@ impl Fence {
     }
 }
 
-/// The deepest real directory on the way to a path that does not exist, links that dangle followed.
+/// Returns the deepest real directory on the way to a path that does not exist. Follows dangling links.
 pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
     if let Ok(real) = super::open::canonical(path) {
         return real;
     }
     let above: Vec<&Path> = path.ancestors().skip(1).collect();
-    // Mostly the folder is there and the file is not, or its folder and perhaps the one above are all that is missing.
-    // Otherwise each folder that is there lies above each that is not, so the last one is searched for: a path can name two
-    // thousand of them.
+    // Mostly the folder exists and the file does not, or one or two folders are missing. Otherwise a binary search
+    // finds the last folder that exists, since each existing folder lies above each missing one: a path can name two
+    // thousand folders.
     let near = above.iter().take(3).position(|folder| known(folder).is_some());
     let missing = near.unwrap_or_else(|| above.partition_point(|folder| known(folder).is_none()));
     let first_missing = missing.checked_sub(1).and_then(|last| above.get(last)).copied().unwrap_or(path);
@@ -209,8 +210,8 @@ fn is_beneath(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| lies_below(path, root))
 }
 
-/// Tells whether a path is another one or lies below it, as [`Path::starts_with`] does: by the bytes where both are plain,
-/// since taking paths apart costs more than most reads.
+/// Tells whether a path is `folder` or lies below it, as [`Path::starts_with`] does. Compares bytes if both are plain,
+/// since splitting paths costs more than most reads.
 pub(crate) fn lies_below(path: &Path, folder: &Path) -> bool {
     if !is_plain(path) || !is_plain(folder) {
         return path.starts_with(folder);
@@ -228,8 +229,8 @@ pub(crate) fn is_plain(path: &Path) -> bool {
         && (!may_have_dots(bytes) || bytes.split(|byte| *byte == b'/').skip(1).all(is_name))
 }
 
-/// Tells whether a slash or a dot stands behind any slash. Without a branch for each byte, so that they are compared
-/// together.
+/// Tells whether any slash is followed by a slash or a dot. Has no branch for each byte, so that the compiler can
+/// compare many at once.
 fn may_have_dots(bytes: &[u8]) -> bool {
     let pairs = bytes.iter().zip(bytes.iter().skip(1));
     pairs.fold(false, |found, (first, second)| found | (*first == b'/' && matches!(second, b'/' | b'.')))
@@ -239,23 +240,23 @@ fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Real paths by paths as they are written; `None` for what does not exist.
-type Resolved = BTreeMap<PathBuf, Option<PathBuf>>;
+/// Real paths by paths as they are written; `None` for paths that do not exist.
+type RealPaths = BTreeMap<PathBuf, Option<PathBuf>>;
 
 thread_local! {
-    static RESOLVED: RefCell<Option<Resolved>> = const { RefCell::new(None) };
+    static RESOLVED: RefCell<Option<RealPaths>> = const { RefCell::new(None) };
 }
 
-/// Does some work in which each root is resolved once: a folder that is swapped for a link meanwhile does not move
-/// what may be read.
+/// Runs `work` with each root resolved only once: a folder that is swapped for a link meanwhile does not change which
+/// files may be read.
 pub(crate) fn with_fixed_roots<R>(work: impl FnOnce() -> R) -> R {
-    struct Back(Option<Resolved>);
-    impl Drop for Back {
+    struct RestoreRoots(Option<RealPaths>);
+    impl Drop for RestoreRoots {
         fn drop(&mut self) {
             RESOLVED.set(self.0.take());
         }
     }
-    let _back = Back(RESOLVED.replace(Some(BTreeMap::new())));
+    let _back = RestoreRoots(RESOLVED.replace(Some(BTreeMap::new())));
     work()
 }
 
@@ -263,7 +264,7 @@ fn canonical(path: &Path) -> PathBuf {
     known(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The real path of a folder, asked for once; `None` if it does not exist.
+/// Returns the real path of a folder, resolved once; `None` if it does not exist.
 fn known(path: &Path) -> Option<PathBuf> {
     if let Some(known) = RESOLVED.with_borrow(|resolved| resolved.as_ref()?.get(path).cloned()) {
         return known;
@@ -277,7 +278,7 @@ fn known(path: &Path) -> Option<PathBuf> {
     real
 }
 
-/// Each path as it is spelt and as it really is.
+/// Returns each path as it is written and as it is resolved.
 fn with_canonical(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| [path.clone(), canonical(path)]).collect()
 }
@@ -302,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    /// What taking a path apart says, said by its bytes.
+    /// Compares the test on bytes with the result of splitting a path.
     #[test]
     fn plain_paths_are_those_that_stay_as_they_are() {
         let parts = ["a", ".", "..", "", "...", ".a", "a.", "..a", "bc", "é"];
@@ -340,7 +341,7 @@ mod tests {
         }
     }
 
-    /// What the search must find, looked for folder by folder from the end.
+    /// Finds the expected folder by testing one after the other from the end.
     fn one_by_one(path: &Path, links: usize) -> PathBuf {
         for ancestor in path.ancestors() {
             if let Ok(real) = fs::canonicalize(ancestor) {

@@ -1,4 +1,4 @@
-//! Files of this process that readers must leave alone: those of an open database.
+//! Files of this process that readers must not open: those of an open database.
 //!
 //! SQLite's locks belong to the process and the file, not to a descriptor. Closing any descriptor of such a file drops
 //! them all, after which another process may delete or overwrite what this one still writes to.
@@ -9,10 +9,10 @@ use std::sync::{PoisonError, RwLock};
 
 use super::open::Identity;
 
-/// How often each file is reserved.
+/// The number of reservations of each file.
 static RESERVED: RwLock<BTreeMap<Identity, usize>> = RwLock::new(BTreeMap::new());
 
-/// Keeps files from being opened by the readers of this process, by whatever name, for as long as it lives.
+/// Keeps files from being opened by the readers of this process, by whatever name, for as long as it exists.
 ///
 /// ```
 /// let folder = tempfile::tempdir()?;
@@ -30,9 +30,9 @@ static RESERVED: RwLock<BTreeMap<Identity, usize>> = RwLock::new(BTreeMap::new()
 pub struct Reservation(Vec<Identity>);
 
 impl Reservation {
-    /// Reserves the files that these are the metadata of.
+    /// Reserves the files with this metadata.
     pub fn new<'m>(files: impl IntoIterator<Item = &'m Metadata>) -> Self {
-        let files: Vec<Identity> = files.into_iter().map(Identity::of).collect();
+        let files: Vec<Identity> = files.into_iter().map(Identity::from_metadata).collect();
         let mut reserved = RESERVED.write().unwrap_or_else(PoisonError::into_inner);
         for file in &files {
             *reserved.entry(*file).or_default() += 1;

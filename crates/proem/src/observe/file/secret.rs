@@ -1,4 +1,4 @@
-//! Names that say secret. Their content never enters a prompt unless the user allows the exact path.
+//! File names that suggest a secret. Their content never enters a prompt unless the user allows the exact path.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ const NAMES: [&str; 10] = [
 ];
 const PREFIXES: [&str; 2] = ["credentials", ".env."];
 const SUFFIXES: [&str; 3] = [".pem", ".p12", ".pfx"];
-/// Examples are written to be shown.
+/// Names of example files, which are written to be shown.
 const HARMLESS: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
 
-/// Tells whether the name of `path`, or the place where it lies, says that it holds a secret.
+/// Tells whether the name of `path`, or its folder, suggests that it holds a secret.
 pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     has_secret_name(path) || is_in_ssh(path, home) || is_process_environment(path)
 }

@@ -1,11 +1,11 @@
-//! The few settings of a repository's own configuration that change what is true about it.
+//! The few settings of a repository's own configuration that affect its status and diff.
 //!
-//! Everything else in that file is ignored: a setting there can name a program, and a status must
-//! not run it. Only keys of the list below pass, and only with values of a known form.
+//! Everything else in that file is ignored: a setting can name a program, and a status must not run it. Only the keys
+//! listed below pass, and only with values of a known form.
 
 use std::collections::BTreeMap;
 
-/// Keys that say what the files and objects are like, with the values that they may have.
+/// Keys that describe the files and objects of a repository, with their possible values.
 const HARMLESS: [(&str, &[&str]); 9] = [
     ("core.repositoryformatversion", &["0", "1"]),
     ("core.filemode", &["true", "false"]),
@@ -61,7 +61,8 @@ fn parse(text: &str) -> Settings {
     settings
 }
 
-/// Understands `[section]`, `name = value` and comments: all that these keys need.
+/// Calls `take` for each key and value. Understands `[section]`, `name = value` and comments, which is enough for these
+/// keys.
 fn each(text: &str, mut take: impl FnMut(&str, &str)) {
     let mut section = String::new();
     for line in text.lines() {
@@ -72,7 +73,7 @@ fn each(text: &str, mut take: impl FnMut(&str, &str)) {
         }
         let Some((name, value)) = line.split_once('=') else { continue };
         let (key, value) = (format!("{section}.{}", name.trim().to_ascii_lowercase()), value.trim());
-        // A value that is quoted in part, or was cut at a sign in quotes, is not understood.
+        // A value that is partly quoted, or was cut at a comment sign inside quotes, is not understood.
         let plain = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
         if !plain.contains(['"', '\\']) {
             take(&key, plain);

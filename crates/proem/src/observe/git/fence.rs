@@ -1,9 +1,10 @@
-//! Keeps git within one repository, whatever it finds there: links, alternates, a folder that is swapped while it looks.
+//! Keeps git within one repository, even if it meets links, alternates or a folder that is swapped meanwhile.
 //!
-//! The kernel does it (Landlock): git may read the working tree, the repository's own folders and the system, run what the
-//! system has, and write nothing. The folders are open and known before git starts, so that no name can be made to mean
-//! another one. Where there is no such kernel, what could lead elsewhere is looked for before; then only somebody who
-//! changes the repository at that very moment, and knows the id of a commit of another one, could get names out of it.
+//! The kernel enforces this (Landlock): git may read the working tree, the repository's own folders and the system, run
+//! programs of the system, and write nothing. The folders are opened before git starts, so that no name can be made to
+//! mean another folder. On a kernel without Landlock, links and alternates are searched for beforehand. Then only an
+//! attacker who changes the repository at that moment, and knows the id of a commit of another repository, could get
+//! names out of it.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -17,9 +18,9 @@ use rustix::fs::{Mode, OFlags};
 use super::repository::Bounds;
 use crate::error::reason;
 use crate::observe::file::real_path;
-use crate::observe::process::{Allowance, Limits, Running, Stopped};
+use crate::observe::process::{Allowance, Limits, ProcessStop, RunningProcess};
 
-/// Where programs and their libraries lie.
+/// Folders of programs and their libraries.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 9] = [
     "/usr",
@@ -37,15 +38,15 @@ const SYSTEM: [&str; 9] = [
 pub(super) struct Fence {
     inside: Vec<OwnedFd>,
     objects: PathBuf,
-    /// Where git itself is installed.
+    /// The folder in which git itself is installed.
     program: PathBuf,
 }
 
 impl Fence {
-    /// Draws it around a repository and its shadow.
+    /// Creates the fence of a repository and its shadow.
     pub(super) fn around(bounds: &Bounds, shadow: &Path, program: &Path) -> Result<Self, Absence> {
         let objects = bounds.common.join("objects");
-        // Objects that are kept elsewhere are those of another repository.
+        // Alternates lead to the objects of another repository.
         if objects.join("info/alternates").symlink_metadata().is_ok() {
             return Err(Absence::OutsideRoots);
         }
@@ -53,7 +54,7 @@ impl Fence {
         let folders = [&bounds.tree, &bounds.own, &bounds.common, &shadow];
         let inside = folders.into_iter().map(|folder| opened(folder)).collect::<Result<_, _>>()?;
         let program = crate::observe::file::canonical(program).unwrap_or_else(|_| program.to_owned());
-        // As `bin/git` of some folder, which then has its libraries as well.
+        // The program is `bin/git` of some folder, which then also has its libraries.
         let program = program
             .ancestors()
             .nth(2)
@@ -62,27 +63,27 @@ impl Fence {
         Ok(Self { inside, objects, program })
     }
 
-    /// Starts git inside.
+    /// Starts git inside the fence.
     pub(super) fn start(
         &self,
         command: Command,
         allowance: Allowance,
         limits: Limits,
-    ) -> Result<Result<Running, Stopped>, Absence> {
-        // A thread can be shut in, and what it starts is shut in with it. It is watched from outside: a thread that is shut
-        // in could not ask the kernel about it.
+    ) -> Result<Result<RunningProcess, ProcessStop>, Absence> {
+        // Landlock restricts a thread and the processes that it starts. The process is watched from outside, because a
+        // restricted thread could not query the kernel about it.
         std::thread::scope(|scope| {
             let started = scope.spawn(|| {
                 if !self.shut() && leads_out(&self.objects) {
                     return Err(Absence::OutsideRoots);
                 }
-                Ok(Running::start(command, allowance, limits))
+                Ok(RunningProcess::start(command, allowance, limits))
             });
             started.join().unwrap_or_else(|_| Err(Absence::GitFailed("it could not be shut in".into())))
         })
     }
 
-    /// Shuts the calling thread in, for ever; tells whether the kernel does that.
+    /// Restricts the calling thread permanently. Returns whether the kernel supports that.
     #[cfg(target_os = "linux")]
     fn shut(&self) -> bool {
         self.restrict().is_ok_and(|status| status != landlock::RulesetStatus::NotEnforced)
@@ -116,7 +117,7 @@ impl Fence {
     }
 }
 
-/// Opens a folder that must still be where it was vouched for.
+/// Opens a folder. Fails if it no longer lies at the path that was checked.
 fn opened(folder: &Path) -> Result<OwnedFd, Absence> {
     #[cfg(target_os = "linux")]
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -127,7 +128,7 @@ fn opened(folder: &Path) -> Result<OwnedFd, Absence> {
     if real == folder { Ok(open) } else { Err(Absence::OutsideRoots) }
 }
 
-/// Tells whether there is a link among a repository's objects, or too much to look through.
+/// Tells whether there is a link among a repository's objects, or more entries than are searched.
 fn leads_out(objects: &Path) -> bool {
     let mut folders = vec![objects.to_owned()];
     let mut left = GIT_OBJECT_ENTRIES_MAX;
@@ -160,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Row G6: what stands in for the kernel where it cannot do it.
+    /// Row G6: the fallback for kernels without Landlock.
     #[test]
     fn a_link_among_objects_is_found_however_deep() {
         for name in ["pack", "ab", "pack/x.pack", "ab/cdef", "info/x/y"] {

@@ -1,5 +1,5 @@
-//! Readers of what repositories say, for the properties in `fuzz/` alone: a whole build for each input would be a thousand
-//! times slower.
+//! Parsers of repository data, exposed for the properties in `fuzz/` only: a whole build for each input would be a
+//! thousand times slower.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub fn head(text: &str) -> Option<String> {
     head_file::read(text).ok().flatten().filter(|name| head_file::is_accepted(name))
 }
 
-/// The paths that a short status lists, of what is not staged and of what is, from the top of the tree.
+/// Returns the unstaged and the staged paths that a short status lists, from the top of the tree.
 #[must_use]
 pub fn status(text: &str, below: &Path) -> Option<(Vec<String>, Vec<String>)> {
     status_paths::read(text, below).map(|listed| (listed.unstaged, listed.staged))

@@ -21,7 +21,8 @@ pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
 /// The ref that `HEAD` points to; `None` when it holds a commit instead.
 pub(super) fn target(repository: &Repository) -> Result<Option<String>, Absence> {
     let path = repository.own.join("HEAD");
-    // The oldest repositories have a symbolic link here. Where it lies cannot be asked of it, so it is for the user only.
+    // The oldest repositories have a symbolic link here. Its place cannot be read from the link, so only the user may
+    // follow it.
     if repository.bounds.is_none()
         && let Ok(link) = std::fs::read_link(&path)
     {
@@ -31,7 +32,7 @@ pub(super) fn target(repository: &Repository) -> Result<Option<String>, Absence>
     read(&text)
 }
 
-/// The ref that a `HEAD` says; `None` when it says a commit.
+/// Parses the content of `HEAD`: returns the ref that it names, or `None` if it holds a commit.
 pub(super) fn read(text: &str) -> Result<Option<String>, Absence> {
     let text = text.trim_end();
     match text.strip_prefix("ref:") {
@@ -46,7 +47,7 @@ pub(super) fn is_accepted(name: &str) -> bool {
     name.starts_with("refs/") && is_ref_name(name) && !name.chars().any(char::is_control)
 }
 
-/// The shortest name that means this ref and no other, by git's own order of interpretation.
+/// Returns the shortest unambiguous name of this ref, by git's own order of interpretation.
 fn shorten(name: &str, refs: &Refs<'_>) -> Result<String, Absence> {
     const RULES: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
     let Some((rule, short)) = RULES.iter().find_map(|rule| Some((*rule, name.strip_prefix(rule)?))) else {

@@ -1,14 +1,14 @@
-//! What git knows about a directory, without running anything that the repository names.
+//! Facts about a directory from git, without running anything that the repository names.
 //!
-//! The branch is read from `HEAD`, without a process. Status and diff are asked of the `git` program
-//! in a shadow of the repository ([`shadow`]): a hostile configuration is not there.
+//! The branch is read from `HEAD`, without a process. Status and diff come from the `git` program, run in a shadow of
+//! the repository ([`shadow`]) that has none of the repository's configuration.
 
 mod config;
 mod fence;
 #[cfg(feature = "fuzz")]
 pub mod fuzzed;
 mod head;
-mod laid;
+mod lazy_tree;
 mod objects;
 mod ownership;
 mod program;
@@ -29,33 +29,33 @@ use crate::request::caller::Workspaces;
 use repository::Repository;
 pub use revision::{Revision, RevisionError};
 use shadow::Shadow;
-use status_paths::Listed;
+use status_paths::ChangedPaths;
 
-/// Tells whether a directory is the top of a working tree that git takes for one.
+/// Tells whether a directory is the top of a working tree that git accepts.
 pub(crate) fn is_repository_root(folder: &Path) -> bool {
     folder.join(".git").symlink_metadata().is_ok()
         && repository::find(folder).is_ok_and(|found| found.worktree == folder)
 }
 
-/// On whose behalf git is asked.
+/// The party for which git is queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The user's, who may see every repository.
+    /// The user, who may see every repository.
     User,
-    /// A remote client's, for proem's own templates: the working tree must lie in a workspace of the server.
+    /// A remote client that uses proem's own templates: the working tree must lie in a workspace of the server.
     Served(Workspaces),
-    /// Somebody's who may see the working tree alone: no byte of a repository elsewhere.
+    /// A party that may see the working tree only, and no byte of a repository elsewhere.
     Tree,
 }
 
-/// Git facts about one directory. Each thing is looked at once, when it is first asked for.
+/// Git facts about one directory. Each is observed once, on first use.
 pub(crate) struct Git {
     cwd: PathBuf,
     time_max: Duration,
     reach: Reach,
     repository: OnceCell<Result<Repository, Absence>>,
     shadow: OnceCell<Result<Shadow, Absence>>,
-    /// What `git status` printed, once it was asked for.
+    /// The output of `git status`, once it has run.
     status: OnceCell<String>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn root_of(cwd: &Path) -> Option<PathBuf> {
 
 impl Git {
     pub(crate) fn new(cwd: &Path, time_max: Duration, reach: Reach) -> Self {
-        // Git goes by the real path: behind a link, another repository may be the right one.
+        // Git uses the real path: behind a link, another repository may be the right one.
         let cwd = crate::observe::file::canonical(cwd).unwrap_or_else(|_| cwd.to_owned());
         let (repository, shadow, status) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Self { cwd, time_max, reach, repository, shadow, status }
@@ -113,7 +113,7 @@ impl Git {
         }
         let shadow = self.shadow()?;
         let (unstaged, staged) = match self.listed() {
-            Some(Listed { unstaged, staged }) => {
+            Some(ChangedPaths { unstaged, staged }) => {
                 (shadow.run_on(&DIFF, &unstaged)?, shadow.run_on(&[&DIFF[..], &STAGED].concat(), &staged)?)
             }
             None => (shadow.run(&DIFF)?, shadow.run(&[&DIFF[..], &STAGED].concat())?),
@@ -122,13 +122,13 @@ impl Git {
         Ok(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"))
     }
 
-    /// What the status listed, if somebody asked for it and all of it is plain.
-    fn listed(&self) -> Option<Listed> {
+    /// Returns the paths of the status, if it has run and every line is plain.
+    fn listed(&self) -> Option<ChangedPaths> {
         let below = self.cwd.strip_prefix(self.root()?).ok()?;
         status_paths::read(self.status.get()?, below)
     }
 
-    /// Tells whether this is a revision that is laid out on demand. Nothing in it is changed, by definition.
+    /// Tells whether this is a revision that is laid out on demand. It never has changes.
     fn is_revision(&self) -> bool {
         crate::observe::file::is_lazy(&self.cwd) && self.root().is_some()
     }
@@ -152,7 +152,7 @@ impl Git {
     }
 
     fn shadow(&self) -> Result<&Shadow, Absence> {
-        let make = || Shadow::of(self.repository()?, &self.cwd, self.time_max);
+        let make = || Shadow::new(self.repository()?, &self.cwd, self.time_max);
         self.shadow.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 }

@@ -7,18 +7,18 @@ use proem_core::fact::Absence;
 use proem_core::limit::GIT_BLOB_BYTES_MAX;
 
 use super::shadow::Shadow;
-use crate::observe::process::{Dialogue, Stopped};
+use crate::observe::process::{Dialogue, ProcessStop};
 
 /// A running `git cat-file --batch`.
 pub(super) struct Objects {
     dialogue: Dialogue,
 }
 
-/// An object that was asked for.
+/// The result of reading an object.
 pub(super) enum Object {
     /// Its bytes.
     Bytes(Vec<u8>),
-    /// Larger than what is read; so many bytes.
+    /// Larger than the limit; its size in bytes.
     TooLarge(u64),
     /// The object store does not have it.
     Missing,
@@ -42,19 +42,19 @@ pub(super) enum EntryKind {
 }
 
 impl Objects {
-    pub(super) fn of(shadow: &Shadow) -> Result<Self, Absence> {
+    pub(super) fn new(shadow: &Shadow) -> Result<Self, Absence> {
         Ok(Self { dialogue: shadow.start(&["cat-file", "--batch"])? })
     }
 
     /// Reads an object by its id, or by a name that has no white space.
     pub(super) fn read(&mut self, id: &str, shadow: &Shadow) -> Result<Object, Absence> {
         self.answer(id).map_err(|why| match why {
-            Stopped::CannotRead(_) => Absence::GitFailed(shadow.complaint(&self.dialogue.complaints())),
+            ProcessStop::CannotRead(_) => Absence::GitFailed(shadow.complaint(&self.dialogue.complaints())),
             why => shadow.stopped(why),
         })
     }
 
-    fn answer(&mut self, id: &str) -> Result<Object, Stopped> {
+    fn answer(&mut self, id: &str) -> Result<Object, ProcessStop> {
         self.dialogue.ask(id)?;
         let head = self.dialogue.line()?;
         // `<id> <type> <size>`, or `<id> missing`.

@@ -1,7 +1,8 @@
-//! Whether a repository that is kept elsewhere says itself that a working tree is its own.
+//! Checks that a repository outside of a working tree names that working tree as its own.
 //!
-//! A `.git` that leads away can be written by anybody, and would show branches and names of a repository that its writer
-//! may not see. The repository's own files cannot: those of a linked working tree and of a submodule name the tree.
+//! A `.git` file that leads elsewhere can be written by any author, and would reveal branches and names of a repository
+//! that its author may not see. The repository's own files are proof: those of a linked working tree and of a submodule
+//! name the tree.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +13,11 @@ use super::config::worktree;
 use super::repository::{Bounds, POINTER, Repository};
 use crate::observe::file::{Cap, canonical, read_within};
 
-/// The real paths of a repository that lies in its working tree, or names it, and whose files lie there, too.
+/// Returns the real paths of a repository that lies in its working tree, or names it, and whose own files lie in that
+/// repository.
 ///
-/// Whoever reads it from then on reads below these paths, and asks each descriptor whether it does: what is swapped after
-/// this look is not read.
+/// Later reads stay below these paths and check each descriptor, so a folder that is swapped after this check is not
+/// read.
 pub(super) fn bounds(repository: &Repository) -> Option<Bounds> {
     let Repository { worktree, own, common, .. } = repository;
     let (tree, own, common) = (canonical(worktree).ok()?, canonical(own).ok()?, canonical(common).ok()?);
@@ -26,7 +28,7 @@ pub(super) fn bounds(repository: &Repository) -> Option<Bounds> {
     is_vouched.then_some(Bounds { tree, own, common })
 }
 
-/// Tells whether git's own folder names the working tree: linked ones in a file, submodules in their settings.
+/// Tells whether git's own folder names the working tree: linked trees do so in a file, submodules in their settings.
 fn names(own: &Path, tree: &Path) -> bool {
     let is_tree = |path: &Path| canonical(path).is_ok_and(|real| real == tree);
     let read = |name: &str, cap: Cap| read_within(&own.join(name), &[own], cap);
@@ -42,7 +44,7 @@ fn names(own: &Path, tree: &Path) -> bool {
     said.is_some_and(|path| is_tree(&own.join(path)))
 }
 
-/// Tells whether no link in one of git's folders leads out of them.
+/// Tells whether every link in one of git's folders stays within them.
 fn stays(folder: &Path, common: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     entries.into_iter().all(|entry| {

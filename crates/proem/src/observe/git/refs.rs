@@ -25,7 +25,7 @@ impl<'r> Refs<'r> {
         self.object(name).map(|id| id.is_some())
     }
 
-    /// The object that a ref means, at the end of any symbolic refs in between.
+    /// Returns the object of a ref, following symbolic refs.
     pub(super) fn object(&self, name: &str) -> Result<Option<String>, Absence> {
         let mut name = name.to_owned();
         for _ in 0..GIT_SYMBOLIC_REFS_MAX {
@@ -58,12 +58,12 @@ impl<'r> Refs<'r> {
     }
 
     fn packed_object(&self, name: &str) -> Result<Option<String>, Absence> {
-        // Searched for as a whole: to split a large file into lines takes far longer.
+        // Searches the whole text: splitting a large file into lines takes far longer.
         let (packed, wanted) = (self.packed()?, format!(" {name}"));
         for at in memchr::memmem::find_iter(packed.as_bytes(), wanted.as_bytes()) {
             let behind = packed.as_bytes().get(at + wanted.len()..).unwrap_or_default();
             let is_end = behind.is_empty() || behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
-            // Looked for by its length: to search for the beginning of a line could take as long as the file is.
+            // Steps back by the length of an id: a search for the start of the line could run through the whole file.
             let id = [40, 64].into_iter().find_map(|length| line_start(packed, at.checked_sub(length)?, at));
             if let Some(id) = id.filter(|_| is_end) {
                 return Ok(Some(id.to_owned()));
@@ -83,7 +83,7 @@ impl<'r> Refs<'r> {
     }
 }
 
-/// The object id between two places, if a line begins with it.
+/// Returns the object id between two offsets, if a line begins with it.
 fn line_start(text: &str, start: usize, end: usize) -> Option<&str> {
     let is_first = start == 0 || text.as_bytes().get(start - 1) == Some(&b'\n');
     text.get(start..end).filter(|id| is_first && is_object_id(id))

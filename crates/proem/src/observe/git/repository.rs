@@ -9,7 +9,7 @@ use proem_core::limit::{ANCESTORS_MAX, GIT_HEAD_BYTES_MAX, SETTINGS_BYTES_MAX};
 use super::config::{self, Settings};
 use crate::observe::file::{Cap, ReadPolicy, read_text, read_unlinked, read_within, shown};
 
-/// A repository: its working tree and where git keeps its own files.
+/// A repository: its working tree and the folders in which git keeps its own files.
 #[derive(Debug)]
 pub(super) struct Repository {
     /// The top of the working tree.
@@ -18,13 +18,13 @@ pub(super) struct Repository {
     pub(super) own: PathBuf,
     /// The folder with `objects` and `refs`; another one only in a linked working tree.
     pub(super) common: PathBuf,
-    /// What may be read on behalf of somebody who may see the working tree alone; everything, for the user.
+    /// The paths that a party without access beyond the working tree may read; `None` means no limit, for the user.
     pub(super) bounds: Option<Bounds>,
-    /// The harmless part of its configuration, once it was asked for.
+    /// The harmless part of its configuration, once it was read.
     settings: OnceCell<Settings>,
 }
 
-/// The real paths of a repository that was vouched for.
+/// The real paths of a repository that passed the [ownership check](super::ownership).
 #[derive(Debug)]
 pub(super) struct Bounds {
     pub(super) tree: PathBuf,
@@ -39,7 +39,7 @@ impl Repository {
             .get_or_init(|| config::read(self.read(&self.common.join("config"), cap).ok().as_deref()))
     }
 
-    /// Reads one of git's own files: for the user wherever it is, for others only where it was vouched for.
+    /// Reads one of git's own files: for the user without limit, for others only within the bounds.
     pub(super) fn read(&self, path: &Path, cap: Cap) -> Result<String, Absence> {
         match &self.bounds {
             None => read_own(path, cap),
@@ -47,7 +47,7 @@ impl Repository {
         }
     }
 
-    /// The same repository for those who may see its working tree alone.
+    /// Makes the same repository for a party that may see its working tree only.
     pub(super) fn bounded(bounds: Bounds) -> Self {
         let Bounds { tree, own, common } = &bounds;
         let (worktree, own, common) = (tree.clone(), own.clone(), common.clone());
@@ -55,7 +55,7 @@ impl Repository {
     }
 
     pub(super) fn uses_reftable(&self) -> bool {
-        // Most have no such folder, and their settings need not be read.
+        // Most repositories have no such folder, and then their settings need not be read.
         self.common.join("reftable").is_dir() && self.settings().has("extensions.refstorage", "reftable")
     }
 }
@@ -63,8 +63,7 @@ impl Repository {
 /// Git's small files: pointers of a line or so.
 pub(super) const POINTER: Cap = Cap::new(GIT_HEAD_BYTES_MAX);
 
-/// Reads one of git's own files; whoever may see the working tree may see these. What is a link is read with care for
-/// where it leads.
+/// Reads one of git's own files, which are as public as the working tree. A link is read only if its target is allowed.
 pub(super) fn read_own(path: &Path, cap: Cap) -> Result<String, Absence> {
     match read_unlinked(path, cap)? {
         Some(text) => Ok(text),
@@ -107,7 +106,7 @@ fn open(directory: &Path, own: PathBuf, common: PathBuf) -> Repository {
     Repository { worktree: directory.to_owned(), own, common, bounds: None, settings: OnceCell::new() }
 }
 
-/// What git itself asks for before it believes that a folder is a repository.
+/// Applies git's own test of a folder that claims to be a repository.
 fn is_repository(own: &Path, common: &Path) -> bool {
     own.join("HEAD").symlink_metadata().is_ok()
         && common.join("objects").is_dir()

@@ -10,7 +10,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::{GIT_REVISION_LINKS_MAX, GIT_REVISION_TIME_MAX};
 use tempfile::TempDir;
 
-use super::laid::{LaidTree, Plan, Problem};
+use super::lazy_tree::{LazyTree, Plan, Problem};
 use super::repository::{self, Repository};
 use super::shadow::Shadow;
 use crate::error::reason;
@@ -18,16 +18,16 @@ use crate::observe::file::{LayOut, Look, Registration, shown};
 
 /// A revision, in a folder of its own at the path that the repository has below `/`.
 ///
-/// Only what a build looks at is laid out there, when it looks. So a build is as quick as in the working tree, however many
-/// files the revision has, and objects that it does not need may be missing.
+/// Only files that a build uses are laid out there, on demand. So a build is as fast as in the working tree, however
+/// many files the revision has, and objects that it does not need may be missing.
 pub struct Revision {
-    /// Ends with this: nothing looks at the folder any more.
+    /// Registers the folder for as long as the revision exists.
     _registration: Registration,
-    tree: Arc<Mutex<LaidTree>>,
+    tree: Arc<Mutex<LazyTree>>,
     folder: TempDir,
-    /// The real path of that folder.
+    /// The real path of the revision's folder.
     root: PathBuf,
-    /// The working directory, as it really is.
+    /// The real path of the working directory.
     cwd: PathBuf,
 }
 
@@ -41,7 +41,7 @@ pub enum RevisionError {
     Unknown {
         /// The name.
         name: String,
-        /// Whether the repository lacks its older commits.
+        /// True if the repository lacks its older commits.
         is_shallow: bool,
     },
     /// The object store lacks an object that the build needs.
@@ -56,7 +56,7 @@ pub enum RevisionError {
 }
 
 impl RevisionError {
-    /// Says what to do about it.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -99,7 +99,7 @@ impl Revision {
         let cwd =
             crate::observe::file::canonical(cwd).map_err(|error| RevisionError::Failed(reason(&error)))?;
         let repository = repository::find(&cwd).map_err(failed)?;
-        let shadow = Shadow::of(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).map_err(failed)?;
+        let shadow = Shadow::new(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).map_err(failed)?;
         let commit = resolve(&shadow, &repository, name)?;
         let folder = tempfile::Builder::new().prefix("proem-revision-").tempdir().map_err(unwritten)?;
         let root = crate::observe::file::canonical(folder.path()).map_err(unwritten)?;
@@ -113,7 +113,7 @@ impl Revision {
         let objects =
             crate::observe::file::canonical(&repository.common.join("objects")).map_err(unwritten)?;
         let plan = Plan { worktree, commit, own, objects, is_converted };
-        let mut tree = LaidTree::new(plan, shadow).map_err(failed)?;
+        let mut tree = LazyTree::new(plan, shadow).map_err(failed)?;
         tree.prepare(&below(&root, &cwd), Look::Kind);
         // A directory that the revision does not have is an empty one.
         fs::create_dir_all(below(&root, &cwd))
@@ -133,13 +133,14 @@ impl Revision {
         let find = || {
             let cwd = crate::observe::file::canonical(cwd).ok()?;
             let repository = repository::find(&cwd).ok()?;
-            let shadow = Shadow::of(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).ok()?;
+            let shadow = Shadow::new(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).ok()?;
             resolve(&shadow, &repository, name).ok()
         };
         find().is_some()
     }
 
-    /// Returns what went wrong since it was opened. What was built of it then is not what the revision gives.
+    /// Returns the first problem since the revision was opened. A build that ran with a problem does not show the
+    /// revision and must be discarded.
     #[must_use]
     pub fn problem(&self) -> Option<RevisionError> {
         let tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,13 +150,13 @@ impl Revision {
         })
     }
 
-    /// The working directory inside.
+    /// Returns the working directory inside the revision's folder.
     #[must_use]
     pub fn cwd(&self) -> PathBuf {
         below(&self.root, &self.cwd)
     }
 
-    /// The beginning of every path inside.
+    /// Returns the prefix of every path inside.
     #[must_use]
     pub fn root(&self) -> &Path {
         debug_assert!(self.folder.path().exists(), "it goes with this");
@@ -199,7 +200,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
 fn lay_git(own: &Path, shadow: &Shadow, commit: &str) -> Result<(), RevisionError> {
     fs::create_dir_all(own.join("refs/heads")).map_err(unwritten)?;
     fs::write(own.join("config"), "[core]\n\trepositoryformatversion = 0\n").map_err(unwritten)?;
-    // Empty, because a link would lead out: a workspace's template may then not know the branch.
+    // The folder stays empty, because a link would lead out. A workspace's template may then lack the branch.
     fs::create_dir(own.join("objects")).map_err(unwritten)?;
     let branch = shadow.run(&["symbolic-ref", "-q", "HEAD"]).ok();
     let branch = branch.as_deref().map(str::trim).filter(|name| name.starts_with("refs/heads/"));
@@ -212,15 +213,15 @@ fn lay_git(own: &Path, shadow: &Shadow, commit: &str) -> Result<(), RevisionErro
     fs::write(own.join("HEAD"), format!("ref: {branch}\n")).map_err(unwritten)
 }
 
-/// Links what lies above the repository: instruction files there count for some profiles. The topmost folder is the
-/// same for every path.
+/// Links the files above the repository: some profiles read instruction files there. The topmost folder is the same for
+/// every path.
 fn link_above(root: &Path, worktree: &Path) {
     for folder in worktree.ancestors().skip(1).filter(|folder| folder.parent().is_some()) {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(GIT_REVISION_LINKS_MAX);
         for entry in entries {
             let target = below(root, folder).join(entry.file_name());
             if target.symlink_metadata().is_err() {
-                // One that cannot be linked is one that is not read.
+                // An entry that cannot be linked is not read.
                 let _ = symlink(entry.path(), target);
             }
         }

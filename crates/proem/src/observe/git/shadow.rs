@@ -1,13 +1,12 @@
 //! A shadow of a repository, in which `git status` runs nothing but git.
 //!
-//! A repository can make a plain `git status` run programs in more than a dozen ways: by its
-//! configuration, attributes, hooks, nested repositories, partial clones. Forbidding them one by one
-//! misses the next one. So git is pointed at a folder of our own: our configuration, links to the
-//! objects, refs and index, copies of `HEAD` and the ignore file; no hooks, no attributes, no
-//! remotes. Its environment is cleared as well.
+//! A repository can make a plain `git status` run programs in more than a dozen ways: by its configuration, attributes,
+//! hooks, nested repositories, partial clones. Forbidding them one by one misses the next one. So git is pointed at a
+//! folder that proem makes: with proem's configuration, links to the objects, refs and index, copies of `HEAD` and the
+//! ignore file; without hooks, attributes and remotes. Its environment is cleared as well.
 //!
-//! For those who may see the working tree alone, no ref is linked but the one that is needed is written, and git runs
-//! behind a [`Fence`]: a repository could otherwise name the objects of another one.
+//! For parties that may see the working tree only, refs are not linked: only the ref that is needed is written. And git
+//! runs behind a [`Fence`], since a repository could otherwise name the objects of another one.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -30,12 +29,12 @@ use super::repository::{POINTER, Repository};
 use super::{head, program};
 use crate::error::reason;
 use crate::observe::file::{Cap, ReadPolicy, check_regular, read_bytes, read_head, shown};
-use crate::observe::process::{Allowance, Dialogue, Finished, Limits, Running, Stopped};
+use crate::observe::process::{Allowance, Dialogue, Limits, ProcessOutput, ProcessStop, RunningProcess};
 
-/// Our own settings: they come last, so they win over the few that are taken over.
+/// Settings of the shadow. They come last, so they win over the few that are taken from the repository.
 ///
-/// A file above `bigFileThreshold` is hashed piece by piece and counts as binary in a summary of changes, so that its text is
-/// not held in memory. A summary of a text of that size takes far longer than git may.
+/// A file above `bigFileThreshold` is hashed piece by piece and counts as binary in a diff, so that its text is not
+/// held in memory. A diff of a text of that size takes far longer than git may run.
 const SETTINGS: &str = "\
 [core]
 	bare = false
@@ -74,8 +73,8 @@ const SETTINGS: &str = "\
 	allow = never
 ";
 
-/// For an index of few files: git starts a thread for each 500 of them to look at them ahead of time, and starting threads
-/// then costs more than looking. For more files the threads pay, since they work side by side.
+/// Settings for an index of few files. Git starts a thread for each 500 files to check them ahead of time; with few
+/// files, starting threads costs more than it saves.
 const FEW_FILES: &str = "\
 [core]
 	preloadIndex = false
@@ -85,20 +84,20 @@ const FILES_MANY: u32 = 2_000;
 
 const IGNORE_FILE: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
-/// A folder that stands in for a repository's own; it goes when this does.
+/// A temporary folder that takes the place of a repository's `.git`.
 pub(super) struct Shadow {
     folder: TempDir,
     program: PathBuf,
     worktree: PathBuf,
     cwd: PathBuf,
-    /// How long all commands together may still take.
+    /// The time that all commands together may still take.
     time_left: Cell<Duration>,
     fence: Option<Fence>,
 }
 
 impl Shadow {
     /// Makes the shadow of `repository`.
-    pub(super) fn of(repository: &Repository, cwd: &Path, time_max: Duration) -> Result<Self, Absence> {
+    pub(super) fn new(repository: &Repository, cwd: &Path, time_max: Duration) -> Result<Self, Absence> {
         let program = program::find().ok_or(Absence::NotOnThisHost("git program"))?;
         let folder =
             tempfile::Builder::new().prefix("proem-git-").tempdir().map_err(|error| failed(&error))?;
@@ -111,7 +110,7 @@ impl Shadow {
         Ok(Self { folder, program, worktree, cwd, time_left: Cell::new(time_max), fence })
     }
 
-    /// The commit that a name means. The name must not be taken for an option.
+    /// Returns the commit that a name stands for. The name must not be taken for an option.
     pub(super) fn commit(&self, name: &str) -> Result<String, Absence> {
         let wanted = format!("{name}^{{commit}}");
         let said = self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
@@ -125,7 +124,7 @@ impl Shadow {
         self.ask(command, GIT_CHECKOUT_FILE_BYTES_MAX).map(drop)
     }
 
-    /// Starts git to be asked one question after the other; for the user alone, who needs no fence.
+    /// Starts git as a dialogue of several questions; for the user only, who needs no fence.
     pub(super) fn start(&self, arguments: &[&str]) -> Result<Dialogue, Absence> {
         if self.fence.is_some() {
             return Err(Absence::OutsideRoots);
@@ -147,19 +146,19 @@ impl Shadow {
         self.ask_for_bytes(command, 0, GIT_BLOB_BYTES_MAX)
     }
 
-    /// Runs git with `arguments` and returns what it printed.
+    /// Runs git with `arguments` and returns its output.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<String, Absence> {
         let command = self.command(arguments, &self.cwd, &self.worktree);
         self.ask(command, 0)
     }
 
-    /// Runs git with `arguments` on some paths from the top of the tree, as they are spelt; on none there is nothing to say.
+    /// Runs git with `arguments` on literal paths from the top of the tree. Returns an empty text if `paths` is empty.
     pub(super) fn run_on(&self, arguments: &[&str], paths: &[String]) -> Result<String, Absence> {
         if paths.is_empty() {
             return Ok(String::new());
         }
         let paths = paths.iter().map(String::as_str);
-        // Threads that look at every file ahead of time cost more than a few files do.
+        // Threads that check every file ahead of time cost more than they save with few files.
         let all: Vec<&str> = ["-c", "core.preloadIndex=false", "--literal-pathspecs"]
             .into_iter()
             .chain(arguments.iter().copied())
@@ -170,7 +169,7 @@ impl Shadow {
         self.ask(command, 0)
     }
 
-    /// Runs git, which may write files of at most `file_bytes_max` bytes. All commands have one deadline together.
+    /// Runs git, which may write files of at most `file_bytes_max` bytes. All commands share one deadline.
     fn ask(&self, command: Command, file_bytes_max: u64) -> Result<String, Absence> {
         let bytes = self.ask_for_bytes(command, file_bytes_max, GIT_OUTPUT_BYTES_MAX)?;
         String::from_utf8(bytes).map_err(|error| Absence::NotUtf8(error.utf8_error().valid_up_to()))
@@ -190,15 +189,15 @@ impl Shadow {
         let allowance = Allowance { time, output_bytes_max };
         let limits = Limits { memory_bytes_max: GIT_MEMORY_BYTES_MAX, file_bytes_max };
         let started = match &self.fence {
-            None => Running::start(command, allowance, limits),
+            None => RunningProcess::start(command, allowance, limits),
             Some(fence) => fence.start(command, allowance, limits)?,
         };
-        let answer = self.read_answer(started.and_then(Running::finish));
+        let answer = self.read_answer(started.and_then(RunningProcess::finish));
         self.time_left.set(time.saturating_sub(begun.elapsed()));
         answer
     }
 
-    /// Git with its environment: nothing of ours but the path.
+    /// Builds a git command with a clean environment, which has only our `PATH`.
     fn command(&self, arguments: &[impl AsRef<OsStr>], cwd: &Path, worktree: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--no-pager").args(arguments).current_dir(cwd).env_clear();
@@ -218,12 +217,12 @@ impl Shadow {
         ] {
             command.env(name, value);
         }
-        // One allocation, on every system; all of them together are limited where the kernel does that.
+        // Limits one allocation, on every system. The kernel limits all of them together where it can.
         command.env("GIT_ALLOC_LIMIT", GIT_MEMORY_BYTES_MAX.to_string());
         command
     }
 
-    fn read_answer(&self, finished: Result<Finished, Stopped>) -> Result<Vec<u8>, Absence> {
+    fn read_answer(&self, finished: Result<ProcessOutput, ProcessStop>) -> Result<Vec<u8>, Absence> {
         match finished {
             Ok(finished) if finished.status.success() => Ok(finished.output),
             Ok(finished) => Err(Absence::GitFailed(self.complaint(&finished.errors))),
@@ -231,20 +230,22 @@ impl Shadow {
         }
     }
 
-    /// Says why git was not let finish.
+    /// Converts the reason why git was stopped.
     #[expect(clippy::unused_self, reason = "stands beside `complaint`, which needs it")]
-    pub(super) fn stopped(&self, why: Stopped) -> Absence {
+    pub(super) fn stopped(&self, why: ProcessStop) -> Absence {
         match why {
-            Stopped::TimedOut => Absence::TimedOut,
-            Stopped::WaitsForFifo => {
+            ProcessStop::TimedOut => Absence::TimedOut,
+            ProcessStop::WaitsForFifo => {
                 Absence::GitFailed("a file of the repository that it reads is a FIFO".into())
             }
-            Stopped::TooMuchOutput => Absence::OverLimit(GIT_OUTPUT_BYTES_MAX),
-            Stopped::CannotStart(error) | Stopped::CannotRead(error) => Absence::GitFailed(reason(&error)),
+            ProcessStop::TooMuchOutput => Absence::OverLimit(GIT_OUTPUT_BYTES_MAX),
+            ProcessStop::CannotStart(error) | ProcessStop::CannotRead(error) => {
+                Absence::GitFailed(reason(&error))
+            }
         }
     }
 
-    /// The first line of what git said, without the shadow's own path, which is never the same.
+    /// Returns the first line of git's errors, without the shadow's own path, which differs each time.
     pub(super) fn complaint(&self, errors: &[u8]) -> String {
         let errors = String::from_utf8_lossy(errors);
         let line = errors.lines().next().unwrap_or("it said nothing");
@@ -252,8 +253,8 @@ impl Shadow {
     }
 }
 
-/// Lays the shadow out: what is ours is written, what is large or only looked up is linked, and what
-/// git opens blindly is copied.
+/// Fills the shadow: writes proem's own files, links files that are large or only looked up, and copies files that git
+/// opens without checks.
 fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     let common = common_folder(folder, repository)?;
     let mut settings = repository.settings().lines() + SETTINGS;
@@ -278,14 +279,14 @@ fn fill(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     Ok(())
 }
 
-/// Tells whether a repository has so few files that looking at them one after the other is quickest. An index that shares
-/// files with others does not say how many.
+/// Tells whether a repository has so few files that checking them one after the other is fastest. A split index does
+/// not tell their number.
 fn has_few_files(own: &Path, indexes: &[String]) -> bool {
     let [index] = indexes else { return false };
     files_of(&own.join(index)).is_some_and(|files| files < FILES_MANY)
 }
 
-/// How many files an index says that it has; `None` for one that is not there or is none. Nothing but speed hangs on it.
+/// Returns the number of files that an index declares; `None` if it is missing or invalid. Only speed depends on it.
 fn files_of(index: &Path) -> Option<u32> {
     let head = read_head(index, &ReadPolicy::user(None, &[]), 12).ok()?.bytes;
     let files = head.strip_prefix(b"DIRC")?.last_chunk()?;
@@ -295,7 +296,7 @@ fn files_of(index: &Path) -> Option<u32> {
 /// Writes the ref that `HEAD` names, and no other: a link among the refs could lead to those of another repository.
 fn write_head_ref(folder: &Path, repository: &Repository) -> Result<(), Absence> {
     fs::create_dir(folder.join("refs")).map_err(|error| failed(&error))?;
-    // A name that git would not accept is git's to complain about.
+    // A name that git would not accept is left for git to report.
     let name = head::target(repository)?.filter(|name| name.starts_with("refs/") && is_ref_name(name));
     let Some(name) = name else { return Ok(()) };
     let Some(object) = Refs::new(repository).object(&name)? else { return Ok(()) };
@@ -305,8 +306,8 @@ fn write_head_ref(folder: &Path, repository: &Repository) -> Result<(), Absence>
     written.map_err(|error| failed(&error))
 }
 
-/// Where the common part goes. A linked working tree keeps refs of its own only in the reftable
-/// format; there the shadow has two folders as well.
+/// Returns the folder for the common part. A linked working tree keeps refs of its own only in the reftable format;
+/// there the shadow has two folders as well.
 fn common_folder(folder: &Path, repository: &Repository) -> Result<PathBuf, Absence> {
     if !repository.uses_reftable() {
         return Ok(folder.to_owned());
@@ -332,7 +333,7 @@ fn link(from: &Path, to: &Path) -> Result<(), Absence> {
     linked.map_err(|error| Absence::GitFailed(format!("{}: {}", shown(from), reason(&error))))
 }
 
-/// Links a file that need not exist. Git only reads it: its locks are optional, and off.
+/// Links a file that need not exist. Git only reads it: its optional locks are switched off.
 fn link_if_regular(from: &Path, to: &Path) -> Result<(), Absence> {
     match check_regular(from) {
         Ok(()) => link(from, to),

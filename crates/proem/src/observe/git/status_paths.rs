@@ -1,25 +1,25 @@
-//! The paths that `git status --short` lists, so that `git diff` need look at no others: it would ask for every file of the
-//! tree again.
+//! The paths that `git status --short` lists, so that `git diff` can be limited to them: otherwise it would check every
+//! file of the tree again.
 
 use std::path::{Component, Path, PathBuf};
 
-/// More paths than these, or more bytes of them, are no saving; and a command line has an end.
+/// Most paths for which limiting the diff saves time and fits a command line; [`PATH_BYTES_MAX`] limits their bytes.
 const PATHS_MAX: usize = 1_000;
 const PATH_BYTES_MAX: usize = 64 << 10;
 
-/// What has changed, by paths from the top of the working tree.
+/// The changed paths, from the top of the working tree.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Listed {
-    /// In the working tree, against the index.
+pub(super) struct ChangedPaths {
+    /// Changed in the working tree, compared with the index.
     pub(super) unstaged: Vec<String>,
-    /// In the index, against the last commit.
+    /// Changed in the index, compared with the last commit.
     pub(super) staged: Vec<String>,
 }
 
-/// Reads a short status whose paths are relative to `below`, a folder of the tree. `None` when there is anything that is not
-/// plain: then everything must be looked at.
-pub(super) fn read(status: &str, below: &Path) -> Option<Listed> {
-    let mut listed = Listed::default();
+/// Parses a short status whose paths are relative to `below`, a folder of the tree. Returns `None` if any line is not
+/// plain: then the diff must check every file.
+pub(super) fn read(status: &str, below: &Path) -> Option<ChangedPaths> {
+    let mut listed = ChangedPaths::default();
     for line in status.lines() {
         let (codes, paths) = line.split_at_checked(2)?;
         let (staged, unstaged) = (codes.chars().next()?, codes.chars().nth(1)?);
@@ -44,7 +44,7 @@ pub(super) fn read(status: &str, below: &Path) -> Option<Listed> {
     fits.then_some(listed)
 }
 
-/// The path of a line, or the two of a rename.
+/// Parses the path of a line, or the two of a rename.
 fn both(text: &str) -> Option<Vec<String>> {
     let (first, rest) = one(text)?;
     if rest.is_empty() {
@@ -54,7 +54,7 @@ fn both(text: &str) -> Option<Vec<String>> {
     rest.is_empty().then(|| vec![first, second])
 }
 
-/// A path as git writes it, and what follows. One with a space or anything odd stands in quotes.
+/// Parses a path as git writes it, and returns the rest of the text. Paths with unusual characters are quoted.
 fn one(text: &str) -> Option<(String, &str)> {
     if let Some(quoted) = text.strip_prefix('"') {
         return unquoted(quoted);
@@ -92,7 +92,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// A path from the top of the tree, of one that is relative to a folder in it.
+/// Converts a path relative to a folder of the tree to one from the top.
 fn from_top(below: &Path, path: &str) -> Option<String> {
     let mut whole = PathBuf::new();
     for part in below.join(path).components() {

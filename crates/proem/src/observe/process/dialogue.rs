@@ -1,7 +1,7 @@
-//! A program that is asked one question after the other.
+//! A program that answers one question after the other.
 //!
-//! A question is one short line, and its answer is read before the next one is asked, so that neither side can wait for the
-//! other while a pipe is full.
+//! A question is one short line, and its answer is read before the next one is sent, so that neither side can wait for
+//! the other while a pipe is full.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,10 +12,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::pipes::unblock;
-use super::{Group, Limits, Stopped, TICK_MAX, TICK_MIN, TICK_SILENT, limits};
+use super::{Group, Limits, ProcessStop, TICK_MAX, TICK_MIN, TICK_SILENT, limits};
 use crate::observe::deadline;
 
-/// How much is read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A running program that answers questions. Its process group is killed when this goes out of scope.
@@ -24,7 +24,7 @@ pub(crate) struct Dialogue {
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: ChildStderr,
-    /// What was read and is not yet taken.
+    /// Bytes that were read and not yet returned.
     read: Vec<u8>,
     /// Time that all answers together may still take.
     time_left: Duration,
@@ -32,25 +32,25 @@ pub(crate) struct Dialogue {
 
 impl Dialogue {
     /// Starts `command`, whose answers may take `time` together.
-    pub(crate) fn start(mut command: Command, time: Duration, limits: Limits) -> Result<Self, Stopped> {
+    pub(crate) fn start(mut command: Command, time: Duration, limits: Limits) -> Result<Self, ProcessStop> {
         command.stdin(Stdio::piped());
         let mut group = Group::start(command)?;
         limits.set(group.id);
         let pipes = (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(Stopped::CannotRead(ErrorKind::BrokenPipe.into()));
+            return Err(ProcessStop::CannotRead(ErrorKind::BrokenPipe.into()));
         };
-        unblock(Some(&stdout)).and_then(|()| unblock(Some(&stderr))).map_err(Stopped::CannotRead)?;
+        unblock(Some(&stdout)).and_then(|()| unblock(Some(&stderr))).map_err(ProcessStop::CannotRead)?;
         Ok(Self { group, stdin, stdout, stderr, read: Vec::new(), time_left: time })
     }
 
-    /// Asks a question of one line.
-    pub(crate) fn ask(&mut self, line: &str) -> Result<(), Stopped> {
-        self.stdin.write_all(format!("{line}\n").as_bytes()).map_err(Stopped::CannotRead)
+    /// Sends a question of one line.
+    pub(crate) fn ask(&mut self, line: &str) -> Result<(), ProcessStop> {
+        self.stdin.write_all(format!("{line}\n").as_bytes()).map_err(ProcessStop::CannotRead)
     }
 
     /// Reads a line of the answer, without its end.
-    pub(crate) fn line(&mut self) -> Result<Vec<u8>, Stopped> {
+    pub(crate) fn line(&mut self) -> Result<Vec<u8>, ProcessStop> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.read) {
                 let mut line: Vec<u8> = self.read.drain(..=end).collect();
@@ -58,14 +58,14 @@ impl Dialogue {
                 return Ok(line);
             }
             if self.read.len() > CHUNK_BYTES {
-                return Err(Stopped::TooMuchOutput);
+                return Err(ProcessStop::TooMuchOutput);
             }
             self.more()?;
         }
     }
 
-    /// Reads so many bytes of the answer.
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<Vec<u8>, Stopped> {
+    /// Reads `count` bytes of the answer.
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<Vec<u8>, ProcessStop> {
         while self.read.len() < count {
             self.more()?;
         }
@@ -73,8 +73,8 @@ impl Dialogue {
         Ok(std::mem::replace(&mut self.read, rest))
     }
 
-    /// Reads so many bytes of the answer and forgets them.
-    pub(crate) fn skip(&mut self, mut count: u64) -> Result<(), Stopped> {
+    /// Reads `count` bytes of the answer and discards them.
+    pub(crate) fn skip(&mut self, mut count: u64) -> Result<(), ProcessStop> {
         loop {
             let here = usize::try_from(count).unwrap_or(usize::MAX).min(self.read.len());
             self.read.drain(..here);
@@ -86,7 +86,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns what the program complained about so far.
+    /// Returns the error output of the program so far.
     pub(crate) fn complaints(&mut self) -> Vec<u8> {
         let mut complaints = vec![0; PROGRAM_ERROR_BYTES_MAX];
         let count = self.stderr.read(&mut complaints).unwrap_or(0);
@@ -95,33 +95,33 @@ impl Dialogue {
     }
 
     /// Waits for more of the answer and reads it.
-    fn more(&mut self) -> Result<(), Stopped> {
+    fn more(&mut self) -> Result<(), ProcessStop> {
         let begun = Instant::now();
         let read = self.wait_and_read(begun);
         self.time_left = self.time_left.saturating_sub(begun.elapsed());
         read
     }
 
-    fn wait_and_read(&mut self, begun: Instant) -> Result<(), Stopped> {
+    fn wait_and_read(&mut self, begun: Instant) -> Result<(), ProcessStop> {
         let mut tick = TICK_MIN;
         loop {
             let left = self.time_left.saturating_sub(begun.elapsed());
             if left.is_zero() || deadline::check().is_err() {
-                return Err(Stopped::TimedOut);
+                return Err(ProcessStop::TimedOut);
             }
             if tick > TICK_SILENT && limits::waits_for_fifo(self.group.id) {
-                return Err(Stopped::WaitsForFifo);
+                return Err(ProcessStop::WaitsForFifo);
             }
-            if is_ready(&self.stdout, left.min(tick)).map_err(Stopped::CannotRead)? {
+            if is_ready(&self.stdout, left.min(tick)).map_err(ProcessStop::CannotRead)? {
                 let mut chunk = vec![0; CHUNK_BYTES];
                 match self.stdout.read(&mut chunk) {
-                    Ok(0) => return Err(Stopped::CannotRead(ErrorKind::UnexpectedEof.into())),
+                    Ok(0) => return Err(ProcessStop::CannotRead(ErrorKind::UnexpectedEof.into())),
                     Ok(count) => {
                         self.read.extend_from_slice(&chunk[..count]);
                         return Ok(());
                     }
                     Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                    Err(error) => return Err(Stopped::CannotRead(error)),
+                    Err(error) => return Err(ProcessStop::CannotRead(error)),
                 }
             }
             tick = TICK_MAX.min(tick * 2);

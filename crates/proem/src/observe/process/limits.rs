@@ -1,15 +1,15 @@
-//! What the kernel lets a running program take, and how a program that waits for a FIFO is told from a busy one.
+//! Kernel limits for a running program, and a test that tells a program that waits for a FIFO from a busy one.
 
 use rustix::process::Pid;
 
-/// What a program may take of the machine. Each limit is for one process: what a program starts has the same again.
+/// Limits on the resources of a program. Each limit is for one process: its children have the same limits again.
 ///
-/// Memory is limited by `RLIMIT_DATA`, which counts what a program allocates and not the files that it maps: packs and
-/// indexes of large repositories are mapped whole, and `RLIMIT_AS` would count them. There is no `RLIMIT_NPROC`: it counts
-/// all processes of the user, so a user with many would get none, and root is not bound by it.
+/// Memory is limited by `RLIMIT_DATA`, which counts allocations and not mapped files: packs and indexes of large
+/// repositories are mapped completely, and `RLIMIT_AS` would count them. `RLIMIT_NPROC` is not used: it counts all
+/// processes of the user, so a user with many could start none, and root is exempt.
 ///
-/// The limits are set from here right after the program was started, because setting them in between takes `unsafe`. What a
-/// program can take in that moment is little, and every allocation and write after it counts.
+/// The limits are set from outside right after the program was started, because setting them in the child takes
+/// `unsafe`. A program can take little in that moment, and every later allocation and write counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) memory_bytes_max: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Sets the limits of a program that was just started. One that has ended already needs none.
+    /// Sets the limits of a program that was just started. A program that has already ended needs none.
     #[cfg(target_os = "linux")]
     pub(super) fn set(self, id: Pid) {
         use rustix::process::{Resource, Rlimit, prlimit};
@@ -30,20 +30,21 @@ impl Limits {
         }
     }
 
-    /// Elsewhere a program cannot be limited from outside.
+    /// Does nothing: other systems cannot limit a program from outside.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn set(self, _: Pid) {}
 }
 
-/// Tells whether a program waits for somebody to open the other end of a FIFO. Nobody will: it opened a file of a repository.
+/// Tells whether a program waits until the other end of a FIFO is opened. That never happens: the FIFO is a file of a
+/// repository.
 #[cfg(target_os = "linux")]
 pub(super) fn waits_for_fifo(id: Pid) -> bool {
-    // The kernel's function in which its first thread sleeps; not every kernel tells it.
+    // The kernel function in which its first thread sleeps; not every kernel reports it.
     let place = std::fs::read_to_string(format!("/proc/{}/wchan", id.as_raw_nonzero()));
     place.is_ok_and(|place| matches!(place.as_str(), "wait_for_partner" | "fifo_open"))
 }
 
-/// Not every system can be asked; the deadline ends the wait there.
+/// Returns false where the system cannot be queried; the deadline ends the wait there.
 #[cfg(not(target_os = "linux"))]
 pub(super) const fn waits_for_fifo(_: Pid) -> bool {
     false

@@ -1,7 +1,7 @@
-//! Runs a program with a deadline and a cap on its output, and leaves nothing of it behind.
+//! Runs a program with a deadline and a limit on its output, and leaves no process behind.
 //!
-//! A program gets a process group of its own, and the group is killed when the program ends, however
-//! it ends. Only what leaves the group (`setsid`) escapes; it is never waited for past the deadline.
+//! A program gets a process group of its own, and the group is killed when the program ends, however it ends. Only a
+//! process that leaves the group (`setsid`) escapes; it is never awaited past the deadline.
 
 mod dialogue;
 mod limits;
@@ -20,57 +20,61 @@ pub(crate) use dialogue::Dialogue;
 pub(crate) use limits::Limits;
 use pipes::Pipes;
 
-/// What a program may use up.
+/// Limits on the time and output of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowance {
     pub(crate) time: Duration,
     pub(crate) output_bytes_max: usize,
 }
 
-/// What a program left.
+/// The result of a program that ended by itself.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct ProcessOutput {
     pub(crate) status: ExitStatus,
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<u8>,
-    /// Whether something that the program had started was cut off while it could still print.
-    /// All that the program itself printed is there; [`Running`] never cuts.
+    /// True if a process that the program had started was cut off while it could still print. All output of the program
+    /// itself is there; [`RunningProcess`] never cuts.
     #[cfg_attr(not(test), expect(dead_code, reason = "the answer of a hook is complete either way"))]
     pub(crate) is_cut: bool,
 }
 
-/// Why a program was not let finish.
+/// A reason why a program was stopped or could not be run.
 #[derive(Debug)]
-pub(crate) enum Stopped {
+pub(crate) enum ProcessStop {
     CannotStart(io::Error),
     TimedOut,
-    /// It waits for the other end of a FIFO, which nobody opens.
+    /// The program waits for the other end of a FIFO, which never opens.
     WaitsForFifo,
     TooMuchOutput,
     CannotRead(io::Error),
 }
 
-/// How long a program may clean up after TERM, and how long what it leaves may go on printing.
+/// The time for a program to clean up after TERM, and for its remaining children to go on printing.
 const GRACE: Duration = Duration::from_millis(200);
-/// How often to look whether a program has exited: soon after something happened, then ever more
-/// rarely. A descriptor to wait on (`pidfd`) would need Linux, and sandboxes there refuse it.
+/// The first interval between checks whether a program has exited; the intervals grow from there. A descriptor to wait
+/// on (`pidfd`) would need Linux, and sandboxes there refuse it.
 const TICK_MIN: Duration = Duration::from_micros(100);
 const TICK_MAX: Duration = Duration::from_millis(32);
-/// From this tick on a silent program is asked whether it waits for a FIFO: most have ended before.
+/// The interval from which on a silent program is tested for waiting for a FIFO: most have ended before.
 const TICK_SILENT: Duration = Duration::from_millis(10);
-/// The last tick of the wait for what was killed; all of them together are less than half a second.
+/// The last interval of the wait for a killed program; all of them together are less than half a second.
 const DEATH_TICK_MAX: Duration = Duration::from_millis(256);
 
-/// A program without input that was started and must be seen to its end.
-pub(crate) struct Running {
+/// A started program without input, which must be awaited.
+pub(crate) struct RunningProcess {
     group: Group,
     allowance: Allowance,
     patience: Patience,
 }
 
-impl Running {
+impl RunningProcess {
     /// Starts `command` with limits.
-    pub(crate) fn start(mut command: Command, allowance: Allowance, limits: Limits) -> Result<Self, Stopped> {
+    pub(crate) fn start(
+        mut command: Command,
+        allowance: Allowance,
+        limits: Limits,
+    ) -> Result<Self, ProcessStop> {
         command.stdin(Stdio::null());
         let patience = Patience::new(allowance, Holders::Awaited);
         let group = Group::start(command)?;
@@ -78,38 +82,38 @@ impl Running {
         Ok(Self { group, allowance, patience })
     }
 
-    /// Waits until everything that holds its output is done. One that waits for a FIFO is stopped at once.
-    pub(crate) fn finish(self) -> Result<Finished, Stopped> {
+    /// Waits until every holder of its output has ended. A program that waits for a FIFO is stopped at once.
+    pub(crate) fn finish(self) -> Result<ProcessOutput, ProcessStop> {
         attend(self.group, b"", self.allowance.output_bytes_max, self.patience)
     }
 }
 
-/// Runs `command` to its end and gives it `input`, of which it may read as little as it likes.
+/// Runs `command` to its end with `input`, which it need not read to the end.
 ///
-/// A script that leaves something in the background (`notify &`) has said what it had to say when it
-/// exits, and that is all in the pipe by then. What it left shares the pipe, often by oversight:
-/// waiting until the deadline would make a good answer late, and then a failure. It gets a grace
-/// period, because some of it is meant (`>(tee log)`), and is then cut off; `is_cut` tells.
+/// A script may exit and leave a process in the background (`notify &`). Its answer is then complete and in the pipe.
+/// The background process shares the pipe, often by oversight: waiting for it until the deadline would turn a good
+/// answer into a failure. It gets a grace period, because some are intended (`>(tee log)`), and is then cut off;
+/// `is_cut` reports that.
 pub(crate) fn run_with_input(
     mut command: Command,
     input: &[u8],
     allowance: Allowance,
-) -> Result<Finished, Stopped> {
+) -> Result<ProcessOutput, ProcessStop> {
     command.stdin(Stdio::piped());
     let patience = Patience::new(allowance, Holders::CutOff);
     attend(Group::start(command)?, input, allowance.output_bytes_max, patience)
 }
 
-/// What becomes of those that hold a program's output open after it has exited.
+/// The treatment of processes that hold a program's output open after it has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holders {
-    /// They have until the deadline, and missing it is a failure.
+    /// They have until the deadline; missing it is a failure.
     Awaited,
-    /// They have a grace period, and missing it is none.
+    /// They have a grace period; missing it is not a failure.
     CutOff,
 }
 
-/// How long to wait, and for whom.
+/// Limits on the wait for a program and for the holders of its output.
 #[derive(Debug, Clone, Copy)]
 struct Patience {
     deadline: Instant,
@@ -123,43 +127,43 @@ impl Patience {
     }
 }
 
-/// How the exchange with a program came to its end.
+/// The way in which the exchange with a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Closed,
     Cut,
 }
 
-/// Sees a running program to its end.
+/// Awaits a running program.
 fn attend(
     mut group: Group,
     input: &[u8],
     output_bytes_max: usize,
     patience: Patience,
-) -> Result<Finished, Stopped> {
-    let mut pipes = Pipes::of(&mut group.child, input, output_bytes_max)?;
+) -> Result<ProcessOutput, ProcessStop> {
+    let mut pipes = Pipes::new(&mut group.child, input, output_bytes_max)?;
     let followed = follow(&group, &mut pipes, patience);
-    if matches!(followed, Err(Stopped::TimedOut)) {
+    if matches!(followed, Err(ProcessStop::TimedOut)) {
         group.signal(Signal::TERM);
-        // The exchange goes on: a program that cannot print what it must cannot clean up either, and
-        // an end of input would tell it that it had read everything.
+        // The exchange goes on: a program that cannot print cannot clean up either, and an end of input would look as
+        // if it had read everything.
         let deadline = Instant::now() + patience.grace;
         let _ = follow(&group, &mut pipes, Patience { deadline, holders: Holders::Awaited, ..patience });
     }
     let ending = followed?;
-    let status = group.end().map_err(Stopped::CannotRead)?;
+    let status = group.end().map_err(ProcessStop::CannotRead)?;
     if ending == Ending::Cut {
         pipes.empty()?;
     }
     let (output, errors) = pipes.into_read();
-    Ok(Finished { status, output, errors, is_cut: ending == Ending::Cut })
+    Ok(ProcessOutput { status, output, errors, is_cut: ending == Ending::Cut })
 }
 
 /// Feeds and reads a program until it has exited and nothing holds its output open.
-fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<Ending, Stopped> {
+fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<Ending, ProcessStop> {
     let (mut deadline, mut has_exited, mut tick) = (patience.deadline, false, TICK_MIN);
     loop {
-        if !has_exited && group.has_exited().map_err(Stopped::CannotRead)? {
+        if !has_exited && group.has_exited().map_err(ProcessStop::CannotRead)? {
             has_exited = true;
             if patience.holders == Holders::CutOff {
                 deadline = deadline.min(Instant::now() + patience.grace);
@@ -171,11 +175,11 @@ fn follow(group: &Group, pipes: &mut Pipes<'_>, patience: Patience) -> Result<En
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || deadline::check().is_err() {
             let is_cut = has_exited && patience.holders == Holders::CutOff;
-            return if is_cut { Ok(Ending::Cut) } else { Err(Stopped::TimedOut) };
+            return if is_cut { Ok(Ending::Cut) } else { Err(ProcessStop::TimedOut) };
         }
         let is_silent = patience.holders == Holders::Awaited && !has_exited && tick > TICK_SILENT;
         if is_silent && limits::waits_for_fifo(group.id) {
-            return Err(Stopped::WaitsForFifo);
+            return Err(ProcessStop::WaitsForFifo);
         }
         let is_active = pipes.exchange(left.min(tick))?;
         tick = if is_active { TICK_MIN } else { TICK_MAX.min(tick * 2) };
@@ -190,13 +194,13 @@ struct Group {
 }
 
 impl Group {
-    fn start(mut command: Command) -> Result<Self, Stopped> {
+    fn start(mut command: Command) -> Result<Self, ProcessStop> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let child = command.spawn().map_err(Stopped::CannotStart)?;
+        let child = command.spawn().map_err(ProcessStop::CannotStart)?;
         Ok(Self { id: Pid::from_child(&child), child, is_reaped: false })
     }
 
-    /// Looks without reaping: until the group is killed, its id must not become another's.
+    /// Checks without reaping: until the group is killed, its id must not become another's.
     fn has_exited(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(self.id), options)?.is_some())
@@ -207,7 +211,7 @@ impl Group {
         let _ = kill_process_group(self.id, signal);
     }
 
-    /// Kills what is left of a program that has exited, and reaps it.
+    /// Kills the remaining processes of a program that has exited, and reaps it.
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::KILL);
         let status = self.child.wait()?;
@@ -230,8 +234,8 @@ impl Drop for Group {
             thread::sleep(tick);
             tick *= 2;
         }
-        // It cannot be killed: it became another user's (`sudo`), or a disk does not answer. It is
-        // reaped whenever it ends; nobody waits for that.
+        // It cannot be killed: it changed its user (`sudo`), or a disk does not answer. A thread reaps it whenever it
+        // ends; the build does not wait for that.
         let id = self.id;
         let _ = thread::Builder::new().spawn(move || waitid(WaitId::Pid(id), WaitIdOptions::EXITED));
     }

@@ -1,4 +1,4 @@
-//! The three pipes of a running program. Nothing here waits longer than it is told to.
+//! The three pipes of a running program. No call waits longer than its time limit.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::Stopped;
+use super::ProcessStop;
 
-/// Our ends of a program's pipes, what is still to be written and what was read.
+/// Our ends of a program's pipes, the input still to be written and the output read so far.
 pub(super) struct Pipes<'a> {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -24,42 +24,46 @@ pub(super) struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    /// Takes the pipes of `child` over.
-    pub(super) fn of(child: &mut Child, input: &'a [u8], output_bytes_max: usize) -> Result<Self, Stopped> {
+    /// Takes over the pipes of `child`.
+    pub(super) fn new(
+        child: &mut Child,
+        input: &'a [u8],
+        output_bytes_max: usize,
+    ) -> Result<Self, ProcessStop> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         unblock(stdin.as_ref())
             .and_then(|()| unblock(stdout.as_ref()))
             .and_then(|()| unblock(stderr.as_ref()))
-            .map_err(Stopped::CannotRead)?;
+            .map_err(ProcessStop::CannotRead)?;
         let stdin = stdin.filter(|_| !input.is_empty());
         let (output, errors) = (Vec::new(), Vec::new());
         Ok(Self { stdin, stdout, stderr, input, output, errors, output_bytes_max })
     }
 
-    /// Whether nobody can print any more.
+    /// Tells whether every writer has closed the output.
     pub(super) fn are_closed(&self) -> bool {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
-    /// Waits until a pipe is ready, writes and reads what is possible, and tells whether one was.
-    pub(super) fn exchange(&mut self, time_max: Duration) -> Result<bool, Stopped> {
-        if !self.wait(time_max).map_err(Stopped::CannotRead)? {
+    /// Waits until a pipe is ready, writes and reads as much as possible, and returns whether one was ready.
+    pub(super) fn exchange(&mut self, time_max: Duration) -> Result<bool, ProcessStop> {
+        if !self.wait(time_max).map_err(ProcessStop::CannotRead)? {
             return Ok(false);
         }
         // None of them blocks, so there is no need to know which one is ready.
-        self.write_some().map_err(Stopped::CannotRead)?;
-        read_some(&mut self.stdout, &mut self.output).map_err(Stopped::CannotRead)?;
-        read_some(&mut self.stderr, &mut self.errors).map_err(Stopped::CannotRead)?;
+        self.write_some().map_err(ProcessStop::CannotRead)?;
+        read_some(&mut self.stdout, &mut self.output).map_err(ProcessStop::CannotRead)?;
+        read_some(&mut self.stderr, &mut self.errors).map_err(ProcessStop::CannotRead)?;
         self.errors.truncate(PROGRAM_ERROR_BYTES_MAX);
         if self.output.len() > self.output_bytes_max {
-            return Err(Stopped::TooMuchOutput);
+            return Err(ProcessStop::TooMuchOutput);
         }
         Ok(true)
     }
 
-    /// Reads what the pipes hold now. Ends even if somebody keeps filling them: one is capped, and of
-    /// the other no more is read than is kept.
-    pub(super) fn empty(&mut self) -> Result<(), Stopped> {
+    /// Reads the present content of the pipes. Ends even if a process keeps filling them: the output has a limit, and
+    /// of the errors only as much is read as is kept.
+    pub(super) fn empty(&mut self) -> Result<(), ProcessStop> {
         self.stdin = None;
         loop {
             if self.errors.len() >= PROGRAM_ERROR_BYTES_MAX {
@@ -71,7 +75,7 @@ impl<'a> Pipes<'a> {
         }
     }
 
-    /// Returns the output and the complaints.
+    /// Returns the output and the error output.
     pub(super) fn into_read(self) -> (Vec<u8>, Vec<u8>) {
         (self.output, self.errors)
     }
@@ -94,7 +98,7 @@ impl<'a> Pipes<'a> {
         let Some(pipe) = &mut self.stdin else { return Ok(()) };
         match pipe.write(self.input) {
             Ok(count) => self.input = &self.input[count..],
-            // Whoever does not want the rest need not take it.
+            // A program need not read all of its input.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.input = &[],
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
@@ -122,7 +126,7 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Only our end: a pipe's two ends have flags of their own, and a program expects its end to block.
+/// Makes our end non-blocking. The two ends of a pipe have separate flags, and a program expects its end to block.
 pub(super) fn unblock(pipe: Option<&impl AsFd>) -> io::Result<()> {
     let Some(pipe) = pipe else { return Ok(()) };
     Ok(fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?)

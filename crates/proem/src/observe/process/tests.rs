@@ -17,8 +17,8 @@ const MIB: usize = 1 << 20;
 const LIMITS: Limits = Limits { memory_bytes_max: 64 << 20, file_bytes_max: 1 << 20 };
 
 /// Runs a program without input.
-fn run(command: Command, allowance: Allowance) -> Result<Finished, Stopped> {
-    Running::start(command, allowance, LIMITS)?.finish()
+fn run(command: Command, allowance: Allowance) -> Result<ProcessOutput, ProcessStop> {
+    RunningProcess::start(command, allowance, LIMITS)?.finish()
 }
 
 fn shell(script: &str) -> Command {
@@ -42,8 +42,8 @@ fn check(script: &str, input: &[u8], expected: &[u8]) {
     assert_eq!(rest, ("", Some(0), false), "{script}");
 }
 
-/// Shows who is alive: a program reports to it, and all that hold it open for writing are dead when
-/// reading gives the end of file.
+/// Shows which processes are alive: a program writes to it, and all that hold it open for writing are dead when reading
+/// gives the end of file.
 struct Fifo {
     folder: TempDir,
     both_ends: File,
@@ -76,7 +76,7 @@ impl Fifo {
         line
     }
 
-    /// Returns what was still in it when the last writer had died.
+    /// Returns its remaining content after the last writer has died.
     fn rest(self) -> String {
         let mut reader = File::open(self.path()).unwrap();
         drop(self.both_ends);
@@ -84,7 +84,7 @@ impl Fifo {
         let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
         loop {
             let mut polled = [PollFd::new(&reader, PollFlags::IN)];
-            assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "somebody is alive and holds it open");
+            assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "a process is alive and holds it open");
             match reader.read(&mut byte).unwrap() {
                 0 => return rest,
                 _ => rest.push(byte[0].into()),
@@ -93,14 +93,14 @@ impl Fifo {
     }
 }
 
-/// Runs `script`, waits for its line in the FIFO and only then lets its time be up, so that no test
-/// depends on how soon a program gets there.
+/// Runs `script`, waits for its line in the FIFO and only then ends its time, so that no test depends on the speed of a
+/// program.
 fn time_out_after_line(fifo: &mut Fifo, script: &str, grace: Duration) -> String {
     let group = start_with_input(fifo.shell(script));
     let line = fifo.line();
     let patience = Patience { deadline: Instant::now(), grace, holders: Holders::CutOff };
     let stopped = attend(group, &bytes(8 * MIB), MIB, patience);
-    assert!(matches!(stopped, Err(Stopped::TimedOut)), "{script}: {stopped:?}");
+    assert!(matches!(stopped, Err(ProcessStop::TimedOut)), "{script}: {stopped:?}");
     line
 }
 
@@ -157,7 +157,7 @@ fn of_the_errors_the_first_are_kept() {
 #[test]
 fn a_program_may_clean_up_when_its_time_is_up() {
     let mut fifo = Fifo::new();
-    // What it prints before it goes fills the pipe several times over.
+    // Its last output fills the pipe several times over.
     let script = "trap 'head -c 500000 /dev/zero; echo clean >&3; exit' TERM; echo ready >&3; sleep 600";
     let line = time_out_after_line(&mut fifo, script, Duration::from_mins(5));
     assert_eq!((line.as_str(), fifo.rest().as_str()), ("ready\n", "clean\n"));
@@ -192,7 +192,7 @@ fn what_holds_the_output_open_is_cut_off_after_a_grace_period() {
     assert_eq!(fifo.rest(), "");
 }
 
-/// All that the program printed counts, even if nobody came to read it before the time was up.
+/// All output of the program counts, even if the time was up before it was read.
 #[test]
 fn output_is_whole_when_its_holder_is_cut_off_at_once() {
     let mut fifo = Fifo::new();
@@ -221,7 +221,7 @@ fn what_holds_the_output_open_may_finish_within_the_grace_period() {
 fn without_input_a_held_output_is_awaited_until_the_deadline() {
     let fifo = Fifo::new();
     let stopped = run(fifo.shell("sleep 600 & echo done"), BRIEF);
-    assert!(matches!(stopped, Err(Stopped::TimedOut)), "{stopped:?}");
+    assert!(matches!(stopped, Err(ProcessStop::TimedOut)), "{stopped:?}");
     assert_eq!(fifo.rest(), "");
 }
 
@@ -231,17 +231,17 @@ fn a_program_that_hangs_is_stopped() {
     for script in ["sleep 600", "exec >&- 2>&-; sleep 600", "while :; do echo >&2; done"] {
         let fifo = Fifo::new();
         let stopped = run_with_input(fifo.shell(script), &bytes(8 * MIB), BRIEF);
-        assert!(matches!(stopped, Err(Stopped::TimedOut)), "{script}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::TimedOut)), "{script}: {stopped:?}");
         assert_eq!(fifo.rest(), "", "{script}");
     }
 }
 
 #[test]
 fn a_program_that_floods_is_stopped() {
-    let check = |script: &str, run: &dyn Fn(Command) -> Result<Finished, Stopped>| {
+    let check = |script: &str, run: &dyn Fn(Command) -> Result<ProcessOutput, ProcessStop>| {
         let fifo = Fifo::new();
         let stopped = run(fifo.shell(script));
-        assert!(matches!(stopped, Err(Stopped::TooMuchOutput)), "{script}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::TooMuchOutput)), "{script}: {stopped:?}");
         assert_eq!(fifo.rest(), "", "{script}");
     };
     let input = bytes(8 * MIB);
@@ -256,13 +256,13 @@ fn a_program_that_floods_is_stopped() {
 fn a_program_that_is_none_cannot_start() {
     for path in ["/nonexistent", "/dev/null", "/"] {
         let stopped = run_with_input(Command::new(path), &bytes(MIB), ALLOWANCE);
-        assert!(matches!(stopped, Err(Stopped::CannotStart(_))), "{path}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::CannotStart(_))), "{path}: {stopped:?}");
         let stopped = run(Command::new(path), ALLOWANCE);
-        assert!(matches!(stopped, Err(Stopped::CannotStart(_))), "{path}: {stopped:?}");
+        assert!(matches!(stopped, Err(ProcessStop::CannotStart(_))), "{path}: {stopped:?}");
     }
 }
 
-/// A program has its limits while it runs, and without them it would do what it is kept from.
+/// Checks that a program has limits while it runs, and exceeds them without them.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_and_files_have_limits() {
@@ -294,7 +294,7 @@ fn a_program_that_waits_for_a_fifo_is_stopped() {
     let path = folder.path().join("fifo");
     mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
     let stopped = run(shell(&format!("exec cat '{}'", path.display())), ALLOWANCE);
-    assert!(matches!(stopped, Err(Stopped::WaitsForFifo)), "{stopped:?}");
+    assert!(matches!(stopped, Err(ProcessStop::WaitsForFifo)), "{stopped:?}");
     // The control: one that is merely slow is waited for.
     let finished = run(shell("sleep 0.3; echo done"), ALLOWANCE).unwrap();
     assert_eq!(finished.output, b"done\n");

@@ -1,5 +1,5 @@
-//! Counts of pieces of text, remembered by their digest: whoever writes a prompt changes a line of it at a time, and what
-//! stands around that line must not be counted again.
+//! Remembers the token counts of pieces of text by their digest: an author changes a prompt line by line, and the text
+//! around a changed line must not be counted again.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use tiktoken::CoreBpe;
 /// Most counts that are remembered in each of two generations: about a megabyte in all, for some megabytes of text.
 const KEPT_MAX: usize = 8_192;
 
-/// A digest takes as long as counting so few bytes.
+/// The smallest piece that is remembered. Counting fewer bytes is as fast as a digest of them.
 const PIECE_BYTES_MIN: usize = 48;
 
-/// How many tokens a text has. The vocabulary is named, because counts of two are not the same.
+/// Counts the tokens of a text. The vocabulary is named, because the counts of two differ.
 pub(super) fn count(name: &'static str, vocabulary: &CoreBpe, text: &str) -> usize {
     let (mut total, mut asked) = (0, Vec::new());
     for piece in pieces(text) {
@@ -41,11 +41,11 @@ pub(super) fn count(name: &'static str, vocabulary: &CoreBpe, text: &str) -> usi
     total
 }
 
-/// Cuts a text where no token reaches across, at places that depend on what stands there and on nothing before it: then a
-/// change moves no cut but its own.
+/// Cuts a text between tokens, at places that depend only on the text right there and not on the text before: then a
+/// change moves no other cut.
 ///
-/// Every vocabulary splits a text by a pattern first. In all of them white space up to the last line break in it is one
-/// piece, or the end of one of punctuation, and a letter, a digit or one of these signs begins another.
+/// Every vocabulary splits a text by a pattern first. In all of them, white space up to its last line break is one
+/// piece, or the end of a piece of punctuation, and a letter, a digit or one of these signs begins the next.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let bytes = text.as_bytes();
     let is_cut = move |at: usize| {
@@ -63,7 +63,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Chooses every eighth line or so, for texts without paragraphs.
+/// Chooses about every eighth line, for texts without paragraphs.
 fn is_chosen(line: &[u8]) -> bool {
     const LOOKED_AT: usize = 24;
     line.iter().take(LOOKED_AT).map(|byte| u32::from(*byte)).sum::<u32>().is_multiple_of(8)
@@ -71,14 +71,14 @@ fn is_chosen(line: &[u8]) -> bool {
 
 type Key = (&'static str, Digest);
 
-/// What was asked for lately, and what was before that.
+/// The recent counts, in two generations.
 #[derive(Default)]
-struct Kept {
+struct CountCache {
     recent: HashMap<Key, usize>,
     older: HashMap<Key, usize>,
 }
 
-impl Kept {
+impl CountCache {
     fn find(&mut self, key: Key) -> Option<usize> {
         if let Some(count) = self.recent.get(&key) {
             return Some(*count);
@@ -96,9 +96,9 @@ impl Kept {
     }
 }
 
-fn kept() -> MutexGuard<'static, Kept> {
-    static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
-    // Every entry is right by itself, whatever became of whoever put it there.
+fn kept() -> MutexGuard<'static, CountCache> {
+    static KEPT: LazyLock<Mutex<CountCache>> = LazyLock::new(Mutex::default);
+    // Every entry is valid by itself, even if the thread that added it panicked.
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::super::Tokenizer;
     use super::*;
 
-    /// What patterns treat in different ways, above all beside line breaks.
+    /// Parts of text that patterns treat in different ways, above all beside line breaks.
     const PARTS: [&str; 40] = [
         "\n",
         "\n",
@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_lately_is_forgotten() {
-        let (mut kept, key) = (Kept::default(), |number: usize| ("x", Digest::new(&number.to_le_bytes())));
+        let (mut kept, key) =
+            (CountCache::default(), |number: usize| ("x", Digest::new(&number.to_le_bytes())));
         for number in 0..KEPT_MAX * 4 {
             kept.put(key(number), number);
             assert_eq!(kept.find(key(0)), Some(0));
@@ -187,7 +188,7 @@ mod tests {
             for name in Tokenizer::NAMES {
                 let vocabulary = tiktoken::get_encoding(name).expect("it is compiled in");
                 prop_assert_eq!(count(name, vocabulary, &text), vocabulary.count(&text), "{}", name);
-                // From memory, too.
+                // The second count comes from memory.
                 prop_assert_eq!(count(name, vocabulary, &text), vocabulary.count(&text), "{}", name);
             }
         }

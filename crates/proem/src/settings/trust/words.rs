@@ -1,26 +1,26 @@
-//! The paths that the words of a command name: a word that is a path, and paths inside of a word, as in `-fhooks/Mk`,
+//! The paths that the words of a command name: a word that is a path, and paths inside a word, as in `-fhooks/Mk`,
 //! `--file=hooks/Mk` and `. ./hooks/run`.
 //!
-//! Finding one too many costs nothing but a line in the list of what is pinned. So this looks for everything that could be
-//! a path, and the caller asks which of them is a file.
+//! A false path costs only a line in the list of pinned files. So this finds everything that could be a path, and the
+//! caller tests which of them are files.
 
 use std::collections::BTreeSet;
 
-/// Signs that stand between a path and what is beside it: those of shells, of options and of lists.
+/// Characters between a path and the text beside it: those of shells, options and lists.
 const BETWEEN: [char; 19] =
     ['=', ';', '&', '|', ',', ':', '\'', '"', '`', '(', ')', '<', '>', '{', '}', '[', ']', '$', '\\'];
 
-/// Longest part of which every end is tried.
+/// Longest part of which every suffix is tried.
 const ENDS_BYTES_MAX: usize = 256;
 
-/// Everything in a word that could be a path, the word itself included.
+/// Returns everything in a word that could be a path, the word itself included.
 pub(super) fn paths(word: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::from([word]);
     for part in word.split(|sign: char| sign.is_whitespace() || BETWEEN.contains(&sign)) {
         found.insert(part);
-        // What stands behind a variable, as in `$PWD/hooks/run`.
+        // The text after a variable, as in `$PWD/hooks/run`.
         found.extend(part.split_once('/').map(|(_, behind)| behind.trim_start_matches('/')));
-        // Letters of options may stand before a path, and nothing tells where they end.
+        // Letters of options may precede a path, and it is unknown where they end.
         if part.starts_with(['-', '+', '@', '%']) && part.len() <= ENDS_BYTES_MAX {
             let ends = part.char_indices().skip(1);
             found.extend(ends.filter_map(|(at, _)| part.get(at..)));
@@ -30,8 +30,8 @@ pub(super) fn paths(word: &str) -> BTreeSet<&str> {
     found
 }
 
-/// Tells whether a command may run more than the files that its words name: a line for a shell or an interpreter, or a word
-/// whose meaning depends on something else.
+/// Tells whether a command may run more than the files that its words name: a line for a shell or an interpreter, or a
+/// word whose meaning depends on its context.
 pub(super) fn is_open_ended(command: &[String]) -> bool {
     let is_line = |word: &String| {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));

@@ -1,8 +1,9 @@
-//! A commit's tree of files, laid out in a folder as far as something looks at it.
+//! A commit's tree of files, laid out in a folder as far as a build uses it.
 //!
-//! A tree names its entries, so a look at a path reads the trees on the way to it and nothing else. A file that only has to be
-//! there is an empty file until something reads it. Names come from the repository and are not trusted: folders are made by
-//! us, files are never written through a link, and what git refuses to check out is not there.
+//! A tree object names its entries, so an access to a path reads only the trees on the way to it. A file of which only
+//! the existence matters is an empty file until its content is read. Names come from the repository and are not
+//! trusted: this module makes the folders itself, never writes files through a link, and leaves out entries that git
+//! refuses to check out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -21,24 +22,24 @@ use super::shadow::Shadow;
 use crate::error::reason;
 use crate::observe::file::Look;
 
-/// Words of `.gitattributes` with which a file is checked out in other bytes than it is stored in. Programs that are named
-/// there (`filter`) never run, and on this system `text` alone changes nothing.
+/// Words of `.gitattributes` that make git check a file out with other bytes than it stores. Programs named there
+/// (`filter`) never run, and on this system `text` alone changes nothing.
 const CONVERTING: [&[u8]; 3] = [b"crlf", b"ident", b"working-tree-encoding"];
 
 /// A tree of files that is laid out on demand.
-pub(super) struct LaidTree {
-    /// Where its files are written: a real path.
+pub(super) struct LazyTree {
+    /// The folder in which its files are written: a real path.
     worktree: PathBuf,
     shadow: Shadow,
     objects: Objects,
     commit: String,
-    /// The folders that were looked into, by path from the top.
+    /// The folders read so far, by path from the top.
     folders: BTreeMap<PathBuf, Folder>,
-    /// Whether settings of the repository convert line ends in every file.
+    /// True if settings of the repository convert line ends in every file.
     is_converted: bool,
-    /// Its `.git`.
+    /// The `.git` of the laid-out tree.
     own: PathBuf,
-    /// The objects of the repository.
+    /// The object store of the repository.
     store: PathBuf,
     is_whole: bool,
     problem: Option<Problem>,
@@ -61,23 +62,23 @@ pub(super) enum Problem {
 #[derive(Default)]
 struct Folder {
     entries: BTreeMap<OsString, Entry>,
-    /// Whether every name is laid out.
+    /// True if every name is laid out.
     is_listed: bool,
-    /// Whether files below are checked out in other bytes, once that is known.
+    /// True if files below are checked out with other bytes than are stored; `None` until that is known.
     is_converted: Option<bool>,
 }
 
 struct Entry {
     kind: EntryKind,
     id: String,
-    laid: Laid,
+    laid: LaidExtent,
 }
 
-/// As much of an entry as is laid out.
+/// The extent to which an entry is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Laid {
+enum LaidExtent {
     Nothing,
-    /// Its name, and for folders and links all of it.
+    /// Its name; for folders and links that is everything.
     Name,
     Content,
 }
@@ -86,13 +87,13 @@ enum Laid {
 enum Step {
     /// A folder.
     Into,
-    /// A link, and where it leads.
+    /// A link, and its target.
     Link(PathBuf),
     /// The end of the way.
     End,
 }
 
-/// Everything about a revision that must be known before something looks at it.
+/// The inputs of a laid-out tree, collected before the first access.
 pub(super) struct Plan {
     pub(super) worktree: PathBuf,
     pub(super) commit: String,
@@ -101,22 +102,22 @@ pub(super) struct Plan {
     pub(super) is_converted: bool,
 }
 
-impl LaidTree {
+impl LazyTree {
     pub(super) fn new(plan: Plan, shadow: Shadow) -> Result<Self, Absence> {
-        let objects = Objects::of(&shadow)?;
+        let objects = Objects::new(&shadow)?;
         let Plan { worktree, own, objects: store, commit, is_converted } = plan;
         let folders = BTreeMap::new();
         let (is_whole, problem) = (false, None);
         Ok(Self { worktree, shadow, objects, commit, folders, is_converted, own, store, is_whole, problem })
     }
 
-    /// The first thing that went wrong.
+    /// Returns the first problem.
     pub(super) fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
     }
 
-    /// Lays out what a look at `path` needs. What fails is kept as the [problem](Self::problem): the look itself finds
-    /// nothing then, and what was built of it must not be used.
+    /// Lays out the files that an access to `path` needs. A failure is kept as the [problem](Self::problem): the access
+    /// then finds nothing, and the resulting build must be discarded.
     pub(super) fn prepare(&mut self, path: &Path, look: Look) {
         let Ok(relative) = path.strip_prefix(&self.worktree) else {
             if look == Look::Everything {
@@ -147,7 +148,7 @@ impl LaidTree {
             self.problem = Some(Problem::Failed(why.to_string()));
             return;
         }
-        // A program may ask git about it.
+        // A program may query git about the tree.
         let objects = self.own.join("objects");
         match fs::remove_dir(&objects).and_then(|()| symlink(&self.store, &objects)) {
             Ok(()) => self.is_whole = true,
@@ -161,7 +162,7 @@ impl LaidTree {
         let (mut at, mut links) = (PathBuf::new(), 0);
         while let Some(part) = way.pop_front() {
             if part == ".." {
-                // What lies above the repository is not ours.
+                // Files above the repository are not part of the tree.
                 if !at.pop() {
                     return Ok(());
                 }
@@ -207,7 +208,7 @@ impl LaidTree {
         }
     }
 
-    /// The entries of a folder, which must be one.
+    /// Returns the entries of `at`, which must be a folder.
     fn folder(&mut self, at: &Path) -> Result<&mut Folder, Problem> {
         if !self.folders.contains_key(at) {
             let id = match at.parent().zip(at.file_name()) {
@@ -222,7 +223,7 @@ impl LaidTree {
             let listed = parse_tree(&tree, id_bytes)
                 .ok_or_else(|| Problem::Failed(format!("the tree of `{}` is damaged", shown(at))))?;
             let entries = listed.into_iter().map(|entry| {
-                let laid = Laid::Nothing;
+                let laid = LaidExtent::Nothing;
                 (entry.name, Entry { kind: entry.kind, id: entry.id, laid })
             });
             let folder = Folder { entries: entries.collect(), ..Folder::default() };
@@ -231,7 +232,7 @@ impl LaidTree {
         self.folders.get_mut(at).ok_or_else(|| Problem::Failed("a folder is not known".into()))
     }
 
-    /// Reads an object that the build needs; one that is too large has no bytes, and its size is refused where it is read.
+    /// Reads an object that the build needs. One that is too large has no bytes; readers refuse it by its size.
     fn read(&mut self, path: &Path, id: &str) -> Result<Vec<u8>, Problem> {
         match self.objects.read(id, &self.shadow) {
             Ok(Object::Bytes(bytes)) => Ok(bytes),
@@ -243,15 +244,15 @@ impl LaidTree {
         }
     }
 
-    /// Lays out that an entry is there.
+    /// Creates an entry without its content.
     fn lay_name(&mut self, at: &Path, name: &OsStr) -> Result<(), Problem> {
         let place = self.worktree.join(at).join(name);
         let path = at.join(name);
         let Some(entry) = self.folder(at)?.entries.get_mut(name) else { return Ok(()) };
-        if entry.laid != Laid::Nothing {
+        if entry.laid != LaidExtent::Nothing {
             return Ok(());
         }
-        entry.laid = Laid::Name;
+        entry.laid = LaidExtent::Name;
         let (kind, id) = (entry.kind, entry.id.clone());
         let made = match kind {
             EntryKind::Folder | EntryKind::Submodule => make_folder(&place),
@@ -261,21 +262,21 @@ impl LaidTree {
         made.map_err(|error| failed(&error))
     }
 
-    /// Lays out the content of a file whose name is there.
+    /// Writes the content of a file that was created before.
     fn lay_content(&mut self, at: &Path, name: &OsStr) -> Result<(), Problem> {
         let place = self.worktree.join(at).join(name);
         let path = at.join(name);
         let Some(entry) = self.folder(at)?.entries.get_mut(name) else { return Ok(()) };
-        if entry.kind != EntryKind::File || entry.laid == Laid::Content {
+        if entry.kind != EntryKind::File || entry.laid == LaidExtent::Content {
             return Ok(());
         }
-        entry.laid = Laid::Content;
+        entry.laid = LaidExtent::Content;
         let id = entry.id.clone();
         let is_converted = name != ".gitattributes" && self.is_converted(at)?;
         match self.objects.read(&id, &self.shadow) {
             Ok(Object::Missing) => Err(Problem::Missing { path, id }),
             Err(why) => Err(Problem::Failed(why.to_string())),
-            // No reader takes that much; each says so by the size that it finds.
+            // Every reader refuses a file of this size; the size is all that it needs.
             Ok(Object::TooLarge(bytes)) => {
                 rewritten(&place).and_then(|file| file.set_len(bytes)).map_err(|error| failed(&error))
             }
@@ -336,7 +337,7 @@ impl LaidTree {
         names.iter().try_for_each(|name| self.lay_name(at, name))
     }
 
-    /// Lays out a directory of skills and what lies below it, as far as skills are looked for.
+    /// Lays out a directory of skills and the files below it, as deep as skills are searched for.
     fn list_skills(&mut self, at: &Path) -> Result<(), Problem> {
         let mut folders = vec![(at.to_owned(), 0)];
         let mut left = GIT_SKILL_ENTRIES_MAX;
@@ -375,7 +376,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(part).collect()
 }
 
-/// Makes a folder. What stands at its place must be one: on a file system that ignores case, a link could.
+/// Makes a folder. An existing entry must be a folder: on a file system that ignores case, it could be a link.
 fn make_folder(place: &Path) -> io::Result<()> {
     match fs::create_dir(place) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
