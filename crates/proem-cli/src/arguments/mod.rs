@@ -5,6 +5,7 @@ mod inspect;
 mod keep;
 mod manage;
 mod prompt;
+pub(crate) mod request;
 mod values;
 
 use std::path::PathBuf;

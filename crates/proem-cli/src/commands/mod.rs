@@ -1,31 +1,16 @@
-//! One module for each command.
+//! The commands, grouped as in the help: one module for each command, with its arguments.
 
-mod build;
-mod check;
-mod compared;
-mod compat;
-mod config;
-mod conversation;
-mod diff;
-mod drift;
-mod evidence;
-mod explain;
-mod explain_all;
-mod explain_page;
-mod init;
-mod pages;
-mod profile;
-mod request;
-mod serve;
-mod simulate;
-mod skills;
-mod stats;
-mod store;
-mod store_check;
-mod trust;
-mod turn;
-mod vars;
-mod why;
+mod lint;
+mod manage;
+mod prompt;
+mod server;
+mod understand;
+
+use lint::{check, skills};
+use manage::{config, init, pages, profile, trust};
+use prompt::{build, turn};
+use server::{conversation, serve, store};
+use understand::{compat, diff, drift, evidence, explain, simulate, vars, why};
 
 use crate::arguments::Command;
 use crate::failure::Failure;

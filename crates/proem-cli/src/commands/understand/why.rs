@@ -13,7 +13,7 @@ use proem_core::rendered::Span;
 use proem_core::source::Source;
 use serde_json::{Value, json};
 
-use super::request::prompt_request;
+use crate::arguments::request::prompt_request;
 use crate::arguments::{Format, Why};
 use crate::failure::Failure;
 use crate::label::{first_line, with_line};
@@ -29,7 +29,7 @@ const BOLD: Style = Style::new().bold();
 /// How much of a found text is shown.
 const SHOWN_CHARACTERS_MAX: usize = 72;
 
-pub(super) fn run(arguments: &Why) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Why) -> Result<(), Failure> {
     let request = prompt_request(&arguments.prompt)?;
     let build = proem::build(&request, Caller::User)?;
     let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.word() == arguments.carrier);

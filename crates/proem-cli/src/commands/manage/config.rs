@@ -22,7 +22,7 @@ const DIM: Style = Style::new().dimmed();
 const HOOK: &str = "hook";
 const HOOK_CHARACTERS_MAX: usize = 60;
 
-pub(super) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;
     let workspace = Workspace::find(&host, arguments.place.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;

@@ -7,7 +7,7 @@ use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
 use proem_core::note::Note;
 use serde_json::Value;
 
-use super::request::prompt_request;
+use crate::arguments::request::prompt_request;
 use crate::arguments::{Format, TurnCommand};
 use crate::failure::Failure;
 use crate::terminal::{print, print_json, visible, visible_line};
@@ -15,7 +15,7 @@ use crate::terminal::{print, print_json, visible, visible_line};
 const TITLE: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-pub(super) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
     let mut request = prompt_request(&arguments.prompt)?;
     if arguments.prompt_text.is_some() {
         request.prompt.clone_from(&arguments.prompt_text);

@@ -22,7 +22,7 @@ const DIM: Style = Style::new().dimmed();
 type Row = Vec<Cell>;
 
 /// Carriers, their sections, and the runs of bytes in each.
-pub(super) fn tree(build: &Build, stats: &Stats, paths: &Paths, width: Option<usize>) -> String {
+pub(crate) fn tree(build: &Build, stats: &Stats, paths: &Paths, width: Option<usize>) -> String {
     let mut parts = Vec::new();
     if build.whole.carriers().next().is_none() {
         parts.push("The prompt is empty: no section has text.\n".to_owned());

@@ -11,11 +11,11 @@ use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Conversations, Kept};
 
-use super::compared::{Page, Texts, show_answer};
-use super::conversation::encoded;
-use super::request::prompt_request;
-use super::store::open_known;
+use super::comparison::{Page, Texts, show_answer};
+use crate::arguments::request::prompt_request;
 use crate::arguments::{Diff, Format, StoreFlags};
+use crate::commands::server::conversation::encoded;
+use crate::commands::server::store::open_known;
 use crate::failure::Failure;
 use crate::input;
 use crate::remote::Remote;
@@ -24,7 +24,7 @@ use crate::terminal::{print, print_json, visible_line};
 /// Largest saved build: a prompt and the sources of its bytes.
 const SAVED_BYTES_MAX: usize = 64 << 20;
 
-pub(super) fn run(arguments: &Diff) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Diff) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
         return of_server(arguments, url);
     }
@@ -75,7 +75,7 @@ fn of_server(arguments: &Diff, url: &str) -> Result<(), Failure> {
 }
 
 /// A server compares in the layout of a cache that keeps every beginning.
-pub(super) const fn layout_of_server() -> Failure {
+pub(crate) const fn layout_of_server() -> Failure {
     Failure::Flags { flag: "--for", other: "--url", hint: "leave `--for` out: the server decides" }
 }
 
@@ -188,24 +188,24 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
 }
 
 /// A kept epoch as one side.
-pub(super) fn frozen(name: &str, kept: &Kept) -> Snapshot {
+pub(crate) fn frozen(name: &str, kept: &Kept) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
     Snapshot::of(name, &kept.frozen, &request, Some(&kept.head.engine))
 }
 
 /// What is to be told.
-pub(super) struct Report<'r> {
-    pub(super) a: &'r Snapshot,
-    pub(super) b: &'r Snapshot,
-    pub(super) request: &'r Request,
+pub(crate) struct Report<'r> {
+    pub(crate) a: &'r Snapshot,
+    pub(crate) b: &'r Snapshot,
+    pub(crate) request: &'r Request,
     /// Whose cache it is.
-    pub(super) provider: Option<&'r str>,
-    pub(super) context: usize,
-    pub(super) format: Format,
+    pub(crate) provider: Option<&'r str>,
+    pub(crate) context: usize,
+    pub(crate) format: Format,
 }
 
 /// Prints what is to be told; tells whether anything differs.
-pub(super) fn report(report: &Report<'_>) -> Result<bool, Failure> {
+pub(crate) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     let Report { a, b, request, .. } = report;
     let models = Models::load(request, Caller::User)?;
     let model = request.model.as_deref().and_then(|name| models.find(name));

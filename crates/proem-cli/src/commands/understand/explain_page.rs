@@ -29,7 +29,7 @@ pre span, .key { border-radius: 2px; }
 ";
 
 /// The page.
-pub(super) fn page(build: &Build, request: &Request) -> Result<String, Failure> {
+pub(crate) fn page(build: &Build, request: &Request) -> Result<String, Failure> {
     let models = Models::load(request, Caller::User)?;
     let (figures, more) = stats(build, request, None, &models, &Options::default())?;
     let notes: Vec<&Note> = build.frozen.notes().iter().chain(&more).collect();

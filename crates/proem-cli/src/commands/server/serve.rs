@@ -25,7 +25,7 @@ const END_TIME_MAX: Duration = Duration::from_secs(1);
 /// Largest file with a token.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-pub(super) fn run(arguments: &Serve) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Serve) -> Result<(), Failure> {
     let addresses = addresses(arguments)?;
     let token = token(arguments)?;
     if token.is_none() && addresses.iter().any(|address| !address.ip().is_loopback()) {

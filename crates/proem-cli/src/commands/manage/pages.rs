@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::terminal::print_raw;
 
-pub(super) fn completions(shell: Shell) -> Result<(), Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
     let script = String::from_utf8_lossy(&script);
@@ -138,7 +138,7 @@ fn with_elvish_values(script: &str, values: &Values) -> String {
     )
 }
 
-pub(super) fn manual(folder: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn manual(folder: Option<&Path>) -> Result<(), Failure> {
     let Some(folder) = folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(Failure::Output)?;

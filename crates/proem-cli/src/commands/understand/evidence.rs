@@ -10,9 +10,9 @@ use proem_core::limit::TURNS_BYTES_MAX;
 use proem_store::{Conversations, is_conversation_id};
 use serde_json::{Value, json};
 
-use super::conversation::encoded;
-use super::store::open_known;
 use crate::arguments::{Evidence, Format};
+use crate::commands::server::conversation::encoded;
+use crate::commands::server::store::open_known;
 use crate::failure::Failure;
 use crate::input;
 use crate::remote::Remote;
@@ -22,7 +22,7 @@ use crate::terminal::{output_columns, print, print_json, visible_line};
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-pub(super) fn run(arguments: &Evidence) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Evidence) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
     let conversations = match &arguments.server.url {
         Some(_) => None,

@@ -10,7 +10,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use serde_json::{Value, json};
 
-use super::request::prompt_request;
+use crate::arguments::request::prompt_request;
 use crate::arguments::{Check, CheckFormat};
 use crate::failure::Failure;
 use crate::notes::{print_status, print_warning};
@@ -21,7 +21,7 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-pub(super) fn run(arguments: &Check) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Check) -> Result<(), Failure> {
     if arguments.codes {
         return codes();
     }

@@ -9,7 +9,7 @@ use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
 use proem_core::considered::Outcome;
 use serde_json::json;
 
-use super::request::request;
+use crate::arguments::request::request;
 use crate::arguments::{Compat, Format};
 use crate::failure::Failure;
 use crate::paths::Paths;
@@ -20,7 +20,7 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-pub(super) fn run(arguments: &Compat) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Compat) -> Result<(), Failure> {
     let request = request(&arguments.request)?;
     let names: Vec<String> = match &arguments.diff {
         Some(pair) => pair.clone(),

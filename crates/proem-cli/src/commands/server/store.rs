@@ -15,7 +15,7 @@ use crate::notes::print_status;
 use crate::terminal::print;
 
 /// The store that a flag names, else the environment, else the user's own.
-pub(super) fn place(flag: Option<&str>) -> Result<Place, Failure> {
+pub(crate) fn place(flag: Option<&str>) -> Result<Place, Failure> {
     let said = flag.map(str::to_owned).or_else(named_by_variable).filter(|text| !text.is_empty());
     if let Some(said) = said {
         return Ok(Place::parse(&said)?);
@@ -36,7 +36,7 @@ fn named_by_variable() -> Option<String> {
 }
 
 /// Opens the store; one that is not there is not made by looking at it.
-pub(super) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
+pub(crate) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
     let place = place(flags.store.as_deref())?;
     if let Some(path) = place.path().filter(|path| !path.exists()) {
         return Err(Failure::Server {
@@ -48,7 +48,7 @@ pub(super) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
 }
 
 /// Opens the store if there is one; one that was named must be there.
-pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, Failure> {
+pub(crate) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, Failure> {
     if flags.store.is_some() || env::var_os("PROEM_STORE").is_some() {
         return open(flags).map(Some);
     }
@@ -58,7 +58,7 @@ pub(super) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, F
     }
 }
 
-pub(super) fn run(command: &StoreCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {
         StoreCommand::Check { flags, prune, after, output } => {
             let (flag, variable) = (flags.store.as_deref(), named_by_variable());

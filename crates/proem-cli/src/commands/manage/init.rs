@@ -6,7 +6,7 @@ use crate::arguments::Init;
 use crate::failure::Failure;
 use crate::terminal::{print, visible};
 
-pub(super) fn run(arguments: &Init) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Init) -> Result<(), Failure> {
     let workspace = Workspace::open(arguments.place.cwd.as_deref())?;
     let mut said = String::new();
     for file in proem::init(&workspace)? {

@@ -12,7 +12,7 @@ use crate::notes::print_warning;
 use crate::terminal::visible_line;
 
 /// The request for a prompt: the flags of every request, then profile and template.
-pub(super) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
+pub(crate) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
     let stdin = Some(Path::new("-"));
     if flags.request.request.as_deref() == stdin && flags.template.as_deref() == stdin {
         return Err(Failure::TwoReaders);
@@ -69,7 +69,7 @@ fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
 }
 
 /// The request that the flags describe.
-pub(super) fn request(flags: &RequestFlags) -> Result<Request, Failure> {
+pub(crate) fn request(flags: &RequestFlags) -> Result<Request, Failure> {
     let mut request = match &flags.request {
         Some(path) => Request::from_json(&input::read(path, "request", REQUEST_BYTES_MAX)?)?,
         None => Request::default(),

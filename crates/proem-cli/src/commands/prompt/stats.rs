@@ -12,7 +12,7 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 
 /// Tokens by section and carrier, and what a turn costs.
-pub(super) fn page(stats: &Stats) -> String {
+pub(crate) fn page(stats: &Stats) -> String {
     let mut rows = Vec::new();
     for section in &stats.sections {
         rows.push(row(
@@ -66,7 +66,7 @@ fn prefix(stats: &Stats) -> String {
 }
 
 /// The costs of a first turn and of a later one, or why they are not known.
-pub(super) fn turns(stats: &Stats, width: Option<usize>) -> String {
+pub(crate) fn turns(stats: &Stats, width: Option<usize>) -> String {
     let Some((cold, warm)) = stats.cold.as_ref().zip(stats.warm.as_ref()) else {
         return flow(&format!("{DIM}{}{DIM:#}\n", no_turns(stats)), width, "");
     };
@@ -89,13 +89,13 @@ fn no_turns(stats: &Stats) -> String {
 }
 
 /// The columns of a table of figures.
-pub(super) fn figures_columns(first: &str) -> Vec<Column> {
+pub(crate) fn figures_columns(first: &str) -> Vec<Column> {
     let figures = ["tokens", "read", "written", "uncached", "USD"].map(Column::number);
     std::iter::once(Column::word(first)).chain(figures).collect()
 }
 
 /// A row of figures.
-pub(super) fn figures_row(name: &str, figures: &Figures) -> Vec<Cell> {
+pub(crate) fn figures_row(name: &str, figures: &Figures) -> Vec<Cell> {
     let written = figures.written + figures.written_1h;
     let numbers = [figures.input_tokens, figures.read, written, figures.uncached];
     let numbers = numbers.into_iter().map(|number| Cell::plain(grouped(number)).right());

@@ -4,15 +4,15 @@ use proem::compare::Snapshot;
 use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
 
-use super::compared::show_answer;
-use super::conversation::encoded;
+use super::comparison::show_answer;
 use super::diff::{Report, frozen, layout_of_server, report};
-use super::store::open;
 use crate::arguments::Drift;
+use crate::commands::server::conversation::encoded;
+use crate::commands::server::store::open;
 use crate::failure::Failure;
 use crate::remote::Remote;
 
-pub(super) fn run(arguments: &Drift) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Drift) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
         return of_server(arguments, url);
     }

@@ -7,7 +7,7 @@ use proem_core::considered::Outcome;
 use proem_core::note::Note;
 use serde_json::json;
 
-use super::request::request;
+use crate::arguments::request::request;
 use crate::arguments::{Format, Skills, SkillsCommand};
 use crate::failure::Failure;
 use crate::notes::{print_notes, shown};
@@ -19,7 +19,7 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const DESCRIPTION_CHARACTERS_MAX: usize = 100;
 
-pub(super) fn run(command: &Skills) -> Result<(), Failure> {
+pub(crate) fn run(command: &Skills) -> Result<(), Failure> {
     match command {
         Skills::List(arguments) => list(arguments),
         Skills::Check(arguments) => check(arguments),

@@ -16,26 +16,26 @@ const DIM: Style = Style::new().dimmed();
 const CONTINUED: &str = "  … ";
 
 /// What is printed about two prompts.
-pub(super) struct Page<'p> {
+pub(crate) struct Page<'p> {
     /// The comparison as `proem diff --format json` has it.
-    pub(super) comparison: &'p Value,
+    pub(crate) comparison: &'p Value,
     /// The carriers that differ.
-    pub(super) texts: Vec<Texts<'p>>,
+    pub(crate) texts: Vec<Texts<'p>>,
     /// Lines of text around differences; 0 leaves the text out.
-    pub(super) context: usize,
+    pub(crate) context: usize,
     /// Words behind the lost tokens where no model is named.
-    pub(super) without_model: &'static str,
+    pub(crate) without_model: &'static str,
 }
 
 /// Both texts of a carrier.
-pub(super) struct Texts<'p> {
-    pub(super) carrier: &'p str,
-    pub(super) before: &'p str,
-    pub(super) after: &'p str,
+pub(crate) struct Texts<'p> {
+    pub(crate) carrier: &'p str,
+    pub(crate) before: &'p str,
+    pub(crate) after: &'p str,
 }
 
 /// Prints what a server answers: the comparison, and the `carriers` that differ. Returns `true` if there is a difference.
-pub(super) fn show_answer(
+pub(crate) fn show_answer(
     comparison: &Value,
     carriers: &Value,
     context: usize,
@@ -57,7 +57,7 @@ pub(super) fn show_answer(
 }
 
 impl Page<'_> {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (a, b) = (word(&self.comparison["a"]), word(&self.comparison["b"]));
         let (common, first) = (&self.comparison["common_prefix"], &self.comparison["first_difference"]);
         if first.is_null() {

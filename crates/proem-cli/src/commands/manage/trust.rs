@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::terminal::{output_columns, print, print_json, visible};
 use crate::wrap::flow;
 
-pub(super) fn run(command: &TrustCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &TrustCommand) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;
     match command {
         TrustCommand::Add(place) => add(&host, place),

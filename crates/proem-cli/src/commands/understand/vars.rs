@@ -5,7 +5,7 @@ use proem::VariableReport;
 use proem::build_shape::NoteShape;
 use serde::Serialize;
 
-use super::request::request;
+use crate::arguments::request::request;
 use crate::arguments::{Format, Vars};
 use crate::colour;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::terminal::{output_columns, print, print_json, visible};
 
 const VALUE_CHARACTERS_MAX: usize = 48;
 
-pub(super) fn run(arguments: &Vars) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Vars) -> Result<(), Failure> {
     let (reports, notes) = proem::variables(&request(&arguments.request)?, proem::Caller::User)?;
     match arguments.output.format() {
         Format::Json => print_json(&Shape {

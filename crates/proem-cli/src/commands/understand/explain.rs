@@ -19,10 +19,10 @@ use proem_core::source::Source;
 
 use super::explain_all::tree;
 use super::explain_page::page;
-use super::request::prompt_request;
-use super::stats::turns;
+use crate::arguments::request::prompt_request;
 use crate::arguments::{Explain, PageFormat};
 use crate::colour;
+use crate::commands::prompt::stats::turns;
 use crate::failure::Failure;
 use crate::notes;
 use crate::paths::Paths;
@@ -34,7 +34,7 @@ const DIM: Style = Style::new().dimmed();
 
 type Row = Vec<Cell>;
 
-pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Explain) -> Result<(), Failure> {
     let format = arguments.output.format();
     if arguments.files && format != PageFormat::Text {
         return Err(Failure::Flags {

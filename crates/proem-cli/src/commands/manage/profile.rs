@@ -18,7 +18,7 @@ use crate::terminal::{output_columns, print, print_json, print_raw, visible};
 
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
-pub(super) fn run(command: &Profile) -> Result<(), Failure> {
+pub(crate) fn run(command: &Profile) -> Result<(), Failure> {
     match command {
         Profile::List { place, output } => list(&profiles(place)?, output.format()),
         Profile::Show { name, place, output } => show(&profiles(place)?, place, name, output.format()),

@@ -6,8 +6,8 @@ use proem::simulate::{Sent, Simulation, simulate};
 use proem::{Caller, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
 
-use super::stats::{figures_columns, figures_row};
 use crate::arguments::{Format, Simulate};
+use crate::commands::prompt::stats::{figures_columns, figures_row};
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
@@ -17,7 +17,7 @@ use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
-pub(super) fn run(arguments: &Simulate) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Simulate) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
     let sent = Sent::lines(&input::read(&arguments.turns, "turns", TURNS_BYTES_MAX)?)?;
     let simulation = simulate(&arguments.provider, arguments.model.as_deref(), &sent, &models)?;

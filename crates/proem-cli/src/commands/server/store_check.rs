@@ -18,27 +18,27 @@ use crate::terminal::{print, visible_line};
 const ROWS_PER_LINE: u64 = 100_000;
 
 /// What to check, and how.
-pub(super) struct Check<'c> {
-    pub(super) store: &'c dyn Store,
+pub(crate) struct Check<'c> {
+    pub(crate) store: &'c dyn Store,
     /// The store as the next command line names it.
-    pub(super) again: Again,
-    pub(super) prunes: bool,
-    pub(super) after: Option<&'c str>,
-    pub(super) format: Format,
+    pub(crate) again: Again,
+    pub(crate) prunes: bool,
+    pub(crate) after: Option<&'c str>,
+    pub(crate) format: Format,
 }
 
 /// The way to name the same store again, without credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Again {
+pub(crate) struct Again {
     /// The flag, with a space before it; empty where the variable or the default names the store.
-    pub(super) flag: String,
+    pub(crate) flag: String,
     /// What the flag leaves to add.
-    pub(super) addition: &'static str,
+    pub(crate) addition: &'static str,
 }
 
 impl Again {
     /// Names the store of a flag or, without one, of `PROEM_STORE`.
-    pub(super) fn new(flag: Option<&str>, variable: Option<&str>, place: &Place) -> Self {
+    pub(crate) fn new(flag: Option<&str>, variable: Option<&str>, place: &Place) -> Self {
         let said = flag.or(variable);
         let named = |text: &str| format!(" --store {}", quoted(text));
         match (place, said) {
@@ -70,7 +70,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-pub(super) fn run(check: Check<'_>) -> Result<(), Failure> {
+pub(crate) fn run(check: Check<'_>) -> Result<(), Failure> {
     let Check { store, again, prunes, after, format } = check;
     let mut watch =
         Watch { format, again, is_asked_to_stop: stop_flag()?, part: "", lines: 0, found: 0, failed: None };

@@ -12,16 +12,16 @@ use proem_core::carrier::Carrier;
 use proem_core::limit::MESSAGES_BYTES_MAX;
 use proem_core::note::Note;
 
-use super::request::prompt_request;
 use super::stats::page;
 use crate::annotated::annotated;
+use crate::arguments::request::prompt_request;
 use crate::arguments::{Build as Arguments, DeliveryFlags, Format, Part, Ttl};
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
 use crate::terminal::{Reader, print, print_json, print_raw};
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.annotate && arguments.output.format() == Format::Json {
         return Err(Failure::Flags {
             flag: "--annotate",

@@ -14,7 +14,7 @@ use crate::remote::Remote;
 use crate::table::{Cell, Column, Table, one_line};
 use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
 
-pub(super) fn run(command: &ConversationCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
     let desk = if let Some(url) = &flags.server.url {
         Desk::Remote(Remote::new(url)?)
@@ -74,7 +74,7 @@ fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Fa
 }
 
 /// A text inside of a URL.
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),
