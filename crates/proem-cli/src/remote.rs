@@ -222,6 +222,15 @@ impl Remote {
     }
 }
 
+/// Percent-encodes a text for a URL.
+pub(crate) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect::<Vec<_>>().concat()
+}
+
 /// An answer as it came.
 struct Answer {
     status: StatusCode,

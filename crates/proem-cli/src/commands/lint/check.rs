@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueEnum};
 use proem::build_shape::{NoteShape, SourceShape};
 use proem::check::{self, Allowed, Axis, Fixed, Moved, Report, Subject, is_mendable};
 use proem::{Caller, Request, Workspace};
@@ -11,7 +12,7 @@ use proem_core::source::Source;
 use serde_json::{Value, json};
 
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Check, CheckFormat};
+use crate::arguments::{Output, PromptFlags, Suggested};
 use crate::failure::Failure;
 use crate::notes::{print_status, print_warning};
 use crate::table::{Cell, Column, Table};
@@ -21,7 +22,60 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-pub(crate) fn run(arguments: &Check) -> Result<(), Failure> {
+/// Find what wastes tokens, misleads the model or leaks secrets
+///
+/// Exits with code 1 if there are findings.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    prompt: PromptFlags,
+    /// Report informational findings too, and every finding as an error (for CI)
+    #[arg(long)]
+    strict: bool,
+    /// Fix files of the project where that is safe, then report what is left
+    #[arg(long)]
+    fix: bool,
+    /// Also build with another clock, time zone, locale, directory order, home and environment, and report what changes
+    #[arg(long)]
+    determinism: bool,
+    /// Also check what these agents would read, separated by commas; `all` for every agent
+    #[arg(long = "as", value_name = "NAMES", value_parser = Suggested::agents(), hide_possible_values = true)]
+    agents: Option<String>,
+    /// Check every instruction file and skill of the repository, for all agents, instead of one prompt
+    #[arg(
+        long,
+        conflicts_with_all = ["profile", "template", "instruction", "system", "append", "tools", "packs", "model", "determinism"]
+    )]
+    all: bool,
+    /// List all codes with their meaning
+    #[arg(long, exclusive = true)]
+    codes: bool,
+    #[command(flatten)]
+    output: Output<CheckFormat>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem check                       Check the prompt of this directory
+  proem check --all                 Check the files of every agent
+  proem check --fix                 Fix what can be fixed safely
+  proem check --strict --format sarif > proem.sarif
+                                    Write findings for a code host";
+
+/// Output formats of `proem check`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CheckFormat {
+    /// Findings for a terminal
+    Text,
+    /// JSON for programs
+    Json,
+    /// SARIF 2.1.0 for code hosts
+    Sarif,
+}
+
+pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     if arguments.codes {
         return codes();
     }
@@ -89,7 +143,7 @@ struct Shown<'s> {
 }
 
 impl Shown<'_> {
-    fn print(&self, arguments: &Check, request: &Request) -> Result<(), Failure> {
+    fn print(&self, arguments: &CheckArguments, request: &Request) -> Result<(), Failure> {
         for (path, why) in &self.fixed.refused {
             print_warning(&visible_line(&format!("{} is not mended: {why}", path.display())));
         }
@@ -147,7 +201,7 @@ impl Shown<'_> {
         value
     }
 
-    fn text(&self, arguments: &Check, request: &Request) -> Result<String, Failure> {
+    fn text(&self, arguments: &CheckArguments, request: &Request) -> Result<String, Failure> {
         let around = &self.around;
         let mut text: String = self.report.findings.iter().map(|note| around.finding(note)).collect();
         for allowed in &self.report.allowed {
@@ -174,7 +228,7 @@ impl Shown<'_> {
         Ok(text)
     }
 
-    fn summary(&self, arguments: &Check) -> String {
+    fn summary(&self, arguments: &CheckArguments) -> String {
         let report = self.report;
         let silenced = match report.silenced_by_repository() {
             0 => String::new(),

@@ -1,6 +1,7 @@
 //! `proem skills list|check`.
 
 use anstyle::{AnsiColor, Style};
+use clap::{Args, Subcommand};
 use proem::build_shape::NoteShape;
 use proem::{Caller, SkillReport};
 use proem_core::considered::Outcome;
@@ -8,7 +9,7 @@ use proem_core::note::Note;
 use serde_json::json;
 
 use crate::arguments::request::request;
-use crate::arguments::{Format, Skills, SkillsCommand};
+use crate::arguments::{Format, Output, RequestFlags, Suggested};
 use crate::failure::Failure;
 use crate::notes::{print_notes, shown};
 use crate::paths::Paths;
@@ -19,14 +20,35 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const DESCRIPTION_CHARACTERS_MAX: usize = 100;
 
-pub(crate) fn run(command: &Skills) -> Result<(), Failure> {
+/// List skills, or check them for problems
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// List all skills found, and why a skill is not in the prompt
+    List(SkillsArguments),
+    /// Check skills for problems; exits with code 1 if there are any
+    Check(SkillsArguments),
+}
+
+/// Arguments of every command about skills.
+#[derive(Debug, Args)]
+pub(crate) struct SkillsArguments {
+    #[command(flatten)]
+    request: RequestFlags,
+    /// Profile that defines where skills are
+    #[arg(long, short, value_name = "NAME", value_parser = Suggested::profiles(), hide_possible_values = true)]
+    profile: Option<String>,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+pub(crate) fn run(command: &SkillsCommand) -> Result<(), Failure> {
     match command {
-        Skills::List(arguments) => list(arguments),
-        Skills::Check(arguments) => check(arguments),
+        SkillsCommand::List(arguments) => list(arguments),
+        SkillsCommand::Check(arguments) => check(arguments),
     }
 }
 
-fn found(arguments: &SkillsCommand) -> Result<(Vec<SkillReport>, Vec<Note>), Failure> {
+fn found(arguments: &SkillsArguments) -> Result<(Vec<SkillReport>, Vec<Note>), Failure> {
     let mut request = request(&arguments.request)?;
     if arguments.profile.is_some() {
         request.profile.clone_from(&arguments.profile);
@@ -34,7 +56,7 @@ fn found(arguments: &SkillsCommand) -> Result<(Vec<SkillReport>, Vec<Note>), Fai
     Ok(proem::skills(&request, Caller::User)?)
 }
 
-fn list(arguments: &SkillsCommand) -> Result<(), Failure> {
+fn list(arguments: &SkillsArguments) -> Result<(), Failure> {
     let (skills, notes) = found(arguments)?;
     if arguments.output.format() == Format::Json {
         return print_json(&shapes(&skills, &notes));
@@ -74,7 +96,7 @@ fn row(skill: &SkillReport, paths: &Paths, width: Option<usize>) -> Vec<Cell> {
     ]
 }
 
-fn check(arguments: &SkillsCommand) -> Result<(), Failure> {
+fn check(arguments: &SkillsArguments) -> Result<(), Failure> {
     let (skills, notes) = found(arguments)?;
     let problems: Vec<&Note> = notes.iter().chain(skills.iter().flat_map(|skill| &skill.problems)).collect();
     match arguments.output.format() {

@@ -1,6 +1,7 @@
 //! `proem config`: the effective configuration and where each value comes from.
 
 use anstyle::Style;
+use clap::Args;
 use proem::build_shape::NoteShape;
 use proem::config::{Config, Origin};
 use proem::hooks::CommandHook;
@@ -9,7 +10,7 @@ use proem::{Host, HostPins, Workspace};
 use proem_core::limit;
 use serde_json::{Value, json};
 
-use crate::arguments::{ConfigCommand, Format};
+use crate::arguments::{Format, Output, Place};
 use crate::failure::Failure;
 use crate::notes::print_notes;
 use crate::paths::Paths;
@@ -22,7 +23,16 @@ const DIM: Style = Style::new().dimmed();
 const HOOK: &str = "hook";
 const HOOK_CHARACTERS_MAX: usize = 60;
 
-pub(crate) fn run(arguments: &ConfigCommand) -> Result<(), Failure> {
+/// Print the effective configuration and the source of each value
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArguments {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+pub(crate) fn run(arguments: &ConfigArguments) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;
     let workspace = Workspace::find(&host, arguments.place.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;

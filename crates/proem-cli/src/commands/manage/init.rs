@@ -1,12 +1,22 @@
 //! `proem init`: a first configuration and template.
 
+use clap::Args;
 use proem::{Initialised, Workspace};
 
-use crate::arguments::Init;
+use crate::arguments::Place;
 use crate::failure::Failure;
 use crate::terminal::{print, visible};
 
-pub(crate) fn run(arguments: &Init) -> Result<(), Failure> {
+/// Write a first configuration and a template
+///
+/// Writes a commented `.proem/proem.toml` and a template below `.proem`. Existing files stay as they are.
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
     let workspace = Workspace::open(arguments.place.cwd.as_deref())?;
     let mut said = String::new();
     for file in proem::init(&workspace)? {

@@ -1,20 +1,43 @@
 //! `proem completions` and `proem man`: pages made from the command line's own description.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::terminal::print_raw;
 
-pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = INSTALLATION)]
+pub(crate) struct CompletionsArguments {
+    /// Shell to complete for
+    shell: Shell,
+}
+
+/// The places that shells load completions from.
+const INSTALLATION: &str = "\
+Installation:
+  bash  proem completions bash > ~/.local/share/bash-completion/completions/proem
+  zsh   proem completions zsh > ~/.zfunc/_proem   (a directory of `fpath`)
+  fish  proem completions fish > ~/.config/fish/completions/proem.fish";
+
+/// Print the manual page, or write one page for each command
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Directory to write the pages to
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: Option<PathBuf>,
+}
+
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "proem", &mut script);
     let script = String::from_utf8_lossy(&script);
-    print_raw(&with_values(shell, &script))
+    print_raw(&with_values(arguments.shell, &script))
 }
 
 /// Adds names where the script of a shell does not offer them by itself: those for PowerShell and Elvish complete words
@@ -35,7 +58,7 @@ type Values = BTreeMap<String, Vec<String>>;
 const PROFILE_SHOW: &str = "profile show";
 
 fn values() -> Values {
-    let mut command = Arguments::described();
+    let mut command = Arguments::command();
     command.build();
     let mut values = Values::new();
     add_values(&command, "", &mut values);
@@ -138,8 +161,8 @@ fn with_elvish_values(script: &str, values: &Values) -> String {
     )
 }
 
-pub(crate) fn manual(folder: Option<&Path>) -> Result<(), Failure> {
-    let Some(folder) = folder else {
+pub(crate) fn manual(arguments: &ManArguments) -> Result<(), Failure> {
+    let Some(folder) = &arguments.dir else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(Failure::Output)?;
         return print_raw(&String::from_utf8_lossy(&page));
@@ -175,7 +198,7 @@ mod tests {
     fn scripts_of_each_shell_have_the_names() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish] {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::described(), "proem", &mut script);
+            clap_complete::generate(shell, &mut Arguments::command(), "proem", &mut script);
             let script = String::from_utf8(script).expect("it is UTF-8");
             let whole = with_values(shell, &script);
             let is_changed = !matches!(shell, Shell::Bash | Shell::Zsh);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
+use clap::Subcommand;
 use proem::build_shape::NoteShape;
 use proem::catalog::Catalog;
 use proem::profiles::{Listed, Profiles};
@@ -10,7 +11,7 @@ use proem::{Host, HostPins, Workspace};
 use proem_core::profile::{Content, Part, Profile as Recipe, SectionRecipe, TemplateRecipe};
 use serde_json::json;
 
-use crate::arguments::{Format, Place, Profile};
+use crate::arguments::{Format, Output, Place, Suggested};
 use crate::failure::Failure;
 use crate::notes::print_notes;
 use crate::table::{Cell, Column, Table, one_line};
@@ -18,10 +19,32 @@ use crate::terminal::{output_columns, print, print_json, print_raw, visible};
 
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
-pub(crate) fn run(command: &Profile) -> Result<(), Failure> {
+/// List profiles, or show one with everything it inherits
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// List the profiles that a request can use
+    List {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        output: Output<Format>,
+    },
+    /// Print a profile with everything it extends, and the file that sets each key
+    Show {
+        /// Profile to print
+        #[arg(value_parser = Suggested::profiles(), hide_possible_values = true)]
+        name: String,
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        output: Output<Format>,
+    },
+}
+
+pub(crate) fn run(command: &ProfileCommand) -> Result<(), Failure> {
     match command {
-        Profile::List { place, output } => list(&profiles(place)?, output.format()),
-        Profile::Show { name, place, output } => show(&profiles(place)?, place, name, output.format()),
+        ProfileCommand::List { place, output } => list(&profiles(place)?, output.format()),
+        ProfileCommand::Show { name, place, output } => show(&profiles(place)?, place, name, output.format()),
     }
 }
 

@@ -1,13 +1,45 @@
 //! `proem trust`: which workspaces may run programs and lead out of themselves.
 
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
 use proem::trust::{self, Approval, State, Trusted};
 use proem::{Host, HostPins, Workspace};
 use serde_json::{Value, json};
 
-use crate::arguments::{Format, TrustCommand, TrustList, TrustPlace};
+use crate::arguments::{Format, Output};
 use crate::failure::Failure;
 use crate::terminal::{output_columns, print, print_json, visible};
 use crate::wrap::flow;
+
+/// Allow workspaces to run their hooks, list them, or revoke it
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Allow a workspace to run the hooks in its `.proem/proem.toml`, as they are now
+    ///
+    /// Read them first: they run with your permissions. If the command, the environment, the limits or the files of a hook
+    /// change later, the hook does not run until you approve it again.
+    Add(TrustPlace),
+    /// List trusted workspaces, and which of their hooks changed
+    List(TrustList),
+    /// Revoke the trust in a workspace
+    Remove(TrustPlace),
+}
+
+/// A workspace to trust or not.
+#[derive(Debug, Args)]
+pub(crate) struct TrustPlace {
+    /// Workspace
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+}
+
+/// Flags of the list.
+#[derive(Debug, Args)]
+pub(crate) struct TrustList {
+    #[command(flatten)]
+    output: Output<Format>,
+}
 
 pub(crate) fn run(command: &TrustCommand) -> Result<(), Failure> {
     let host = Host::new(&HostPins::default())?;

@@ -1,10 +1,11 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueEnum, ValueHint};
 use proem::build_shape::BuildShape;
-use proem::deliver::{Delivered, Lifetime, Options, deliver};
+use proem::deliver::{Delivered, Lifetime, Options, ProviderName, deliver};
 use proem::models::Models;
 use proem::stats::{Stats, stats};
 use proem::{Build, Caller, RawMessage, Request};
@@ -15,13 +16,84 @@ use proem_core::note::Note;
 use super::stats::page;
 use crate::annotated::annotated;
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Build as Arguments, DeliveryFlags, Format, Part, Ttl};
+use crate::arguments::{Format, NoteFlags, Output, PromptFlags, Providers};
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
 use crate::terminal::{Reader, print, print_json, print_raw};
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+/// Print the prompt, byte for byte
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BuildArguments {
+    #[command(flatten)]
+    prompt: PromptFlags,
+    #[command(flatten)]
+    output: Output<Format>,
+    /// Print the text of every carrier, with the source of each line in the left margin
+    #[arg(long)]
+    annotate: bool,
+    /// Print only one side of the boundary
+    #[arg(long, value_enum, conflicts_with = "annotate")]
+    part: Option<Part>,
+    #[command(flatten)]
+    delivery: DeliveryFlags,
+    /// Print tokens by section and carrier, what is cached, and the cost of a turn
+    #[arg(long, conflicts_with_all = ["annotate", "part"])]
+    stats: bool,
+    #[command(flatten)]
+    notes: NoteFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem build                           Print the prompt of this directory
+  proem build --annotate                Print it with the source of each line
+  proem build --stats --model gpt-5     Print tokens, cached parts and costs
+  proem build --for anthropic --prompt 'Fix the tests'
+                                        Print a request for a provider as JSON";
+
+/// A side of the boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The frozen text before the boundary
+    Prefix,
+    /// The text of this turn after the boundary
+    Suffix,
+}
+
+/// Flags for a request to a provider.
+#[derive(Debug, Args)]
+struct DeliveryFlags {
+    /// Print the parts of a request to this provider, as JSON
+    #[arg(long = "for", value_name = "PROVIDER", value_parser = Providers, conflicts_with_all = ["annotate", "part"])]
+    provider: Option<&'static ProviderName>,
+    /// Earlier messages, newest last, as a JSON list or JSON lines; `-` reads standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    messages: Option<PathBuf>,
+    /// Message of the user in this turn
+    #[arg(long, visible_alias = "prompt", value_name = "TEXT")]
+    prompt_text: Option<String>,
+    /// Lifetime of the frozen part in the provider's cache [default: 5m]
+    #[arg(long, value_enum)]
+    ttl: Option<Ttl>,
+    /// Name of the cached content at Gemini that holds the system prompt and the tools
+    #[arg(long, value_name = "NAME")]
+    cached_content: Option<String>,
+}
+
+/// Lifetimes of the frozen part in a provider's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ttl {
+    /// Five minutes after the last use
+    #[value(name = "5m")]
+    Short,
+    /// One hour
+    #[value(name = "1h")]
+    Hour,
+}
+
+pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
     if arguments.annotate && arguments.output.format() == Format::Json {
         return Err(Failure::Flags {
             flag: "--annotate",
@@ -50,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Warns of flags that nothing follows from.
-fn warn_of_idle_flags(arguments: &Arguments) {
+fn warn_of_idle_flags(arguments: &BuildArguments) {
     let DeliveryFlags { provider, ttl, cached_content, .. } = &arguments.delivery;
     if provider.is_some() || arguments.stats {
         return;
@@ -61,7 +133,7 @@ fn warn_of_idle_flags(arguments: &Arguments) {
     }
 }
 
-fn print_prompt(arguments: &Arguments, build: &Build) -> Result<(), Failure> {
+fn print_prompt(arguments: &BuildArguments, build: &Build) -> Result<(), Failure> {
     if let Some(part) = arguments.part {
         return match part {
             Part::Prefix => print_raw(build.frozen.prefix()),
@@ -82,7 +154,7 @@ struct Extras {
 }
 
 impl Extras {
-    fn of(arguments: &Arguments, request: &Request, build: &Build) -> Result<Self, Failure> {
+    fn of(arguments: &BuildArguments, request: &Request, build: &Build) -> Result<Self, Failure> {
         let flags = &arguments.delivery;
         if flags.provider.is_none() && !arguments.stats {
             return Ok(Self { delivered: None, stats: None });
@@ -112,7 +184,7 @@ impl Extras {
 }
 
 /// Tells whether standard input is the request or the template.
-fn reads_input(arguments: &Arguments) -> bool {
+fn reads_input(arguments: &BuildArguments) -> bool {
     let stdin = Some(Path::new("-"));
     arguments.prompt.request.request.as_deref() == stdin || arguments.prompt.template.as_deref() == stdin
 }

@@ -1,6 +1,7 @@
 //! `proem turn`: everything that the model sees in one turn.
 
 use anstyle::Style;
+use clap::Args;
 use proem::build_shape::{TurnShape, notes_of_turn};
 use proem::hooks::Message;
 use proem::{Caller, Engine, Prompt, ToolDefinition, Turn};
@@ -8,14 +9,30 @@ use proem_core::note::Note;
 use serde_json::Value;
 
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Format, TurnCommand};
+use crate::arguments::{Format, NoteFlags, Output, PromptFlags};
 use crate::failure::Failure;
 use crate::terminal::{print, print_json, visible, visible_line};
 
 const TITLE: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-pub(crate) fn run(arguments: &TurnCommand) -> Result<(), Failure> {
+/// Show everything the model sees in one turn
+///
+/// Prints the system prompt, the messages and the tools.
+#[derive(Debug, Args)]
+pub(crate) struct TurnArguments {
+    #[command(flatten)]
+    prompt: PromptFlags,
+    /// Message of the user; without it, the turn continues on its own
+    #[arg(long, visible_alias = "prompt", value_name = "TEXT")]
+    prompt_text: Option<String>,
+    #[command(flatten)]
+    output: Output<Format>,
+    #[command(flatten)]
+    notes: NoteFlags,
+}
+
+pub(crate) fn run(arguments: &TurnArguments) -> Result<(), Failure> {
     let mut request = prompt_request(&arguments.prompt)?;
     if arguments.prompt_text.is_some() {
         request.prompt.clone_from(&arguments.prompt_text);

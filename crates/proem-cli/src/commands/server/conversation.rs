@@ -1,18 +1,81 @@
 //! `proem conversation`: conversations of a store, or of a server.
 
+use clap::{Args, Subcommand};
 use proem::hooks::HookFailure;
 use proem::{Caller, Engine, Request};
 use proem_core::carrier::Carrier;
 use proem_store::{Conversations, Kept, Query, Rebuilt};
 use serde_json::{Value, json};
 
-use super::store::open;
-use crate::arguments::{ConversationCommand, ConversationFlags, Format};
+use crate::arguments::store::open;
+use crate::arguments::{Format, Output, ServerFlags, StoreFlags};
 use crate::failure::Failure;
 use crate::notes::print_warning;
-use crate::remote::Remote;
+use crate::remote::{Remote, encoded};
 use crate::table::{Cell, Column, Table, one_line};
 use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
+
+/// List, show and change the conversations of a store or a server
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConversationCommand {
+    /// List conversations, the one with the newest epoch first
+    List {
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// Part of the name or of the working directory
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+    },
+    /// Print the frozen prompt byte for byte
+    Show {
+        /// Conversation to print
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// List the epochs, and why each was opened
+    History {
+        /// Conversation to list
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// Open a new epoch after a compaction
+    Compact {
+        /// Conversation to change
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// Rebuild the prompt from the present files and settings
+    Reload {
+        /// Conversation to change
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// Only show what would change
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Remove a conversation
+    Rm {
+        /// Conversation to remove
+        id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+}
+
+/// Flags of every command about conversations.
+#[derive(Debug, Args)]
+pub(crate) struct ConversationFlags {
+    #[command(flatten)]
+    store: StoreFlags,
+    #[command(flatten)]
+    server: ServerFlags,
+    #[command(flatten)]
+    output: Output<Format>,
+}
 
 pub(crate) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
@@ -71,15 +134,6 @@ fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Fa
             Ok(json!({ "removed": id }))
         }
     }
-}
-
-/// A text inside of a URL.
-pub(crate) fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(byte).collect::<Vec<_>>().concat()
 }
 
 fn of_store(conversations: &Conversations, command: &ConversationCommand) -> Result<Value, Failure> {

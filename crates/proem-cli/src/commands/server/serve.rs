@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, ValueHint};
 use proem::Engine;
-use proem_server::{App, Connections, Listening, Options, Telemetry, Token, log_line, serve};
+use proem_server::{App, Connections, Listening, Options, PublicUrl, Telemetry, Token, log_line, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::store::place;
-use crate::arguments::Serve;
+use crate::arguments::store::place;
 use crate::failure::Failure;
 use crate::input;
 
@@ -25,7 +25,52 @@ const END_TIME_MAX: Duration = Duration::from_secs(1);
 /// Largest file with a token.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-pub(crate) fn run(arguments: &Serve) -> Result<(), Failure> {
+/// Serve prompts over HTTP, and store them
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArguments {
+    /// Address to listen on (repeatable) [default: `127.0.0.1:7717` and `[::1]:7717`]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<String>,
+    /// Store of the prompts: a file, `sqlite:FILE`, `memory:`, or `postgres://USER@HOST/DATABASE` [default: `PROEM_STORE`,
+    /// else a file in the user's data directory]
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
+    /// Directory that requests may work in, besides the current one (repeatable)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    workspace: Vec<PathBuf>,
+    /// File with the token that requests must send [default: `PROEM_TOKEN`]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
+    /// Host name that clients may use for the server, besides addresses (repeatable)
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Maximum number of connections
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Maximum number of connections per address without a valid token, 0 for no limit; loopback and trusted proxies are
+    /// exempt
+    #[arg(long, value_name = "N", default_value = "1024")]
+    connections_per_address: u32,
+    /// Address of a trusted proxy, whose `X-Forwarded-Host` and `X-Forwarded-Proto` are used (repeatable)
+    #[arg(long, visible_alias = "trusted-proxy", value_name = "ADDRESS")]
+    proxy: Vec<IpAddr>,
+    /// URL at which a proxy serves the editor, for example `https://prompts.example.com:8443`
+    #[arg(long, value_name = "URL", value_parser = PublicUrl::parse)]
+    public_url: Option<PublicUrl>,
+    /// Directory with the built editor, for its development [default: the one in the binary]
+    #[arg(long, value_name = "DIR", hide = true)]
+    web: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem serve                     Serve this directory on port 7717
+  proem serve --store memory:     Keep nothing after the end
+  proem serve --listen 0.0.0.0:7717 --token-file token.txt
+                                  Serve other machines, with a token";
+
+pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let addresses = addresses(arguments)?;
     let token = token(arguments)?;
     if token.is_none() && addresses.iter().any(|address| !address.ip().is_loopback()) {
@@ -91,7 +136,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<(), Failure> {
 }
 
 /// The number of connections there may be.
-fn connections(arguments: &Serve) -> Connections {
+fn connections(arguments: &ServeArguments) -> Connections {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let per_address = count(arguments.connections_per_address);
     Connections {
@@ -118,7 +163,7 @@ fn failed(what: &str, error: &std::io::Error) -> Failure {
 }
 
 /// The addresses to listen on: this machine's own, unless others are said.
-fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
+fn addresses(arguments: &ServeArguments) -> Result<Vec<SocketAddr>, Failure> {
     if arguments.listen.is_empty() {
         let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         // A machine without IPv6 has one of them alone.
@@ -137,7 +182,7 @@ fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// The token, from a file or the environment; never from the command line, which others can see.
-fn token(arguments: &Serve) -> Result<Option<Token>, Failure> {
+fn token(arguments: &ServeArguments) -> Result<Option<Token>, Failure> {
     let text = match &arguments.token_file {
         Some(path) => Some(input::read(path, "token", TOKEN_BYTES_MAX)?),
         None => env::var("PROEM_TOKEN").ok().filter(|text| !text.trim().is_empty()),
@@ -151,7 +196,7 @@ fn token(arguments: &Serve) -> Result<Option<Token>, Failure> {
 }
 
 /// The directories that requests may work in: this one, and those that are said.
-fn workspaces(arguments: &Serve) -> Result<Vec<PathBuf>, Failure> {
+fn workspaces(arguments: &ServeArguments) -> Result<Vec<PathBuf>, Failure> {
     let own = env::current_dir().map_err(|error| Failure::Server {
         message: format!("cannot use the working directory: {}", input::reason(&error)),
         hint: "start the server in a directory that exists".into(),
@@ -173,10 +218,10 @@ mod tests {
 
     use super::*;
 
-    fn told(words: &[&str]) -> Serve {
-        let command = Serve::augment_args(clap::Command::new("serve"));
+    fn told(words: &[&str]) -> ServeArguments {
+        let command = ServeArguments::augment_args(clap::Command::new("serve"));
         let matches = command.get_matches_from([&["serve"], words].concat());
-        Serve::from_arg_matches(&matches).expect("these are arguments")
+        ServeArguments::from_arg_matches(&matches).expect("these are arguments")
     }
 
     /// H1: without being told, nobody but this machine is served.

@@ -1,62 +1,67 @@
 //! `proem store`: what is kept, as a whole.
 
-use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use proem_store::{Place, Store, TransferError, Transferred, export, import};
+use clap::{Subcommand, ValueHint};
+use proem_store::{TransferError, Transferred, export, import};
 
 use super::store_check::{self, Again, Check};
-use crate::arguments::{StoreCommand, StoreFlags};
+use crate::arguments::store::{named_by_variable, open, place};
+use crate::arguments::{Format, Output, StoreFlags};
 use crate::failure::Failure;
 use crate::notes::print_status;
 use crate::terminal::print;
 
-/// The store that a flag names, else the environment, else the user's own.
-pub(crate) fn place(flag: Option<&str>) -> Result<Place, Failure> {
-    let said = flag.map(str::to_owned).or_else(named_by_variable).filter(|text| !text.is_empty());
-    if let Some(said) = said {
-        return Ok(Place::parse(&said)?);
-    }
-    let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = data.or_else(|| home.map(|home| home.join(".local/share")));
-    let folder = folder.ok_or_else(|| Failure::Server {
-        message: "there is no place for the store: HOME is not set".into(),
-        hint: "name one with `--store FILE`".into(),
-    })?;
-    Ok(Place::Sqlite(folder.join("proem/proem.db")))
+/// Check a store, or export, import and migrate its data
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Check a store for damage; exits with code 1 if there is any
+    Check {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// Also remove texts that no epoch uses
+        #[arg(long)]
+        prune: bool,
+        /// Continue an interrupted check after the place that it printed
+        #[arg(long, value_name = "PLACE", value_parser = place_of_check)]
+        after: Option<String>,
+        #[command(flatten)]
+        output: Output<Format>,
+    },
+    /// Export everything as JSON lines
+    Export {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// File to create, readable by its owner alone; never overwritten; `-` is standard output, the default
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Import an export; existing data stays
+    Import {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// File to read; `-` is standard input [default: standard input]
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Migrate the tables to the newest version, as every command does that opens a store
+    Migrate {
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
 }
 
-/// The store that the environment names.
-fn named_by_variable() -> Option<String> {
-    env::var("PROEM_STORE").ok().filter(|text| !text.is_empty())
+/// Parses the place at which a check stopped.
+fn place_of_check(text: &str) -> Result<String, &'static str> {
+    let is_place = text == PRUNE || proem_store::Cursor::parse(text).is_some();
+    is_place.then(|| text.to_owned()).ok_or("an interrupted `proem store check` prints the place")
 }
 
-/// Opens the store; one that is not there is not made by looking at it.
-pub(crate) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
-    let place = place(flags.store.as_deref())?;
-    if let Some(path) = place.path().filter(|path| !path.exists()) {
-        return Err(Failure::Server {
-            message: format!("there is no store at {}", path.display()),
-            hint: "`proem serve` makes one; name another with `--store`".into(),
-        });
-    }
-    Ok(place.open()?)
-}
-
-/// Opens the store if there is one; one that was named must be there.
-pub(crate) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, Failure> {
-    if flags.store.is_some() || env::var_os("PROEM_STORE").is_some() {
-        return open(flags).map(Some);
-    }
-    match place(None) {
-        Ok(place) if !place.is_new() => Ok(Some(place.open()?)),
-        _ => Ok(None),
-    }
-}
+/// The place after the check itself: pruning finds its own position.
+pub(crate) const PRUNE: &str = "prune";
 
 pub(crate) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {

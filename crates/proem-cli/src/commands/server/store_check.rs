@@ -9,7 +9,8 @@ use proem_store::{Cursor, Place, Progress, Pruned, Store, StoreError, prune, red
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::{Format, PRUNE};
+use super::store::PRUNE;
+use crate::arguments::Format;
 use crate::failure::Failure;
 use crate::notes::print_status;
 use crate::terminal::{print, visible_line};

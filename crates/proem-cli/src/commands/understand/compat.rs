@@ -1,8 +1,9 @@
 //! `proem compat`: what each agent would see here.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueHint};
 use proem::Caller;
 use proem::compare::{ChangedLine, Side, changed_lines};
 use proem::compat::{CompatShape, FileSeen, Seen, all_files, file_in, look};
@@ -10,7 +11,7 @@ use proem_core::considered::Outcome;
 use serde_json::json;
 
 use crate::arguments::request::request;
-use crate::arguments::{Compat, Format};
+use crate::arguments::{Format, Output, RequestFlags, Suggested};
 use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::table::{Cell, Column, Table};
@@ -20,7 +21,32 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-pub(crate) fn run(arguments: &Compat) -> Result<(), Failure> {
+/// Show which files each agent (Codex, Claude Code, …) would read
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompatArguments {
+    /// File to look up: which agents read it, and which never do
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "diff")]
+    file: Option<PathBuf>,
+    /// Agents to show, separated by commas [default: every agent with a profile]
+    #[arg(long = "as", value_name = "NAMES", conflicts_with = "diff", value_parser = Suggested::agents(), hide_possible_values = true)]
+    agents: Vec<String>,
+    /// Compare the texts that two agents read, file by file
+    #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = Suggested::agents(), hide_possible_values = true)]
+    diff: Option<Vec<String>>,
+    #[command(flatten)]
+    request: RequestFlags,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem compat                              Show files and agents as a table
+  proem compat CLAUDE.md                    Show which agents read a file
+  proem compat --diff codex claude-code     Compare what two agents read";
+
+pub(crate) fn run(arguments: &CompatArguments) -> Result<(), Failure> {
     let request = request(&arguments.request)?;
     let names: Vec<String> = match &arguments.diff {
         Some(pair) => pair.clone(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Args;
 use proem::compare::{ComparisonShape, Layout, Snapshot, compare_in, lost};
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
@@ -13,18 +14,59 @@ use proem_store::{Conversations, Kept};
 
 use super::comparison::{Page, Texts, show_answer};
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Diff, Format, StoreFlags};
-use crate::commands::server::conversation::encoded;
-use crate::commands::server::store::open_known;
+use crate::arguments::store::open_known;
+use crate::arguments::{Format, Output, PromptFlags, ServerFlags, StoreFlags, Suggested};
 use crate::failure::Failure;
 use crate::input;
-use crate::remote::Remote;
+use crate::remote::{Remote, encoded};
 use crate::terminal::{print, print_json, visible_line};
 
 /// Largest saved build: a prompt and the sources of its bytes.
 const SAVED_BYTES_MAX: usize = 64 << 20;
 
-pub(crate) fn run(arguments: &Diff) -> Result<(), Failure> {
+/// Compare two prompts: where they diverge, what caused it, and what it costs
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DiffArguments {
+    /// First prompt: `now`, a request file, a saved build (`build --format json`), `CONVERSATION@EPOCH`, `CONVERSATION`, or a
+    /// git revision; the prefixes `git:` and `conversation:` tell the last two apart
+    #[arg(value_name = "A")]
+    a: String,
+    /// Second prompt, named in the same way
+    #[arg(value_name = "B", default_value = "now")]
+    b: String,
+    #[command(flatten)]
+    prompt: PromptFlags,
+    #[command(flatten)]
+    store: StoreFlags,
+    #[command(flatten)]
+    server: ServerFlags,
+    #[command(flatten)]
+    layout: LayoutFlags,
+    /// Lines of text to show around differences; `0` hides the text
+    #[arg(long, value_name = "LINES", default_value_t = 3)]
+    context: usize,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem diff HEAD~1              Compare the last commit with the present files
+  proem diff before.json         Compare a saved build with the present files
+  proem diff chat-1@1 chat-1@2   Compare two epochs of a conversation
+  proem diff main --for anthropic --model claude-opus-5
+                                 Compute the loss for one provider's cache";
+
+/// Flags that choose the cache for which a difference is computed.
+#[derive(Debug, Args)]
+pub(crate) struct LayoutFlags {
+    /// Provider whose cache rules apply [default: a cache that keeps every prefix]
+    #[arg(long = "for", value_name = "PROVIDER", value_parser = Suggested::caches())]
+    pub(crate) provider: Option<String>,
+}
+
+pub(crate) fn run(arguments: &DiffArguments) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
         return of_server(arguments, url);
     }
@@ -46,7 +88,7 @@ pub(crate) fn run(arguments: &Diff) -> Result<(), Failure> {
 }
 
 /// Asks a server to compare two epochs of one of its conversations.
-fn of_server(arguments: &Diff, url: &str) -> Result<(), Failure> {
+fn of_server(arguments: &DiffArguments, url: &str) -> Result<(), Failure> {
     if arguments.layout.provider.is_some() {
         return Err(layout_of_server());
     }

@@ -1,18 +1,42 @@
 //! `proem drift`: a conversation's frozen prompt against what would be built now.
 
+use clap::Args;
 use proem::compare::Snapshot;
 use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
 
 use super::comparison::show_answer;
-use super::diff::{Report, frozen, layout_of_server, report};
-use crate::arguments::Drift;
-use crate::commands::server::conversation::encoded;
-use crate::commands::server::store::open;
+use super::diff::{LayoutFlags, Report, frozen, layout_of_server, report};
+use crate::arguments::store::open;
+use crate::arguments::{Format, Output, ServerFlags, StoreFlags, Suggested};
 use crate::failure::Failure;
-use crate::remote::Remote;
+use crate::remote::{Remote, encoded};
 
-pub(crate) fn run(arguments: &Drift) -> Result<(), Failure> {
+/// Compare a frozen prompt with the one that would be built now
+///
+/// Changes nothing. Exits with code 1 if they differ.
+#[derive(Debug, Args)]
+pub(crate) struct DriftArguments {
+    /// Conversation to compare
+    #[arg(value_name = "CONVERSATION")]
+    id: String,
+    #[command(flatten)]
+    store: StoreFlags,
+    #[command(flatten)]
+    server: ServerFlags,
+    /// Model whose prices apply [default: the conversation's model]
+    #[arg(long, value_name = "MODEL", conflicts_with = "url", value_parser = Suggested::models(), hide_possible_values = true)]
+    model: Option<String>,
+    #[command(flatten)]
+    layout: LayoutFlags,
+    /// Lines of text to show around differences; `0` hides the text
+    #[arg(long, value_name = "LINES", default_value_t = 3)]
+    context: usize,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+pub(crate) fn run(arguments: &DriftArguments) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
         return of_server(arguments, url);
     }
@@ -41,7 +65,7 @@ pub(crate) fn run(arguments: &Drift) -> Result<(), Failure> {
 }
 
 /// Asks a server, which has the files that the prompt is built from.
-fn of_server(arguments: &Drift, url: &str) -> Result<(), Failure> {
+fn of_server(arguments: &DriftArguments, url: &str) -> Result<(), Failure> {
     if arguments.layout.provider.is_some() {
         return Err(layout_of_server());
     }

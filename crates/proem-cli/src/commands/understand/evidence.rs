@@ -1,8 +1,10 @@
 //! `proem evidence`: what providers read from their caches, against what they should have read.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueHint};
 use proem::evidence::{Call, Defaults, Fresh, Judged, Verdict, judge};
 use proem::models::Models;
 use proem::{Caller, Engine, Request};
@@ -10,19 +12,50 @@ use proem_core::limit::TURNS_BYTES_MAX;
 use proem_store::{Conversations, is_conversation_id};
 use serde_json::{Value, json};
 
-use crate::arguments::{Evidence, Format};
-use crate::commands::server::conversation::encoded;
-use crate::commands::server::store::open_known;
+use crate::arguments::store::open_known;
+use crate::arguments::{Format, Output, ServerFlags, StoreFlags, Suggested};
 use crate::failure::Failure;
 use crate::input;
-use crate::remote::Remote;
+use crate::remote::{Remote, encoded};
 use crate::table::{Cell, Column, Table};
 use crate::terminal::{output_columns, print, print_json, visible_line};
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-pub(crate) fn run(arguments: &Evidence) -> Result<(), Failure> {
+/// Check a provider's cache reads, and find the cause of misses
+///
+/// Compares the tokens read from the cache with the tokens that should have been read, call by call. Exits with code 1 if there is a miss.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EvidenceArguments {
+    /// Calls, one per line: the provider's response, or `{"response": …, "at": …, "request": …}`; `-` reads standard input
+    /// [default: the calls reported to the server]
+    #[arg(value_name = "CALLS.jsonl", value_hint = ValueHint::FilePath, conflicts_with = "url")]
+    file: Option<PathBuf>,
+    /// Conversation of lines that name none
+    #[arg(long, value_name = "CONVERSATION")]
+    conversation: Option<String>,
+    /// Provider of lines that name none [default: detected from the usage fields]
+    #[arg(long, visible_alias = "for", value_name = "PROVIDER", value_parser = Suggested::caches())]
+    provider: Option<String>,
+    /// Model of lines that name none
+    #[arg(long, value_name = "MODEL", value_parser = Suggested::models(), hide_possible_values = true)]
+    model: Option<String>,
+    #[command(flatten)]
+    store: StoreFlags,
+    #[command(flatten)]
+    server: ServerFlags,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem evidence calls.jsonl --for anthropic   Judge the responses in a file
+  proem evidence --conversation chat-1         Judge calls reported to a server";
+
+pub(crate) fn run(arguments: &EvidenceArguments) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
     let conversations = match &arguments.server.url {
         Some(_) => None,
@@ -47,7 +80,7 @@ pub(crate) fn run(arguments: &Evidence) -> Result<(), Failure> {
 type ByConversation = BTreeMap<String, Vec<Judged>>;
 
 /// Calls that a server was told about, as it judges them.
-fn of_server(arguments: &Evidence) -> Result<ByConversation, Failure> {
+fn of_server(arguments: &EvidenceArguments) -> Result<ByConversation, Failure> {
     let (Some(url), Some(id)) = (&arguments.server.url, &arguments.conversation) else {
         return Err(Failure::Usage {
             message: "a server is asked about one conversation".into(),
@@ -64,7 +97,7 @@ fn of_server(arguments: &Evidence) -> Result<ByConversation, Failure> {
 
 /// Calls that a server was told about.
 fn kept(
-    arguments: &Evidence,
+    arguments: &EvidenceArguments,
     models: &Models,
     conversations: Option<&Conversations>,
 ) -> Result<ByConversation, Failure> {
@@ -85,7 +118,7 @@ fn kept(
 /// Calls of a file, conversation by conversation.
 fn of_lines(
     text: &str,
-    arguments: &Evidence,
+    arguments: &EvidenceArguments,
     models: &Models,
     conversations: Option<&Conversations>,
 ) -> Result<ByConversation, Failure> {

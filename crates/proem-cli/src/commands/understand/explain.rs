@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueEnum};
 use proem::build_shape::BuildShape;
 use proem::deliver::Options;
 use proem::models::{Model, Models};
@@ -20,7 +21,7 @@ use proem_core::source::Source;
 use super::explain_all::tree;
 use super::explain_page::page;
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Explain, PageFormat};
+use crate::arguments::{Output, PromptFlags};
 use crate::colour;
 use crate::commands::prompt::stats::turns;
 use crate::failure::Failure;
@@ -34,7 +35,43 @@ const DIM: Style = Style::new().dimmed();
 
 type Row = Vec<Cell>;
 
-pub(crate) fn run(arguments: &Explain) -> Result<(), Failure> {
+/// Show the sections and files of the prompt, with tokens and costs
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExplainArguments {
+    #[command(flatten)]
+    prompt: PromptFlags,
+    #[command(flatten)]
+    output: Output<PageFormat>,
+    /// Show the source of every byte, every file considered, and all notes
+    #[arg(long, conflicts_with = "files")]
+    all: bool,
+    /// Show only the files considered
+    #[arg(long)]
+    files: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem explain                   Show sections and files of the prompt
+  proem explain --all             Show the source of every byte
+  proem explain --files           Show the files considered, and why not used
+  proem explain --format html     Write a page for a browser
+
+`proem build --annotate` prints the text itself, with the source of each line.";
+
+/// Output formats of `proem explain`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PageFormat {
+    /// Tables for a terminal
+    Text,
+    /// JSON for programs
+    Json,
+    /// A page for a browser, without scripts
+    Html,
+}
+
+pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let format = arguments.output.format();
     if arguments.files && format != PageFormat::Text {
         return Err(Failure::Flags {

@@ -1,12 +1,15 @@
 //! `proem simulate`: a conversation through a provider's cache.
 
+use std::path::PathBuf;
+
 use anstyle::Style;
+use clap::{Args, ValueHint};
 use proem::models::Models;
 use proem::simulate::{Sent, Simulation, simulate};
 use proem::{Caller, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
 
-use crate::arguments::{Format, Simulate};
+use crate::arguments::{Format, Output, Suggested};
 use crate::commands::prompt::stats::{figures_columns, figures_row};
 use crate::failure::Failure;
 use crate::input;
@@ -17,7 +20,25 @@ use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
-pub(crate) fn run(arguments: &Simulate) -> Result<(), Failure> {
+/// Simulate a provider's cache over a conversation
+///
+/// Prints the tokens read from the cache, written to it and not cached, with their prices.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArguments {
+    /// Requests, one payload per line, in the order of sending; `-` reads standard input
+    #[arg(value_name = "TURNS.jsonl", value_hint = ValueHint::FilePath)]
+    turns: PathBuf,
+    /// Provider whose cache to simulate
+    #[arg(long, visible_alias = "for", value_name = "PROVIDER", value_parser = Suggested::caches())]
+    provider: String,
+    /// Model, for its prices, minimum prefix and tokenizer
+    #[arg(long, value_name = "MODEL", value_parser = Suggested::models(), hide_possible_values = true)]
+    model: Option<String>,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
     let sent = Sent::lines(&input::read(&arguments.turns, "turns", TURNS_BYTES_MAX)?)?;
     let simulation = simulate(&arguments.provider, arguments.model.as_deref(), &sent, &models)?;

@@ -1,12 +1,13 @@
 //! `proem vars`: every variable with its value here, or why it has none.
 
 use anstyle::Style;
+use clap::Args;
 use proem::VariableReport;
 use proem::build_shape::NoteShape;
 use serde::Serialize;
 
 use crate::arguments::request::request;
-use crate::arguments::{Format, Vars};
+use crate::arguments::{Format, Output, RequestFlags};
 use crate::colour;
 use crate::failure::Failure;
 use crate::notes::print_notes;
@@ -15,7 +16,16 @@ use crate::terminal::{output_columns, print, print_json, visible};
 
 const VALUE_CHARACTERS_MAX: usize = 48;
 
-pub(crate) fn run(arguments: &Vars) -> Result<(), Failure> {
+/// List every variable with its value, or why it is absent
+#[derive(Debug, Args)]
+pub(crate) struct VarsArguments {
+    #[command(flatten)]
+    request: RequestFlags,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+pub(crate) fn run(arguments: &VarsArguments) -> Result<(), Failure> {
     let (reports, notes) = proem::variables(&request(&arguments.request)?, proem::Caller::User)?;
     match arguments.output.format() {
         Format::Json => print_json(&Shape {

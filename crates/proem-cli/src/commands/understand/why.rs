@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
+use clap::{Args, ValueHint};
 use proem::build_shape::SourceShape;
 use proem::compare::why::{Elsewhere, FileAnswer, Place, Question, elsewhere, file, places};
 use proem::{Build, Caller, Workspace};
@@ -14,7 +15,7 @@ use proem_core::source::Source;
 use serde_json::{Value, json};
 
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Format, Why};
+use crate::arguments::{Format, Output, PromptFlags};
 use crate::failure::Failure;
 use crate::label::{first_line, with_line};
 use crate::notes::print_status;
@@ -29,7 +30,40 @@ const BOLD: Style = Style::new().bold();
 /// How much of a found text is shown.
 const SHOWN_CHARACTERS_MAX: usize = 72;
 
-pub(crate) fn run(arguments: &Why) -> Result<(), Failure> {
+/// Find the source of a text in the prompt, or why a file is not in it
+///
+/// Exits with code 1 if the text or the file is not in the prompt.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WhyArguments {
+    /// Text to find in the prompt, or a file to look for in it
+    #[arg(value_name = "TEXT|PATH", value_hint = ValueHint::AnyPath, required_unless_present_any = ["byte", "line"], conflicts_with_all = ["byte", "line"])]
+    text: Option<String>,
+    /// Search for the argument as text, even if a file has that name
+    #[arg(long = "text", requires = "text")]
+    is_text: bool,
+    /// Byte of the carrier, counted from 0
+    #[arg(long, value_name = "N", conflicts_with = "line")]
+    byte: Option<usize>,
+    /// Line of the carrier, counted from 1
+    #[arg(long, value_name = "N")]
+    line: Option<usize>,
+    /// Carrier for `--byte` and `--line`
+    #[arg(long, value_name = "CARRIER", default_value = "system", value_parser = ["system", "developer", "first_user", "turn"])]
+    carrier: String,
+    #[command(flatten)]
+    prompt: PromptFlags,
+    #[command(flatten)]
+    output: Output<Format>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem why 'Run the tests'     Find the file that this text comes from
+  proem why docs/AGENTS.md      Show what became of a file
+  proem why --line 12           Find the source of a line of the prompt";
+
+pub(crate) fn run(arguments: &WhyArguments) -> Result<(), Failure> {
     let request = prompt_request(&arguments.prompt)?;
     let build = proem::build(&request, Caller::User)?;
     let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.word() == arguments.carrier);
