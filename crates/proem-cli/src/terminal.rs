@@ -1,6 +1,6 @@
 //! The terminal: how wide it is, and text from files made harmless for it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
@@ -78,17 +78,18 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
-/// Prints a value as JSON; on a terminal, what could act there is escaped, which says the same.
+/// Prints a value as indented JSON. On a terminal, control characters are escaped, which leaves the value the same.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
-    let printed = if output.is_terminal() {
-        let mut json = Vec::new();
-        proem::json::print(&mut json, value)
-            .and_then(|()| output.write_all(harmless_json(&String::from_utf8_lossy(&json)).as_bytes()))
+    let stdout = io::stdout().lock();
+    let is_terminal = stdout.is_terminal();
+    let mut output = BufWriter::new(stdout);
+    let printed = if is_terminal {
+        let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
+        output.write_all(harmless_json(&json).as_bytes())
     } else {
-        proem::json::print(&mut output, value)
+        serde_json::to_writer_pretty(&mut output, value).map_err(io::Error::from)
     };
-    printed.and_then(|()| output.flush()).map_err(Failure::Output)
+    printed.and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
 /// The same JSON without a character that acts: they stand in strings only.

@@ -1,6 +1,5 @@
 //! `proem build`: the prompt's bytes on standard output, notes on standard error.
 
-use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -104,8 +103,7 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
     warn_of_idle_flags(arguments);
     let request =
         with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery, reads_input(arguments))?;
-    // The process ends with this command: to take a prompt apart piece by piece would be in vain.
-    let build = ManuallyDrop::new(proem::build(&request, Caller::User)?);
+    let build = proem::build(&request, Caller::User)?;
     let extras = Extras::of(arguments, &request, &build)?;
     if arguments.output.format() == Format::Json {
         return print_json(&extras.shape(&build, &request));
