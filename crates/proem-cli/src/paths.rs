@@ -1,4 +1,4 @@
-//! Paths as people are shown them: from the working directory on where that is possible.
+//! Paths in messages: relative to the working directory where possible.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use proem_core::source::Source;
 use crate::failure::Failure;
 use crate::terminal::visible_line;
 
-/// The directories that paths are shown relative to.
+/// The directories that paths are shortened by.
 pub(crate) struct Paths {
-    /// The working directory as it was written, and as it really lies.
+    /// The working directory as written, and its real path.
     cwd: [PathBuf; 2],
-    /// The git repository around it, if there is one.
+    /// The git repository that contains it, if any.
     repository: Option<PathBuf>,
     home: Option<PathBuf>,
 }
 
 impl Paths {
-    pub(crate) fn of(request: &Request) -> Result<Self, Failure> {
+    pub(crate) fn from_request(request: &Request) -> Result<Self, Failure> {
         Self::at(request.cwd.as_deref())
     }
 
@@ -29,18 +29,18 @@ impl Paths {
         Ok(Self { cwd: [written, real], repository, home: std::env::home_dir() })
     }
 
-    /// The real path of the working directory.
+    /// Returns the real path of the working directory.
     pub(crate) fn real_cwd(&self) -> &Path {
         &self.cwd[1]
     }
 
-    /// A path below the working directory from there on, one of the same repository by way of `..`, one below the home
-    /// directory from `~` on, and any other whole.
+    /// Shortens a path: relative to the working directory, with `..` inside the same repository, or with `~` below the home
+    /// directory. Other paths stay absolute.
     pub(crate) fn shown(&self, path: &str) -> String {
         visible_line(&self.relative(path).unwrap_or_else(|| path.to_owned()))
     }
 
-    /// A source with its path shown in this way.
+    /// Formats a source with its path shortened.
     pub(crate) fn source(&self, source: &Source) -> String {
         let whole = source.to_string();
         let path = match source {
@@ -67,7 +67,7 @@ impl Paths {
         })
     }
 
-    /// The way up to a folder of the repository, and down again.
+    /// Returns a path of the repository relative to the working directory, with `..`.
     fn above(&self, path: &Path) -> Option<String> {
         let repository = self.repository.as_deref()?;
         let ancestors = self.cwd[1].ancestors().skip(1).take_while(|folder| folder.starts_with(repository));

@@ -13,7 +13,7 @@ use crate::commands::Command;
 pub(crate) use help::{parse, print_help};
 pub(crate) use prompt::{NoteFlags, Place, PromptFlags, RequestFlags};
 pub(crate) use store::{ServerFlags, StoreFlags};
-pub(crate) use values::{Format, Output, Providers, Suggested};
+pub(crate) use values::{Format, NameParser, Output, Providers};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 Exit codes:
   0  success
-  1  the command found something: a finding, a difference, a cache miss
+  1  a finding, a difference, a cache miss, or no answer to `why`
   2  invalid command line, request, profile or configuration
   3  valid input, but the operation failed";
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use proem_core::note::Note;
 
-use super::values::Suggested;
-use crate::notes::{Wanted, print_wanted};
+use super::values::NameParser;
+use crate::notes::{NoteFilter, print_filtered};
 
 /// Flags that choose the notes on standard error: warnings by default.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ impl NoteFlags {
     /// Prints the notes that the flags choose.
     pub(crate) fn print(&self, notes: &[Note]) {
         if !self.quiet {
-            print_wanted(notes, if self.verbose { Wanted::All } else { Wanted::Warnings });
+            print_filtered(notes, if self.verbose { NoteFilter::All } else { NoteFilter::Warnings });
         }
     }
 }
@@ -42,7 +42,7 @@ pub(crate) struct PromptFlags {
     #[command(flatten)]
     pub(crate) request: RequestFlags,
     /// Profile that defines the prompt
-    #[arg(long, short, value_name = "NAME", value_parser = Suggested::profiles(), hide_possible_values = true)]
+    #[arg(long, short, value_name = "NAME", value_parser = NameParser::profiles(), hide_possible_values = true)]
     pub(crate) profile: Option<String>,
     /// Template file for the base, in the syntax of the profile; `-` reads standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -71,7 +71,7 @@ pub(crate) struct RequestFlags {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<String>,
     /// Model of the conversation
-    #[arg(long, value_name = "MODEL", value_parser = Suggested::models(), hide_possible_values = true)]
+    #[arg(long, value_name = "MODEL", value_parser = NameParser::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
     /// Set a variable, for example `git:branch=main` (repeatable)
     #[arg(long = "var", value_name = "KEY=VALUE", value_parser = key_and_value)]

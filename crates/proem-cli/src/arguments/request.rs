@@ -1,4 +1,4 @@
-//! Puts the request together: the file first, then the flags over it.
+//! Builds the request from the request file and the flags, which override it.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::input;
 use crate::notes::print_warning;
 use crate::terminal::visible_line;
 
-/// The request for a prompt: the flags of every request, then profile and template.
+/// Builds the request for a prompt: the fields of every request, then profile, base, tools and packs.
 pub(crate) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
     let stdin = Some(Path::new("-"));
     if flags.request.request.as_deref() == stdin && flags.template.as_deref() == stdin {
@@ -26,7 +26,7 @@ pub(crate) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
         let is_stdin = Some(path.as_path()) == stdin;
         request.template_path =
             Some(if is_stdin { "standard input".into() } else { path.display().to_string() });
-        // A flag overrides the request file, whichever way that file replaces the base.
+        // The flag overrides every field of the request file that replaces the base.
         request.system = None;
         request.instruction = None;
     }
@@ -54,7 +54,7 @@ pub(crate) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// The text of a file, if there is one of this name, else the value itself.
+/// Reads the file of this name if there is one; otherwise returns the value itself.
 fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
     let path = Path::new(value);
     if path.is_file() {
@@ -63,20 +63,20 @@ fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
     let is_one_word = !value.contains(char::is_whitespace);
     if is_one_word && (value.contains('/') || path.extension().is_some_and(|extension| !extension.is_empty()))
     {
-        print_warning(&format!("`{}` is no file, and is taken as the text itself", visible_line(value)));
+        print_warning(&format!("`{}` is not a file; it is used as text", visible_line(value)));
     }
     Ok(value.to_owned())
 }
 
-/// The request that the flags describe.
+/// Builds the request that the flags describe.
 pub(crate) fn request(flags: &RequestFlags) -> Result<Request, Failure> {
     let mut request = match &flags.request {
         Some(path) => Request::from_json(&input::read(path, "request", REQUEST_BYTES_MAX)?)?,
         None => Request::default(),
     };
-    let over = |own: &mut Option<String>, said: &Option<String>| {
-        if said.is_some() {
-            own.clone_from(said);
+    let over = |own: &mut Option<String>, flag: &Option<String>| {
+        if flag.is_some() {
+            own.clone_from(flag);
         }
     };
     over(&mut request.cwd, &flags.cwd);

@@ -25,28 +25,28 @@ pub(crate) struct StoreFlags {
     pub(crate) store: Option<String>,
 }
 
-/// The store that a flag names, else the environment, else the user's own.
+/// Returns the location of the store: from the flag, else `PROEM_STORE`, else the data directory of the user.
 pub(crate) fn place(flag: Option<&str>) -> Result<Place, Failure> {
-    let said = flag.map(str::to_owned).or_else(named_by_variable).filter(|text| !text.is_empty());
-    if let Some(said) = said {
-        return Ok(Place::parse(&said)?);
+    let named = flag.map(str::to_owned).or_else(named_by_variable).filter(|text| !text.is_empty());
+    if let Some(named) = named {
+        return Ok(Place::parse(&named)?);
     }
     let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = data.or_else(|| home.map(|home| home.join(".local/share")));
     let folder = folder.ok_or_else(|| Failure::Server {
-        message: "there is no place for the store: HOME is not set".into(),
+        message: "no location for the store: HOME is not set".into(),
         hint: "name one with `--store FILE`".into(),
     })?;
     Ok(Place::Sqlite(folder.join("proem/proem.db")))
 }
 
-/// The store that the environment names.
+/// Returns the value of `PROEM_STORE`.
 pub(crate) fn named_by_variable() -> Option<String> {
     env::var("PROEM_STORE").ok().filter(|text| !text.is_empty())
 }
 
-/// Opens the store; one that is not there is not made by looking at it.
+/// Opens an existing store; never creates a file.
 pub(crate) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
     let place = place(flags.store.as_deref())?;
     if let Some(path) = place.path().filter(|path| !path.exists()) {
@@ -58,7 +58,7 @@ pub(crate) fn open(flags: &StoreFlags) -> Result<Box<dyn Store>, Failure> {
     Ok(place.open()?)
 }
 
-/// Opens the store if there is one; one that was named must be there.
+/// Opens the store if it exists. A store named by the flag or the variable must exist.
 pub(crate) fn open_known(flags: &StoreFlags) -> Result<Option<Box<dyn Store>>, Failure> {
     if flags.store.is_some() || env::var_os("PROEM_STORE").is_some() {
         return open(flags).map(Some);

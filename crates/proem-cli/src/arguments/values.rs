@@ -72,32 +72,32 @@ fn providers(is_wanted: fn(&&'static ProviderName) -> bool) -> impl Iterator<Ite
 /// Accepts any text, and offers names for completion. The names are looked up only for help and completions; the command
 /// itself rejects unknown names.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Suggested(Names);
+pub(crate) struct NameParser(Kind);
 
 #[derive(Debug, Clone, Copy)]
-enum Names {
+enum Kind {
     Profiles,
     Agents,
     Models,
     Caches,
 }
 
-impl Suggested {
+impl NameParser {
     pub(crate) const fn profiles() -> Self {
-        Self(Names::Profiles)
+        Self(Kind::Profiles)
     }
 
     pub(crate) const fn agents() -> Self {
-        Self(Names::Agents)
+        Self(Kind::Agents)
     }
 
     pub(crate) const fn models() -> Self {
-        Self(Names::Models)
+        Self(Kind::Models)
     }
 
     /// Offers the providers with cache rules.
     pub(crate) const fn caches() -> Self {
-        Self(Names::Caches)
+        Self(Kind::Caches)
     }
 
     /// Returns the names; unreadable profiles, agents or models are left out.
@@ -105,22 +105,22 @@ impl Suggested {
         let request = Request::default();
         let values = |names: Vec<String>| names.into_iter().map(PossibleValue::new).collect();
         match self.0 {
-            Names::Profiles => Profiles::of(&request, Caller::User).map_or_else(
+            Kind::Profiles => Profiles::of(&request, Caller::User).map_or_else(
                 |_| Vec::new(),
                 |profiles| values(profiles.list().into_iter().map(|listed| listed.name).collect()),
             ),
-            Names::Agents => agents(&request, Caller::User)
+            Kind::Agents => agents(&request, Caller::User)
                 .map_or_else(|_| Vec::new(), |agents| values(agents.into_keys().collect())),
-            Names::Models => Models::load(&request, Caller::User).map_or_else(
+            Kind::Models => Models::load(&request, Caller::User).map_or_else(
                 |_| Vec::new(),
                 |models| values(models.names().into_iter().map(str::to_owned).collect()),
             ),
-            Names::Caches => providers(|name| name.cache.is_some()).collect(),
+            Kind::Caches => providers(|name| name.cache.is_some()).collect(),
         }
     }
 }
 
-impl TypedValueParser for Suggested {
+impl TypedValueParser for NameParser {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {

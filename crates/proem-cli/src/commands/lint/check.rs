@@ -1,4 +1,4 @@
-//! `proem check`: what will cost, mislead or leak.
+//! `proem check`: finds what wastes tokens, misleads the model or leaks secrets.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use proem_core::source::Source;
 use serde_json::{Value, json};
 
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Output, PromptFlags, Suggested};
+use crate::arguments::{NameParser, Output, PromptFlags};
 use crate::failure::Failure;
 use crate::notes::{print_status, print_warning};
 use crate::table::{Cell, Column, Table};
@@ -41,7 +41,7 @@ pub(crate) struct CheckArguments {
     #[arg(long)]
     determinism: bool,
     /// Also check what these agents would read, separated by commas; `all` for every agent
-    #[arg(long = "as", value_name = "NAMES", value_parser = Suggested::agents(), hide_possible_values = true)]
+    #[arg(long = "as", value_name = "NAMES", value_parser = NameParser::agents(), hide_possible_values = true)]
     agents: Option<String>,
     /// Check every instruction file and skill of the repository, for all agents, instead of one prompt
     #[arg(
@@ -90,21 +90,21 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
         if arguments.fix { check::fix(&request, look)? } else { (Fixed::default(), look(&request)?) };
     let moved = if arguments.determinism { check::determinism(&request, Caller::User)? } else { Vec::new() };
     report.add(moved.iter().filter_map(Moved::note).collect(), &request, Caller::User)?;
-    let counts = Counts::of(&report);
+    let counts = Counts::new(&report);
     if arguments.strict {
         report.make_strict();
     } else if arguments.output.format() == CheckFormat::Text {
         report.findings.retain(|note| note.severity > Severity::Info);
     }
     let moved = arguments.determinism.then_some(&moved);
-    let shown =
-        Shown { report: &report, fixed: &fixed, moved, notes: counts.notes, around: Around::of(&request)? };
-    shown.print(arguments, &request)?;
+    let page =
+        Page { report: &report, fixed: &fixed, moved, notes: counts.notes, around: Around::new(&request)? };
+    page.print(arguments, &request)?;
     let is_found = report.findings.iter().any(|note| note.severity > Severity::Info);
-    if is_found { Err(Failure::Found) } else { Ok(()) }
+    if is_found { Err(Failure::Findings) } else { Ok(()) }
 }
 
-/// The agents of a flag; none of them by name means all.
+/// Parses the agents of a flag; an empty list means all agents.
 fn names(list: &str) -> Vec<String> {
     let all = list == "all";
     list.split(',').filter(|_| !all).map(|name| name.trim().to_owned()).collect()
@@ -124,7 +124,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(report: &Report) -> Self {
+    fn new(report: &Report) -> Self {
         Self {
             errors: report.count(Severity::Error),
             warnings: report.count(Severity::Warning),
@@ -133,23 +133,24 @@ impl Counts {
     }
 }
 
-struct Shown<'s> {
+/// Findings for people or programs.
+struct Page<'s> {
     report: &'s Report,
     fixed: &'s Fixed,
     moved: Option<&'s Vec<Moved>>,
-    /// How many findings are only good to know.
+    /// The number of informational findings.
     notes: usize,
     around: Around,
 }
 
-impl Shown<'_> {
+impl Page<'_> {
     fn print(&self, arguments: &CheckArguments, request: &Request) -> Result<(), Failure> {
         for (path, why) in &self.fixed.refused {
-            print_warning(&visible_line(&format!("{} is not mended: {why}", path.display())));
+            print_warning(&visible_line(&format!("{} is not fixed: {why}", path.display())));
         }
         if arguments.fix {
             let files = counted(self.fixed.files.len(), "file");
-            print_status(&format!("mended {} in {files}", counted(self.fixed.findings, "finding")));
+            print_status(&format!("fixed {} in {files}", counted(self.fixed.findings, "finding")));
         }
         match arguments.output.format() {
             CheckFormat::Json => print_json(&self.json()),
@@ -170,7 +171,7 @@ impl Shown<'_> {
                 "frozen": moved.is_frozen,
             })
         };
-        let Counts { errors, warnings, notes } = Counts::of(self.report);
+        let Counts { errors, warnings, notes } = Counts::new(self.report);
         let mut value = json!({
             "files": self.report.files.len(),
             "counts": { "error": errors, "warning": warnings, "info": notes },
@@ -215,8 +216,8 @@ impl Shown<'_> {
             }
             let place =
                 note.source.as_ref().map_or_else(|| "prompt".to_owned(), |source| around.place(source));
-            let told = visible_line(&format!("{place}: allowed[{}]: {reason}", note.code));
-            text.push_str(&flow(&format!("{DIM}{told}{DIM:#}\n"), output_columns(), "    "));
+            let line = visible_line(&format!("{place}: allowed[{}]: {reason}", note.code));
+            text.push_str(&flow(&format!("{DIM}{line}{DIM:#}\n"), output_columns(), "    "));
         }
         if let Some(moved) = self.moved {
             text.push_str(&movements(moved));
@@ -253,13 +254,13 @@ impl Shown<'_> {
             }
             _ => String::new(),
         };
-        let Counts { errors, warnings, .. } = Counts::of(report);
+        let Counts { errors, warnings, .. } = Counts::new(report);
         if errors + warnings == 0 {
             return format!("nothing to complain about{allowed}{notes}\n{silenced}{about}");
         }
         let mendable = report.findings.iter().filter(|note| is_mendable(note)).count();
         let mend = if mendable > 0 && !arguments.fix {
-            format!("; `--fix` mends {mendable}")
+            format!("; `--fix` fixes {mendable}")
         } else {
             String::new()
         };
@@ -267,7 +268,7 @@ impl Shown<'_> {
         format!("{counts}{allowed}{mend}{notes}\n{silenced}{about}")
     }
 
-    /// Says that there was no file to look at, and which files there are for other agents.
+    /// Reports that there is no file to check, and the files of other agents.
     fn nothing_read(&self, request: &Request) -> Result<String, Failure> {
         const LISTED_MAX: usize = 3;
         const NO_FILE: &str = "nothing to check: no agent has an instruction file or a skill here\n";
@@ -284,12 +285,12 @@ impl Shown<'_> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let told = format!(
+        let line = format!(
             "nothing to check: profile {profile} reads no file here, and other agents read {}{more}",
             listed.join(", ")
         );
-        let told = flow(&visible_line(&told), output_columns(), "  ");
-        Ok(format!("{told}\n`proem check --all` looks at what every agent reads\n"))
+        let line = flow(&visible_line(&line), output_columns(), "  ");
+        Ok(format!("{line}\n`proem check --all` checks what every agent reads\n"))
     }
 }
 
@@ -299,19 +300,19 @@ fn finding(note: &Note) -> Value {
     value
 }
 
-/// The directory that paths are shown from.
+/// The directories that paths are shortened by.
 struct Around {
     cwd: PathBuf,
     project: PathBuf,
 }
 
 impl Around {
-    fn of(request: &Request) -> Result<Self, Failure> {
+    fn new(request: &Request) -> Result<Self, Failure> {
         let cwd = Workspace::open(request.cwd.as_deref())?.path().to_owned();
         Ok(Self { cwd, project: check::project(request, Caller::User)?.path })
     }
 
-    /// A finding: where, how grave, which code, what, and what to do.
+    /// Formats a finding: place, severity, code, message and hint.
     fn finding(&self, note: &Note) -> String {
         let (word, style) = match note.severity {
             Severity::Info => ("note", DIM),
@@ -336,7 +337,7 @@ impl Around {
         }
     }
 
-    /// A text in which paths of the project are relative to the working directory.
+    /// Makes the paths of the project in a text relative to the working directory.
     fn near(&self, text: &str) -> String {
         let text = text.replace(&format!("{}/", self.cwd.display()), "");
         let Ok(below) = self.cwd.strip_prefix(&self.project) else { return text };
@@ -344,7 +345,7 @@ impl Around {
     }
 }
 
-/// What moved, as a table: a row for each source, with what it moved.
+/// Formats the sources that changed between builds, one row each, and the cause.
 fn movements(moved: &[Moved]) -> String {
     if moved.is_empty() {
         let all: Vec<&str> = Axis::ALL.into_iter().map(Axis::word).collect();

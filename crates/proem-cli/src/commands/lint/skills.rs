@@ -1,4 +1,4 @@
-//! `proem skills list|check`.
+//! `proem skills`: lists skills, or checks them for problems.
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
@@ -9,7 +9,7 @@ use proem_core::note::Note;
 use serde_json::json;
 
 use crate::arguments::request::request;
-use crate::arguments::{Format, Output, RequestFlags, Suggested};
+use crate::arguments::{Format, NameParser, Output, RequestFlags};
 use crate::failure::Failure;
 use crate::notes::{print_notes, shown};
 use crate::paths::Paths;
@@ -35,7 +35,7 @@ pub(crate) struct SkillsArguments {
     #[command(flatten)]
     request: RequestFlags,
     /// Profile that defines where skills are
-    #[arg(long, short, value_name = "NAME", value_parser = Suggested::profiles(), hide_possible_values = true)]
+    #[arg(long, short, value_name = "NAME", value_parser = NameParser::profiles(), hide_possible_values = true)]
     profile: Option<String>,
     #[command(flatten)]
     output: Output<Format>,
@@ -111,10 +111,10 @@ fn check(arguments: &SkillsArguments) -> Result<(), Failure> {
             print(&(problems.iter().map(|note| shown(note)).collect::<String>() + &summary))?;
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Findings) }
 }
 
-/// Tells whether a file was read as a skill, whatever became of it.
+/// Returns `true` if a file was read as a skill, used or not.
 fn is_skill(report: &SkillReport) -> bool {
     report.name.is_some() || report.outcome == Outcome::Malformed
 }

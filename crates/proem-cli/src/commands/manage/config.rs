@@ -1,4 +1,4 @@
-//! `proem config`: the effective configuration and where each value comes from.
+//! `proem config`: prints the effective configuration and the source of each value.
 
 use anstyle::Style;
 use clap::Args;
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<(), Failure> {
     let user = host.config_dir().map(|folder| folder.display().to_string());
     let folder = workspace.folder().display().to_string();
     let settings = settings(&config);
-    let effective = Effective::of(&config, &host, &workspace);
+    let effective = Effective::list(&config, &host, &workspace);
     match arguments.output.format() {
         Format::Json => print_json(&json!({
             "config_dir": user,
@@ -70,7 +70,7 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
     ]
 }
 
-/// A setting; one that the profile has, too, with the value in effect.
+/// Formats a setting as JSON; with the effective value if the profile has the setting, too.
 fn shape((key, value, origin): &(&str, Value, &Origin), effective: &[Effective]) -> Value {
     let mut shape = json!({ "key": key, "value": value, "from": origin.describe() });
     if let Some(effective) = effective.iter().find(|one| one.key == *key) {
@@ -80,7 +80,7 @@ fn shape((key, value, origin): &(&str, Value, &Origin), effective: &[Effective])
     shape
 }
 
-/// A hook with everything decided.
+/// Formats a hook as JSON, with its defaults.
 fn hook(hook: &CommandHook) -> Value {
     json!({
         "name": hook.name,
@@ -92,7 +92,7 @@ fn hook(hook: &CommandHook) -> Value {
     })
 }
 
-/// A hook as people read it: when, and what runs.
+/// Formats a hook for people: its event and its command.
 fn hook_row(hook: &CommandHook, origin: &Origin, paths: &Paths) -> Vec<Cell> {
     let most = shortened(HOOK_CHARACTERS_MAX, output_columns());
     let command = Value::from(hook.command.clone()).to_string();
@@ -131,7 +131,7 @@ fn text(user: Option<&str>, folder: &str, config: &Config, effective: &[Effectiv
     [folders.print(width), settings + &in_effect, limits].join("\n")
 }
 
-/// A setting of which the configuration and the profile each have a value: the stricter one is in effect.
+/// A setting of both the configuration and the profile. The stricter value applies.
 struct Effective {
     key: &'static str,
     configured: Value,
@@ -141,8 +141,8 @@ struct Effective {
 }
 
 impl Effective {
-    /// The settings of this kind; none where the profile cannot be read, which a build says.
-    fn of(config: &Config, host: &Host, workspace: &Workspace) -> Vec<Self> {
+    /// Returns these settings; none if the profile is invalid, which a build reports.
+    fn list(config: &Config, host: &Host, workspace: &Workspace) -> Vec<Self> {
         let name = &config.profile.value;
         let Ok(found) = Profiles::new(host, workspace).find(name) else { return Vec::new() };
         let profile = &found.profile;
@@ -160,14 +160,14 @@ impl Effective {
         ]
     }
 
-    /// The value in effect, and why.
+    /// Formats the effective value and the reason for it.
     fn line(&self) -> String {
         let Self { key, configured, by_profile, value, profile } = self;
         let profile = visible(profile);
         let why = if configured == by_profile {
             format!("the configuration and the profile `{profile}` agree")
         } else if value == configured {
-            format!("the configuration is stricter than the profile `{profile}`, which says {by_profile}")
+            format!("the configuration is stricter than the profile `{profile}`, which has {by_profile}")
         } else {
             format!("the profile `{profile}` is stricter than the configuration, and the stricter one counts")
         };

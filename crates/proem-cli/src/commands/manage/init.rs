@@ -1,4 +1,4 @@
-//! `proem init`: a first configuration and template.
+//! `proem init`: writes a first configuration and a template.
 
 use clap::Args;
 use proem::{Initialised, Workspace};
@@ -18,15 +18,15 @@ pub(crate) struct InitArguments {
 
 pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
     let workspace = Workspace::open(arguments.place.cwd.as_deref())?;
-    let mut said = String::new();
+    let mut text = String::new();
     for file in proem::init(&workspace)? {
-        said.push_str(&match file {
+        text.push_str(&match file {
             Initialised::Written(path) => format!("wrote {}\n", visible(&path.display().to_string())),
             Initialised::Kept(path) => {
-                format!("kept  {} (it was there)\n", visible(&path.display().to_string()))
+                format!("kept  {} (it exists)\n", visible(&path.display().to_string()))
             }
         });
     }
-    said.push_str("Try `proem build`, then edit the template.\n");
-    print(&said)
+    text.push_str("Try `proem build`, then edit the template.\n");
+    print(&text)
 }

@@ -1,4 +1,4 @@
-//! `proem completions` and `proem man`: pages made from the command line's own description.
+//! `proem completions` and `proem man`: generates both from the definition of the command line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ pub(crate) struct CompletionsArguments {
 /// The places that shells load completions from.
 const INSTALLATION: &str = "\
 Installation:
-  bash  proem completions bash > ~/.local/share/bash-completion/completions/proem
-  zsh   proem completions zsh > ~/.zfunc/_proem   (a directory of `fpath`)
-  fish  proem completions fish > ~/.config/fish/completions/proem.fish";
+  proem completions bash > ~/.local/share/bash-completion/completions/proem
+  proem completions zsh > ~/.zfunc/_proem   (a directory of `fpath`)
+  proem completions fish > ~/.config/fish/completions/proem.fish";
 
 /// Print the manual page, or write one page for each command
 #[derive(Debug, Args)]
@@ -40,8 +40,8 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<(), Failur
     print_raw(&with_values(arguments.shell, &script))
 }
 
-/// Adds names where the script of a shell does not offer them by itself: those for PowerShell and Elvish complete words
-/// and flags but no values, the one for fish no arguments without a flag.
+/// Adds names to the scripts that lack them: those for PowerShell and Elvish complete commands and flags but no values, and
+/// the one for fish no positional arguments.
 fn with_values(shell: Shell, script: &str) -> String {
     match shell {
         Shell::PowerShell => with_powershell_values(script, &values()),
@@ -51,7 +51,7 @@ fn with_values(shell: Shell, script: &str) -> String {
     }
 }
 
-/// The values of each flag that has names to offer; `profile show` stands for that command's argument.
+/// The values of each flag with names to complete; the key `profile show` is for the argument of that command.
 type Values = BTreeMap<String, Vec<String>>;
 
 /// The word before the argument of `proem profile show`.
@@ -93,13 +93,13 @@ fn add_values(command: &clap::Command, path: &str, values: &mut Values) {
     }
 }
 
-/// Words of a script, in single quotes.
+/// Quotes words for a script.
 fn quoted(words: &[String], separator: &str) -> String {
     let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', "''")));
     quoted.collect::<Vec<_>>().join(separator)
 }
 
-/// The script for PowerShell, which first looks whether the word before takes a value.
+/// Adds values to the script for PowerShell, which first tests if the previous word takes a value.
 fn with_powershell_values(script: &str, values: &Values) -> String {
     const HEAD: &str = "    param($wordToComplete, $commandAst, $cursorPosition)\n";
     let case = |(flag, words): (&String, &Vec<String>)| {
@@ -125,14 +125,14 @@ fn with_powershell_values(script: &str, values: &Values) -> String {
     script.replacen(HEAD, &own, 1)
 }
 
-/// The script for fish, with the argument of `profile show`.
+/// Adds the argument of `profile show` to the script for fish.
 fn with_fish_values(script: &str, values: &Values) -> String {
     const SHOW: &str = "__fish_proem_using_subcommand profile; and __fish_seen_subcommand_from show";
     let names = values.get(PROFILE_SHOW).map(|names| names.join(" ")).unwrap_or_default();
     format!("{script}complete -c proem -n \"{SHOW}\" -f -a \"{names}\"\n")
 }
 
-/// The script for Elvish, in the same way. Its own function stays for everything else.
+/// Adds values to the script for Elvish. The generated function handles everything else.
 fn with_elvish_values(script: &str, values: &Values) -> String {
     const HEAD: &str = "set edit:completion:arg-completer[proem] = {|@words|";
     let entry =

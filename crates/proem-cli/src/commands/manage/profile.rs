@@ -1,4 +1,4 @@
-//! `proem profile list|show`.
+//! `proem profile`: lists profiles, or shows one.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use proem::{Host, HostPins, Workspace};
 use proem_core::profile::{Content, Part, Profile as Recipe, SectionRecipe, TemplateRecipe};
 use serde_json::json;
 
-use crate::arguments::{Format, Output, Place, Suggested};
+use crate::arguments::{Format, NameParser, Output, Place};
 use crate::failure::Failure;
 use crate::notes::print_notes;
 use crate::table::{Cell, Column, Table, one_line};
@@ -32,7 +32,7 @@ pub(crate) enum ProfileCommand {
     /// Print a profile with everything it extends, and the file that sets each key
     Show {
         /// Profile to print
-        #[arg(value_parser = Suggested::profiles(), hide_possible_values = true)]
+        #[arg(value_parser = NameParser::profiles(), hide_possible_values = true)]
         name: String,
         #[command(flatten)]
         place: Place,
@@ -145,7 +145,7 @@ fn show(profiles: &Profiles, place: &Place, name: &str, format: Format) -> Resul
     }
 }
 
-/// The wording that the sections' formats name, as comments: packs hold it, not the profile.
+/// Formats the wording that the sections use as comments: it comes from packs, not from the profile.
 fn wording(catalog: &Catalog) -> String {
     let lines = catalog.entries().map(|(key, entry)| {
         let first = entry.text.lines().find(|line| !line.is_empty() && *line != "---").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `proem trust`: which workspaces may run programs and lead out of themselves.
+//! `proem trust`: manages the workspaces that may run hooks, and whose links may leave them.
 
 use std::path::PathBuf;
 
@@ -68,11 +68,11 @@ fn add(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
     print(&format!("{links}these hooks run as you:\n{hooks}{NOT_PINNED}"))
 }
 
-/// Names the files that an approval does not cover.
+/// A remark on the files that an approval does not cover.
 const NOT_PINNED: &str = "\
 files that a program or script opens or starts by itself are not pinned: a change of those is not noticed\n";
 
-/// A hook, and the files that it was approved with.
+/// Formats a hook and its approved files.
 fn described(hook: &Approval) -> String {
     let command = Value::from(hook.command.clone());
     let mut text = visible(&format!("  {} ({}): {command}", hook.name, hook.event.word())) + "\n";
@@ -108,7 +108,7 @@ fn list(host: &Host, arguments: &TrustList) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Each hook and its state: those that the workspace names now, and those that are gone.
+/// Returns each hook with its state: those of the workspace, and approved ones that no longer exist.
 fn states(trusted: &Trusted) -> Vec<(String, Option<State>)> {
     let now = trusted.states().unwrap_or_default();
     let gone = trusted.hook.iter().filter(|hook| !now.iter().any(|(name, _)| *name == hook.name));
@@ -150,7 +150,7 @@ fn remove(host: &Host, place: &TrustPlace) -> Result<(), Failure> {
     let path = std::path::absolute(&place.directory).unwrap_or_else(|_| place.directory.clone());
     let shown = visible(&path.display().to_string());
     if trust::remove(host, &path)? {
-        print(&format!("{shown} is trusted no more\n"))
+        print(&format!("{shown} is no longer trusted\n"))
     } else {
         print(&format!("{shown} was not trusted\n"))
     }

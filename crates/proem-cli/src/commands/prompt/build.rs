@@ -1,4 +1,4 @@
-//! `proem build`: the prompt's bytes on standard output, notes on standard error.
+//! `proem build`: prints the bytes of the prompt to standard output, and notes to standard error.
 
 use std::path::{Path, PathBuf};
 
@@ -46,11 +46,12 @@ pub(crate) struct BuildArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  proem build                           Print the prompt of this directory
-  proem build --annotate                Print it with the source of each line
-  proem build --stats --model gpt-5     Print tokens, cached parts and costs
+  proem build                  Print the prompt of this directory
+  proem build --annotate       Print it with the source of each line
+  proem build --stats --model claude-opus-5
+                               Print tokens, cached parts and costs
   proem build --for anthropic --prompt 'Fix the tests'
-                                        Print a request for a provider as JSON";
+                               Print a request for a provider as JSON";
 
 /// A side of the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,11 +101,11 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
             hint: "leave `--annotate` out: `spans` in the JSON holds the source of every byte",
         });
     }
-    warn_of_idle_flags(arguments);
+    warn_about_idle_flags(arguments);
     let request =
         with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery, reads_input(arguments))?;
     let build = proem::build(&request, Caller::User)?;
-    let extras = Extras::of(arguments, &request, &build)?;
+    let extras = Extras::new(arguments, &request, &build)?;
     if arguments.output.format() == Format::Json {
         return print_json(&extras.shape(&build, &request));
     }
@@ -119,8 +120,8 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
     print_prompt(arguments, &build)
 }
 
-/// Warns of flags that nothing follows from.
-fn warn_of_idle_flags(arguments: &BuildArguments) {
+/// Warns about flags that have no effect.
+fn warn_about_idle_flags(arguments: &BuildArguments) {
     let DeliveryFlags { provider, ttl, cached_content, .. } = &arguments.delivery;
     if provider.is_some() || arguments.stats {
         return;
@@ -138,21 +139,21 @@ fn print_prompt(arguments: &BuildArguments, build: &Build) -> Result<(), Failure
             Part::Suffix => print_raw(&build.suffix.text(Carrier::System)),
         };
     }
-    match (arguments.annotate, Reader::of_standard_output()) {
+    match (arguments.annotate, Reader::from_stdout()) {
         (false, _) => print_raw(build.system().unwrap_or_default()),
         (true, Reader::Person) => print(&annotated(build, Reader::Person)),
         (true, Reader::Program) => print_raw(&annotated(build, Reader::Program)),
     }
 }
 
-/// What is asked for besides the prompt.
+/// Results of `--for` and `--stats`.
 struct Extras {
     delivered: Option<Delivered>,
     stats: Option<(Stats, Vec<Note>)>,
 }
 
 impl Extras {
-    fn of(arguments: &BuildArguments, request: &Request, build: &Build) -> Result<Self, Failure> {
+    fn new(arguments: &BuildArguments, request: &Request, build: &Build) -> Result<Self, Failure> {
         let flags = &arguments.delivery;
         if flags.provider.is_none() && !arguments.stats {
             return Ok(Self { delivered: None, stats: None });
@@ -165,8 +166,8 @@ impl Extras {
     }
 
     fn notes(&self) -> Vec<Note> {
-        let of_delivery = self.delivered.iter().flat_map(|delivered| &delivered.notes);
-        of_delivery.chain(self.stats.iter().flat_map(|(_, notes)| notes)).cloned().collect()
+        let delivery = self.delivered.iter().flat_map(|delivered| &delivered.notes);
+        delivery.chain(self.stats.iter().flat_map(|(_, notes)| notes)).cloned().collect()
     }
 
     fn shape<'b>(&'b self, build: &'b Build, request: &'b Request) -> BuildShape<'b> {
@@ -181,13 +182,13 @@ impl Extras {
     }
 }
 
-/// Tells whether standard input is the request or the template.
+/// Returns `true` if standard input is the request or the template.
 fn reads_input(arguments: &BuildArguments) -> bool {
     let stdin = Some(Path::new("-"));
     arguments.prompt.request.request.as_deref() == stdin || arguments.prompt.template.as_deref() == stdin
 }
 
-/// The request with the conversation that the flags give.
+/// Adds the messages of the flags to the request.
 fn with_conversation(
     mut request: Request,
     flags: &DeliveryFlags,

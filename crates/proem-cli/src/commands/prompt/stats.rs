@@ -1,4 +1,4 @@
-//! The table of `proem build --stats`.
+//! The table of `proem build --stats`, parts of which other commands use.
 
 use anstyle::Style;
 use proem::simulate::Figures;
@@ -11,7 +11,7 @@ use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
-/// Tokens by section and carrier, and what a turn costs.
+/// Formats tokens by section and carrier, and the cost of a turn.
 pub(crate) fn page(stats: &Stats) -> String {
     let mut rows = Vec::new();
     for section in &stats.sections {
@@ -65,7 +65,7 @@ fn prefix(stats: &Stats) -> String {
     format!("prefix   {line}\n")
 }
 
-/// The costs of a first turn and of a later one, or why they are not known.
+/// Formats the costs of a first turn and of a later one, or the reason that they are unknown.
 pub(crate) fn turns(stats: &Stats, width: Option<usize>) -> String {
     let Some((cold, warm)) = stats.cold.as_ref().zip(stats.warm.as_ref()) else {
         return flow(&format!("{DIM}{}{DIM:#}\n", no_turns(stats)), width, "");
@@ -77,7 +77,7 @@ pub(crate) fn turns(stats: &Stats, width: Option<usize>) -> String {
     format!("\n{}{}\n", Table::new(figures_columns("turn")).with(rows).print(width), flow(&prices, width, ""))
 }
 
-/// Why nothing is said about turns.
+/// Returns the reason that the costs of turns are unknown.
 fn no_turns(stats: &Stats) -> String {
     match (&stats.model, stats.provider) {
         (_, Some(agent)) => format!("what a turn costs is up to {agent}, which makes the calls"),
@@ -88,13 +88,13 @@ fn no_turns(stats: &Stats) -> String {
     }
 }
 
-/// The columns of a table of figures.
+/// Returns the columns of a table of figures.
 pub(crate) fn figures_columns(first: &str) -> Vec<Column> {
     let figures = ["tokens", "read", "written", "uncached", "USD"].map(Column::number);
     std::iter::once(Column::word(first)).chain(figures).collect()
 }
 
-/// A row of figures.
+/// Formats a row of figures.
 pub(crate) fn figures_row(name: &str, figures: &Figures) -> Vec<Cell> {
     let written = figures.written + figures.written_1h;
     let numbers = [figures.input_tokens, figures.read, written, figures.uncached];

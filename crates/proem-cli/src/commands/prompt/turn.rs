@@ -1,4 +1,4 @@
-//! `proem turn`: everything that the model sees in one turn.
+//! `proem turn`: shows everything the model sees in one turn.
 
 use anstyle::Style;
 use clap::Args;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &TurnArguments) -> Result<(), Failure> {
     print(&page(&turn))
 }
 
-/// The three things that a model gets, one below the other.
+/// Formats the system prompt, the messages and the tools.
 fn page(turn: &Turn) -> String {
     let mut page = title(
         "System prompt",
@@ -74,13 +74,13 @@ fn title(text: &str, detail: &str) -> String {
     format!("{TITLE}== {text}{TITLE:#} {DIM}({detail}){DIM:#}\n")
 }
 
-/// Text on lines of its own.
+/// Ends a text with a line break.
 fn block(text: &str) -> String {
     let text = visible(text);
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
 }
 
-/// The content of a message: its text, or the JSON of whatever else it is.
+/// Returns the content of a message: its text, or its JSON if it is not text.
 fn content(message: &Message) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),

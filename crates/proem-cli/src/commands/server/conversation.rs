@@ -1,4 +1,4 @@
-//! `proem conversation`: conversations of a store, or of a server.
+//! `proem conversation`: lists, shows and changes the conversations of a store or a server.
 
 use clap::{Args, Subcommand};
 use proem::hooks::HookFailure;
@@ -79,13 +79,13 @@ pub(crate) struct ConversationFlags {
 
 pub(crate) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     let flags = command.flags();
-    let desk = if let Some(url) = &flags.server.url {
-        Desk::Remote(Remote::new(url)?)
+    let backend = if let Some(url) = &flags.server.url {
+        Backend::Remote(Remote::new(url)?)
     } else {
-        let engine = Engine::new().on_hook_failure(tell_hook);
-        Desk::Store(Box::new(Conversations::new(open(&flags.store)?.into(), engine)))
+        let engine = Engine::new().on_hook_failure(print_hook_failure);
+        Backend::Store(Box::new(Conversations::new(open(&flags.store)?.into(), engine)))
     };
-    let answer = desk.ask(command)?;
+    let answer = backend.run(command)?;
     if flags.output.format() == Format::Json {
         return print_json(&answer);
     }
@@ -93,27 +93,27 @@ pub(crate) fn run(command: &ConversationCommand) -> Result<(), Failure> {
 }
 
 /// Prints why a hook failed. The notes of a stored prompt leave that out, because other clients of the store read them.
-fn tell_hook(failure: &HookFailure) {
+fn print_hook_failure(failure: &HookFailure) {
     let (hook, event, why) = (failure.hook(), failure.event().word(), failure.why());
     print_warning(&visible_line(&format!("the hook `{hook}` failed at `{event}`: {why}")));
 }
 
-/// Where conversations are.
-enum Desk {
+/// The place of the conversations.
+enum Backend {
     Store(Box<Conversations>),
     Remote(Remote),
 }
 
-impl Desk {
-    fn ask(&self, command: &ConversationCommand) -> Result<Value, Failure> {
+impl Backend {
+    fn run(&self, command: &ConversationCommand) -> Result<Value, Failure> {
         match self {
-            Self::Store(conversations) => of_store(conversations, command),
-            Self::Remote(remote) => of_server(remote, command),
+            Self::Store(conversations) => from_store(conversations, command),
+            Self::Remote(remote) => from_server(remote, command),
         }
     }
 }
 
-fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Failure> {
+fn from_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Failure> {
     match command {
         ConversationCommand::List { search, .. } => {
             let search =
@@ -136,7 +136,7 @@ fn of_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Fa
     }
 }
 
-fn of_store(conversations: &Conversations, command: &ConversationCommand) -> Result<Value, Failure> {
+fn from_store(conversations: &Conversations, command: &ConversationCommand) -> Result<Value, Failure> {
     let store = conversations.store();
     match command {
         ConversationCommand::List { search, .. } => {
@@ -144,7 +144,7 @@ fn of_store(conversations: &Conversations, command: &ConversationCommand) -> Res
             Ok(json!({ "conversations": page.items, "next": page.next }))
         }
         ConversationCommand::Show { id, .. } | ConversationCommand::History { id, .. } => {
-            let kept = known(conversations, id)?;
+            let kept = current_epoch(conversations, id)?;
             let carriers = Carrier::ALL.into_iter().filter_map(|carrier| {
                 Some((carrier.word().to_owned(), kept.frozen.body().text(carrier)?.into()))
             });
@@ -184,19 +184,19 @@ fn of_store(conversations: &Conversations, command: &ConversationCommand) -> Res
             Ok(json!({ "epoch": opened.head.number, "instructions": begun.instructions }))
         }
         ConversationCommand::Rm { id, .. } => {
-            known(conversations, id)?;
+            current_epoch(conversations, id)?;
             store.remove(id)?;
             Ok(json!({ "removed": id }))
         }
     }
 }
 
-fn known(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<Kept>, Failure> {
+fn current_epoch(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<Kept>, Failure> {
     let found = conversations.current(id)?;
     found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
 }
 
-/// The answer for people.
+/// Prints the result for people.
 fn show(command: &ConversationCommand, answer: &Value) -> Result<(), Failure> {
     match command {
         ConversationCommand::List { .. } => {
@@ -254,7 +254,7 @@ fn plan(plan: &Value) -> String {
     )
 }
 
-/// A table of the fields that the columns name.
+/// Formats a table of the fields that the columns name.
 fn rows<const N: usize>(list: &Value, columns: [Column; N]) -> String {
     let names: Vec<String> = columns.iter().map(|column| column.title().to_owned()).collect();
     let row = |item: &Value| names.iter().map(|name| cell(&item[name.as_str()], name)).collect();
@@ -264,7 +264,7 @@ fn rows<const N: usize>(list: &Value, columns: [Column; N]) -> String {
 
 fn cell(value: &Value, name: &str) -> Cell {
     match value {
-        // The first digits tell digests apart, and say that there are more.
+        // The first digits distinguish digests.
         Value::String(text) if name == "digest" => Cell::plain(one_line(text, DIGEST_CHARACTERS_MAX)),
         Value::String(text) => Cell::plain(visible_line(text)),
         Value::Null => Cell::plain(""),
@@ -273,10 +273,10 @@ fn cell(value: &Value, name: &str) -> Cell {
     }
 }
 
-/// How much of a digest is shown.
+/// Maximum number of characters of a digest that are shown.
 const DIGEST_CHARACTERS_MAX: usize = 13;
 
-/// A time in milliseconds since 1970 as people read it, to the second.
+/// Formats a time in milliseconds since 1970, to the second.
 fn time(milliseconds: &Value) -> String {
     let time = milliseconds.as_i64().and_then(|number| jiff::Timestamp::from_second(number / 1000).ok());
     time.map_or_else(|| milliseconds.to_string(), |time| time.to_string())

@@ -1,4 +1,4 @@
-//! `proem serve`: prompts over HTTP.
+//! `proem serve`: serves prompts over HTTP.
 
 use std::cell::Cell;
 use std::env;
@@ -16,13 +16,13 @@ use crate::arguments::store::place;
 use crate::failure::Failure;
 use crate::input;
 
-/// The port when nobody says another.
+/// The default port.
 const PORT: u16 = 7717;
 
-/// How long work that nobody waits for may hold up the end.
+/// Maximum time to wait for unfinished work at the end.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Largest file with a token.
+/// Maximum size of a token file.
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Serve prompts over HTTP, and store them
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let place = place(arguments.store.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
-    // Before the store is opened: a server that cannot listen makes no file.
+    // Before the store is opened, so that a server that cannot listen creates no file.
     let listening = runtime.block_on(async { Listening::bind(&addresses) });
     let listening = listening.map_err(|error| failed("cannot listen", &error))?;
     let bound = listening.addresses().map_err(|error| failed("cannot listen", &error))?;
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             &[("event", "listening"), ("message", &message), ("url", &url), ("store", &described)],
         );
     }
-    // Let go last: a connection to a database cannot be closed from within the runtime.
+    // Dropped last: a connection to a database cannot be closed inside the runtime.
     let held = Arc::clone(&store);
     let app = App::new(store, Engine::new(), options);
     let done: Result<&str, Failure> = runtime.block_on(async {
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         serve(listening, app, end).await;
         Ok(reason.get())
     });
-    // Work that is still going on has nobody left to answer.
+    // No client waits for the work that is left.
     runtime.shutdown_timeout(END_TIME_MAX);
     drop(held);
     let reason = done?;
@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The number of connections there may be.
+/// Returns the limits on connections.
 fn connections(arguments: &ServeArguments) -> Connections {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let per_address = count(arguments.connections_per_address);
@@ -147,7 +147,7 @@ fn connections(arguments: &ServeArguments) -> Connections {
     }
 }
 
-/// Where spans go, by OpenTelemetry's own variables.
+/// Returns the destination of spans, from OpenTelemetry's variables.
 fn telemetry() -> Result<Option<Telemetry>, Failure> {
     Telemetry::from_environment().map_err(|error| Failure::Server {
         message: format!("cannot send spans: {}: {}", error.variable, error.why),
@@ -162,11 +162,11 @@ fn failed(what: &str, error: &std::io::Error) -> Failure {
     }
 }
 
-/// The addresses to listen on: this machine's own, unless others are said.
+/// Returns the addresses to listen on: loopback by default.
 fn addresses(arguments: &ServeArguments) -> Result<Vec<SocketAddr>, Failure> {
     if arguments.listen.is_empty() {
         let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        // A machine without IPv6 has one of them alone.
+        // A machine without IPv6 has only one of them.
         let own = loopback.into_iter().map(|address| SocketAddr::new(address, PORT));
         return Ok(own.filter(|address| std::net::TcpListener::bind((address.ip(), 0)).is_ok()).collect());
     }
@@ -174,14 +174,14 @@ fn addresses(arguments: &ServeArguments) -> Result<Vec<SocketAddr>, Failure> {
         let text = text.replace("localhost", "127.0.0.1");
         let address = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, PORT)));
         address.map_err(|_: std::net::AddrParseError| Failure::Server {
-            message: format!("`{text}` is no address to listen on"),
+            message: format!("invalid listen address `{text}`"),
             hint: "write it like `127.0.0.1:7717` or `[::1]:7717`".into(),
         })
     };
     arguments.listen.iter().map(parse).collect()
 }
 
-/// The token, from a file or the environment; never from the command line, which others can see.
+/// Reads the token from a file or the environment; never from the command line, which other users can see.
 fn token(arguments: &ServeArguments) -> Result<Option<Token>, Failure> {
     let text = match &arguments.token_file {
         Some(path) => Some(input::read(path, "token", TOKEN_BYTES_MAX)?),
@@ -195,7 +195,7 @@ fn token(arguments: &ServeArguments) -> Result<Option<Token>, Failure> {
     Ok(Some(token))
 }
 
-/// The directories that requests may work in: this one, and those that are said.
+/// Returns the directories that requests may work in: the current one, and those of the flags.
 fn workspaces(arguments: &ServeArguments) -> Result<Vec<PathBuf>, Failure> {
     let own = env::current_dir().map_err(|error| Failure::Server {
         message: format!("cannot use the working directory: {}", input::reason(&error)),
@@ -218,18 +218,18 @@ mod tests {
 
     use super::*;
 
-    fn told(words: &[&str]) -> ServeArguments {
+    fn parse(words: &[&str]) -> ServeArguments {
         let command = ServeArguments::augment_args(clap::Command::new("serve"));
         let matches = command.get_matches_from([&["serve"], words].concat());
         ServeArguments::from_arg_matches(&matches).expect("these are arguments")
     }
 
-    /// H1: without being told, nobody but this machine is served.
+    /// H1: by default, only this machine can connect.
     #[test]
     fn without_an_address_only_loopback_is_listened_on() {
-        let own = addresses(&told(&[])).expect("there is one");
+        let own = addresses(&parse(&[])).expect("there is one");
         assert!(!own.is_empty() && own.iter().all(|address| address.ip().is_loopback()), "{own:?}");
-        let all = addresses(&told(&["--listen", "0.0.0.0:1"])).expect("it is an address");
+        let all = addresses(&parse(&["--listen", "0.0.0.0:1"])).expect("it is an address");
         assert!(!all[0].ip().is_loopback(), "control: it must be asked for");
     }
 }

@@ -1,4 +1,4 @@
-//! `proem store`: what is kept, as a whole.
+//! `proem store`: checks, exports, imports and migrates a store.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueHint};
 use proem_store::{TransferError, Transferred, export, import};
 
-use super::store_check::{self, Again, Check};
+use super::store_check::{self, Check, StoreOption};
 use crate::arguments::store::{named_by_variable, open, place};
 use crate::arguments::{Format, Output, StoreFlags};
 use crate::failure::Failure;
@@ -67,10 +67,10 @@ pub(crate) fn run(command: &StoreCommand) -> Result<(), Failure> {
     match command {
         StoreCommand::Check { flags, prune, after, output } => {
             let (flag, variable) = (flags.store.as_deref(), named_by_variable());
-            let again = Again::new(flag, variable.as_deref(), &place(flag)?);
+            let store_option = StoreOption::new(flag, variable.as_deref(), &place(flag)?);
             let store = open(flags)?;
             let (after, format) = (after.as_deref(), output.format());
-            store_check::run(Check { store: &*store, again, prunes: *prune, after, format })
+            store_check::run(Check { store: &*store, store_option, prunes: *prune, after, format })
         }
         StoreCommand::Export { flags, file } => {
             let store = open(flags)?;
@@ -90,7 +90,7 @@ pub(crate) fn run(command: &StoreCommand) -> Result<(), Failure> {
         }
         StoreCommand::Migrate { flags } => {
             let store = open(flags)?;
-            print(&format!("{}: its tables are of the newest version\n", store.describe()))
+            print(&format!("{}: its tables have the newest version\n", store.describe()))
         }
     }
 }
@@ -103,13 +103,13 @@ fn report(done: Result<Transferred, TransferError>, word: &str) -> Result<(), Fa
         }
         Err(TransferError::Store(error)) => Err(error.into()),
         Err(error) => Err(Failure::Server {
-            message: format!("it stopped: {error}"),
-            hint: "what was done before stays; run it again when the cause is gone".into(),
+            message: format!("the transfer stopped: {error}"),
+            hint: "everything before it is done; fix the cause and run the command again".into(),
         }),
     }
 }
 
-/// Makes the file of an export. It holds every prompt, and so only its owner may read it, as with the store itself.
+/// Creates the file of an export. It contains every prompt, so only its owner may read it, as with the store itself.
 fn created(path: &Path) -> Result<File, Failure> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     made.map_err(|why| Failure::Write { path: path.display().to_string(), why })

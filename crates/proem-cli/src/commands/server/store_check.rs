@@ -1,4 +1,4 @@
-//! `proem store check`: damage and unused texts, in batches that can be interrupted and continued.
+//! `proem store check`: finds damage and unused texts, in batches that can be interrupted and continued.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::failure::Failure;
 use crate::notes::print_status;
 use crate::terminal::{print, visible_line};
 
-/// Rows between two lines about the progress. By count, so that the same store gives the same lines.
+/// Rows between two progress lines. Counted, not timed, so that the same store gives the same lines.
 const ROWS_PER_LINE: u64 = 100_000;
 
-/// What to check, and how.
+/// The options of a check.
 pub(crate) struct Check<'c> {
     pub(crate) store: &'c dyn Store,
-    /// The store as the next command line names it.
-    pub(crate) again: Again,
+    /// The store in the command line that continues the check.
+    pub(crate) store_option: StoreOption,
     pub(crate) prunes: bool,
     pub(crate) after: Option<&'c str>,
     pub(crate) format: Format,
 }
 
-/// The way to name the same store again, without credentials.
+/// The store in a command line, without credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Again {
-    /// The flag, with a space before it; empty where the variable or the default names the store.
+pub(crate) struct StoreOption {
+    /// The flag, after a space; empty if the variable or the default names the store.
     pub(crate) flag: String,
-    /// What the flag leaves to add.
+    /// A remark on the parts that the flag leaves out.
     pub(crate) addition: &'static str,
 }
 
-impl Again {
+impl StoreOption {
     /// Names the store of a flag or, without one, of `PROEM_STORE`.
     pub(crate) fn new(flag: Option<&str>, variable: Option<&str>, place: &Place) -> Self {
-        let said = flag.or(variable);
+        let named_store = flag.or(variable);
         let named = |text: &str| format!(" --store {}", quoted(text));
-        match (place, said) {
+        match (place, named_store) {
             (_, None) | (Place::Memory, _) => Self::default(),
             (Place::Postgres(_), Some(_)) if flag.is_none() => {
                 Self { flag: String::new(), addition: ", with the same PROEM_STORE" }
@@ -57,12 +57,12 @@ impl Again {
                 };
                 Self { flag: named(&shown), addition }
             }
-            (_, Some(said)) => Self { flag: named(said), addition: "" },
+            (_, Some(text)) => Self { flag: named(text), addition: "" },
         }
     }
 }
 
-/// A word of a shell's command line.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@%+,=".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
@@ -72,15 +72,22 @@ fn quoted(text: &str) -> String {
 }
 
 pub(crate) fn run(check: Check<'_>) -> Result<(), Failure> {
-    let Check { store, again, prunes, after, format } = check;
-    let mut watch =
-        Watch { format, again, is_asked_to_stop: stop_flag()?, part: "", lines: 0, found: 0, failed: None };
+    let Check { store, store_option, prunes, after, format } = check;
+    let mut watch = Watch {
+        format,
+        store_option,
+        is_interrupted: stop_flag()?,
+        part: "",
+        lines: 0,
+        found: 0,
+        failed: None,
+    };
     if after != Some(PRUNE) {
         let cursor = after.and_then(Cursor::parse);
         let mut reached = after.unwrap_or_default().to_owned();
         let stopped = proem_store::check(store, cursor.as_ref(), &mut |progress| {
             progress.cursor.clone_into(&mut reached);
-            watch.tell(progress)
+            watch.update(progress)
         });
         let stopped = stopped.map_err(|error| watch.interrupted(&error, &reached, prunes))?;
         watch.written()?;
@@ -89,7 +96,7 @@ pub(crate) fn run(check: Check<'_>) -> Result<(), Failure> {
         }
         if watch.found > 0 {
             watch.end(&json!({ "event": "done", "damage": watch.found }))?;
-            return Err(Failure::Found);
+            return Err(Failure::Findings);
         }
     }
     let described = store.describe();
@@ -97,7 +104,7 @@ pub(crate) fn run(check: Check<'_>) -> Result<(), Failure> {
         watch.end(&json!({ "event": "done", "damage": 0 }))?;
         return watch.say(&format!("{described}: no damage\n"));
     }
-    let done = prune(store, &mut |progress| watch.tell(progress));
+    let done = prune(store, &mut |progress| watch.update(progress));
     let Pruned { texts, bytes, is_stopped } = done.map_err(|error| watch.interrupted(&error, PRUNE, true))?;
     watch.written()?;
     if is_stopped {
@@ -108,22 +115,22 @@ pub(crate) fn run(check: Check<'_>) -> Result<(), Failure> {
     watch.say(&format!("{described}: {checked}{bytes} bytes of unused texts removed\n"))
 }
 
-/// Prints what a check tells, and passes on that it is to stop.
+/// Prints the progress of a check, and stops it on a signal.
 struct Watch {
     format: Format,
-    again: Again,
-    is_asked_to_stop: Arc<AtomicBool>,
+    store_option: StoreOption,
+    is_interrupted: Arc<AtomicBool>,
     part: &'static str,
-    /// Lines about the progress of this part.
+    /// Progress lines of this part.
     lines: u64,
-    /// Damage so far.
+    /// Damaged rows so far.
     found: usize,
-    /// An output that could not be written ends the work.
+    /// A failure of the output, which ends the check.
     failed: Option<Failure>,
 }
 
 impl Watch {
-    fn tell(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+    fn update(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         let Progress { part, rows, found, cursor } = progress;
         if self.part != *part {
             (self.part, self.lines) = (part, 0);
@@ -144,11 +151,11 @@ impl Watch {
                 Format::Json => self.failed = self.failed.take().or(line_of(&event).err()),
             }
         }
-        let goes_on = self.failed.is_none() && !self.is_asked_to_stop.load(Ordering::Relaxed);
+        let goes_on = self.failed.is_none() && !self.is_interrupted.load(Ordering::Relaxed);
         if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Fails if something could not be written.
+    /// Returns the failure of the output, if any.
     fn written(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -165,25 +172,26 @@ impl Watch {
 
     fn stopped(&self, place: &str, prunes: bool) -> Failure {
         let written = self.end(&json!({ "event": "stopped", "after": place, "damage": self.found }));
-        let hint = self.go_on(place, prunes);
+        let hint = self.continuation(place, prunes);
         written
             .err()
             .unwrap_or(Failure::Server { message: "stopped; nothing was left half done".into(), hint })
     }
 
-    /// The command that goes on, as it can be typed.
-    fn go_on(&self, place: &str, prunes: bool) -> String {
-        // Nothing is removed from a store that is damaged.
+    /// Returns the command that continues the check.
+    fn continuation(&self, place: &str, prunes: bool) -> String {
+        // A damaged store is not pruned.
         let prune = if prunes && self.found == 0 { " --prune" } else { "" };
         let format = if self.format == Format::Json { " --format json" } else { "" };
-        let Again { flag, addition } = &self.again;
-        format!("`proem store check{flag}{prune} --after {place}{format}` goes on from here{addition}")
+        let StoreOption { flag, addition } = &self.store_option;
+        format!("`proem store check{flag}{prune} --after {place}{format}` continues from here{addition}")
     }
 
-    /// A failure of the store in the middle of the work, with the way to go on.
+    /// Makes a failure of the store during the check, with the command that continues it.
     fn interrupted(&self, error: &StoreError, place: &str, prunes: bool) -> Failure {
         let hint = error.hint().unwrap_or_default();
-        let hint = if place.is_empty() { hint } else { format!("{hint}; {}", self.go_on(place, prunes)) };
+        let hint =
+            if place.is_empty() { hint } else { format!("{hint}; {}", self.continuation(place, prunes)) };
         Failure::Server { message: error.to_string(), hint }
     }
 }
@@ -192,7 +200,7 @@ fn line_of(event: &Value) -> Result<(), Failure> {
     print(&format!("{event}\n"))
 }
 
-/// A flag that SIGINT and SIGTERM set. What is under way is then ended after its batch.
+/// Returns a flag that SIGINT and SIGTERM set. The check then stops after the current batch.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let failed = |error: std::io::Error| Failure::Server {
         message: format!("cannot wait for signals: {}", crate::input::reason(&error)),
@@ -223,20 +231,20 @@ mod tests {
 
     #[test]
     fn the_command_that_goes_on_names_the_store_without_credentials() {
-        let again = |flag: Option<&str>, variable: Option<&str>| {
+        let store_option = |flag: Option<&str>, variable: Option<&str>| {
             let place = Place::parse(flag.or(variable).unwrap_or("own.db")).expect("it is a store");
-            let Again { flag, addition } = Again::new(flag, variable, &place);
+            let StoreOption { flag, addition } = StoreOption::new(flag, variable, &place);
             (flag, addition)
         };
         let named = |flag: &str| (flag.to_owned(), "");
-        assert_eq!(again(None, None), named(""));
-        assert_eq!(again(Some("a.db"), Some("b.db")), named(" --store a.db"));
-        assert_eq!(again(None, Some("sqlite:b c.db")), named(" --store 'sqlite:b c.db'"));
-        assert_eq!(again(Some("$HOME's.db"), None), named(r" --store '$HOME'\''s.db'"));
-        assert_eq!(again(Some("postgres://db:5433/x"), None), named(" --store postgres://db:5433/x"));
+        assert_eq!(store_option(None, None), named(""));
+        assert_eq!(store_option(Some("a.db"), Some("b.db")), named(" --store a.db"));
+        assert_eq!(store_option(None, Some("sqlite:b c.db")), named(" --store 'sqlite:b c.db'"));
+        assert_eq!(store_option(Some("$HOME's.db"), None), named(r" --store '$HOME'\''s.db'"));
+        assert_eq!(store_option(Some("postgres://db:5433/x"), None), named(" --store postgres://db:5433/x"));
         let addition = "; write user name, password and options into the URL as before";
         let url = "postgres://me:hunter2@db/x?sslmode=require";
-        assert_eq!(again(Some(url), None), (" --store postgres://db/x".to_owned(), addition));
-        assert_eq!(again(None, Some(url)), (String::new(), ", with the same PROEM_STORE"));
+        assert_eq!(store_option(Some(url), None), (" --store postgres://db/x".to_owned(), addition));
+        assert_eq!(store_option(None, Some(url)), (String::new(), ", with the same PROEM_STORE"));
     }
 }

@@ -1,4 +1,4 @@
-//! Two prompts against each other, for people: one page for a local comparison and for one that a server made.
+//! The text output of a comparison of two prompts, made locally or by a server.
 
 use anstyle::{AnsiColor, Style};
 use proem::compare::{ChangedLine, Side, changed_lines};
@@ -12,18 +12,18 @@ use crate::wrap::flow;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// The beginning of a line that goes on with a line of a prompt: a space there would be a line that both have.
+/// The start of a continuation line. A space there would look like a line of both prompts.
 const CONTINUED: &str = "  … ";
 
-/// What is printed about two prompts.
+/// A comparison for people.
 pub(crate) struct Page<'p> {
-    /// The comparison as `proem diff --format json` has it.
+    /// The comparison in the format of `proem diff --format json`.
     pub(crate) comparison: &'p Value,
     /// The carriers that differ.
     pub(crate) texts: Vec<Texts<'p>>,
-    /// Lines of text around differences; 0 leaves the text out.
+    /// Lines of text around differences; 0 hides the text.
     pub(crate) context: usize,
-    /// Words behind the lost tokens where no model is named.
+    /// The text after the lost tokens if no model is known.
     pub(crate) without_model: &'static str,
 }
 
@@ -34,7 +34,8 @@ pub(crate) struct Texts<'p> {
     pub(crate) after: &'p str,
 }
 
-/// Prints what a server answers: the comparison, and the `carriers` that differ. Returns `true` if there is a difference.
+/// Prints the response of a server: the comparison, and the `carriers` that differ. Returns `true` if there is a
+/// difference.
 pub(crate) fn show_answer(
     comparison: &Value,
     carriers: &Value,
@@ -70,7 +71,7 @@ impl Page<'_> {
             text.push_str(&flow(&format!("{DIM}{title:<14}{DIM:#}  {value}\n"), width, "                "));
         };
         row("common prefix", &format!("{} bytes, {} tokens", common["bytes"], common["tokens"]));
-        row("parts at", &format!("byte {} of the {}", first["byte"], place(first)));
+        row("diverges at", &format!("byte {} of the {}", first["byte"], place(first)));
         row("in A", &owner(&first["a"], &a));
         row("in B", &owner(&first["b"], &b));
         if let Some(time) = first["edited_at"].as_str() {
@@ -80,7 +81,7 @@ impl Page<'_> {
         let lost = &self.comparison["lost"];
         let lacks_tools = lost["lacks_tools"] == Value::Bool(true);
         row("lost per call", &self.lost(lost, lacks_tools));
-        // A server of an older version does not say it.
+        // Older servers do not send it.
         if let Some(counted) = self.comparison["counted"].as_str() {
             row("counted", &visible_line(counted));
         }
@@ -109,7 +110,7 @@ impl Page<'_> {
         format!("{least}{} tokens{cache}{money}", lost["tokens"])
     }
 
-    /// The other differences, a line each.
+    /// Formats the other differences, one line each.
     fn further(&self) -> String {
         let further: Vec<&Value> = self.comparison["further"].as_array().into_iter().flatten().collect();
         if further.is_empty() {
@@ -124,7 +125,7 @@ impl Page<'_> {
         text
     }
 
-    /// The texts that differ, line by line.
+    /// Formats the texts that differ, line by line.
     fn changes(&self) -> String {
         let mut shown = String::new();
         for Texts { carrier, before, after } in self.texts.iter().filter(|_| self.context > 0) {
@@ -146,10 +147,10 @@ fn place(difference: &Value) -> String {
     }
 }
 
-/// Describes the source of a byte in the words of a note, with its line.
+/// Describes the source of a byte with its line, as notes do.
 fn owner(owner: &Value, side: &str) -> String {
     if owner.is_null() {
-        return format!("nothing of it ({side})");
+        return format!("nothing ({side})");
     }
     let source = &owner["source"];
     let text = |key: &str| source[key].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `proem compat`: what each agent would see here.
+//! `proem compat`: shows which files each agent would read.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use proem_core::considered::Outcome;
 use serde_json::json;
 
 use crate::arguments::request::request;
-use crate::arguments::{Format, Output, RequestFlags, Suggested};
+use crate::arguments::{Format, NameParser, Output, RequestFlags};
 use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::table::{Cell, Column, Table};
@@ -29,10 +29,10 @@ pub(crate) struct CompatArguments {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "diff")]
     file: Option<PathBuf>,
     /// Agents to show, separated by commas [default: every agent with a profile]
-    #[arg(long = "as", value_name = "NAMES", conflicts_with = "diff", value_parser = Suggested::agents(), hide_possible_values = true)]
+    #[arg(long = "as", value_name = "NAMES", conflicts_with = "diff", value_parser = NameParser::agents(), hide_possible_values = true)]
     agents: Vec<String>,
     /// Compare the texts that two agents read, file by file
-    #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = Suggested::agents(), hide_possible_values = true)]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = NameParser::agents(), hide_possible_values = true)]
     diff: Option<Vec<String>>,
     #[command(flatten)]
     request: RequestFlags,
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &CompatArguments) -> Result<(), Failure> {
     if !names.is_empty() {
         seen.sort_by_key(|one| names.iter().position(|name| *name == one.profile));
     }
-    let places = Paths::of(&request)?;
+    let places = Paths::from_request(&request)?;
     if let Some(path) = &arguments.file {
         return file(&seen, path, &places, arguments.output.format());
     }
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &CompatArguments) -> Result<(), Failure> {
     }
 }
 
-/// A table of files and agents, then what each agent gets.
+/// Formats a table of files and agents, then the details of each agent.
 fn page(seen: &[Seen], places: &Paths) -> String {
     let files = all_files(seen);
     if files.is_empty() {
@@ -105,7 +105,7 @@ fn cell(file: &FileSeen) -> Cell {
     Cell::new(file.word(), style)
 }
 
-/// What one agent gets, and what it does not.
+/// Formats the details of an agent: its size by carrier, and the files that it does not read.
 fn agent(seen: &Seen, places: &Paths) -> String {
     let used = seen.files.values().filter(|file| file.outcome == Outcome::Used).count();
     let carriers: Vec<String> = seen
@@ -131,7 +131,7 @@ fn counted(files: usize) -> String {
     if files == 1 { "1 file".to_owned() } else { format!("{files} files") }
 }
 
-/// How old the rules are, and how they are known.
+/// Formats the version and date of the rules of each agent, and their origin.
 fn ages(seen: &[Seen]) -> String {
     let one = |seen: &Seen| {
         let agent = &seen.agent;
@@ -141,9 +141,9 @@ fn ages(seen: &[Seen]) -> String {
     flow(&format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; ")), output_columns(), "  ")
 }
 
-/// Which agents read a file.
+/// Prints which agents read a file.
 fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<(), Failure> {
-    // As whoever types it means it; else from the directory that is looked at.
+    // Relative to the directory of the shell, else to `--cwd`.
     let typed = std::env::current_dir().unwrap_or_default().join(path);
     let whole = if typed.exists() { typed } else { places.real_cwd().join(path) };
     if !whole.exists() {
@@ -174,7 +174,7 @@ fn file(seen: &[Seen], path: &Path, places: &Paths, format: Format) -> Result<()
     print(&(table.print(output_columns()) + &ages(seen)))
 }
 
-/// Two agents, file by file.
+/// Compares two agents, file by file.
 fn difference(a: &Seen, b: &Seen, places: &Paths) -> String {
     let mut text = String::new();
     for path in all_files(std::slice::from_ref(a)).union(&all_files(std::slice::from_ref(b))) {

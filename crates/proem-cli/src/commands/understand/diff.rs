@@ -1,4 +1,4 @@
-//! `proem diff`: where two prompts part, whose byte it is, why, and what it costs.
+//! `proem diff`: compares two prompts: where they diverge, what caused it, and what it costs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use proem_store::{Conversations, Kept};
 use super::comparison::{Page, Texts, show_answer};
 use crate::arguments::request::prompt_request;
 use crate::arguments::store::open_known;
-use crate::arguments::{Format, Output, PromptFlags, ServerFlags, StoreFlags, Suggested};
+use crate::arguments::{Format, NameParser, Output, PromptFlags, ServerFlags, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
 use crate::remote::{Remote, encoded};
 use crate::terminal::{print, print_json, visible_line};
 
-/// Largest saved build: a prompt and the sources of its bytes.
+/// Maximum size of a saved build: a prompt and the sources of its bytes.
 const SAVED_BYTES_MAX: usize = 64 << 20;
 
 /// Compare two prompts: where they diverge, what caused it, and what it costs
@@ -62,13 +62,13 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct LayoutFlags {
     /// Provider whose cache rules apply [default: a cache that keeps every prefix]
-    #[arg(long = "for", value_name = "PROVIDER", value_parser = Suggested::caches())]
+    #[arg(long = "for", value_name = "PROVIDER", value_parser = NameParser::caches())]
     pub(crate) provider: Option<String>,
 }
 
 pub(crate) fn run(arguments: &DiffArguments) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
-        return of_server(arguments, url);
+        return from_server(arguments, url);
     }
     let now = || prompt_request(&arguments.prompt);
     let side = |name: &str| side(name, &now, &arguments.store);
@@ -87,10 +87,10 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<(), Failure> {
     .map(drop)
 }
 
-/// Asks a server to compare two epochs of one of its conversations.
-fn of_server(arguments: &DiffArguments, url: &str) -> Result<(), Failure> {
+/// Compares two epochs of a conversation on a server.
+fn from_server(arguments: &DiffArguments, url: &str) -> Result<(), Failure> {
     if arguments.layout.provider.is_some() {
-        return Err(layout_of_server());
+        return Err(layout_conflict());
     }
     let epoch = |name: &str| {
         let (id, number) = name.rsplit_once('@')?;
@@ -106,7 +106,7 @@ fn of_server(arguments: &DiffArguments, url: &str) -> Result<(), Failure> {
     };
     if a != b {
         return Err(Failure::Usage {
-            message: format!("`{}` and `{}` are of two conversations", visible_line(&a), visible_line(&b)),
+            message: format!("`{}` and `{}` are two conversations", visible_line(&a), visible_line(&b)),
             hint: "name two epochs of one conversation".into(),
         });
     }
@@ -116,12 +116,12 @@ fn of_server(arguments: &DiffArguments, url: &str) -> Result<(), Failure> {
     show_answer(comparison, carriers, arguments.context, arguments.output.format()).map(drop)
 }
 
-/// A server compares in the layout of a cache that keeps every beginning.
-pub(crate) const fn layout_of_server() -> Failure {
+/// Rejects `--for` for a server, which compares for a cache that keeps every prefix.
+pub(crate) const fn layout_conflict() -> Failure {
     Failure::Flags { flag: "--for", other: "--url", hint: "leave `--for` out: the server decides" }
 }
 
-/// One prompt, by what the user calls it.
+/// Resolves the name of a prompt.
 fn side(
     name: &str,
     now: &dyn Fn() -> Result<Request, Failure>,
@@ -131,7 +131,7 @@ fn side(
         return built(name, &now()?);
     }
     if let Some(revision) = name.strip_prefix("git:") {
-        return of_revision(name, revision, now()?);
+        return from_revision(name, revision, now()?);
     }
     if let Some(id) = name.strip_prefix("conversation:") {
         return epoch(id, store)?.ok_or_else(|| missing(name));
@@ -147,17 +147,17 @@ fn side(
             });
         }
         if text.len() > REQUEST_BYTES_MAX {
-            let why = format!("it is no saved build, and a request has at most {REQUEST_BYTES_MAX} bytes");
+            let why = format!("it is not a saved build, and a request has at most {REQUEST_BYTES_MAX} bytes");
             return Err(Failure::Input { what: "request", path: name.to_owned(), why });
         }
         return built(name, &Request::from_json(&text)?);
     }
-    stored_or_committed(name, now()?, store)
+    epoch_or_revision(name, now()?, store)
 }
 
-/// A name without a prefix that is not a file: an epoch of a conversation, or a revision. Both are looked for, because a
-/// conversation is easily called like a branch.
-fn stored_or_committed(name: &str, request: Request, store: &StoreFlags) -> Result<Snapshot, Failure> {
+/// Resolves a name without a prefix that is not a file: an epoch of a conversation, or a revision. Tries both, because a
+/// conversation may have the name of a branch.
+fn epoch_or_revision(name: &str, request: Request, store: &StoreFlags) -> Result<Snapshot, Failure> {
     let frozen = epoch(name, store)?;
     let workspace = Workspace::open(request.cwd.as_deref())?;
     match (frozen, Revision::exists(workspace.path(), name)) {
@@ -166,7 +166,7 @@ fn stored_or_committed(name: &str, request: Request, store: &StoreFlags) -> Resu
             hint: format!("write `conversation:{name}` or `git:{name}`"),
         })),
         (Some(frozen), false) => Ok(frozen),
-        (None, true) => of_revision(name, name, request),
+        (None, true) => from_revision(name, name, request),
         (None, false) => Err(missing(name)),
     }
 }
@@ -189,20 +189,20 @@ fn is_saved(text: &str) -> bool {
     serde_json::from_str::<Sign>(text).is_ok()
 }
 
-/// What would have been built at a revision of the repository.
-fn of_revision(name: &str, revision: &str, request: Request) -> Result<Snapshot, Failure> {
+/// Builds the prompt from a revision of the repository.
+fn from_revision(name: &str, revision: &str, request: Request) -> Result<Snapshot, Failure> {
     let workspace = Workspace::open(request.cwd.as_deref())?;
     let failed = |why: RevisionError| Failure::Server {
         message: format!("cannot build {name} of {}: {why}", workspace.cwd()),
         hint: why.hint(),
     };
-    let laid = Revision::open(workspace.path(), revision).map_err(failed)?;
-    let request = Request { cwd: Some(laid.cwd().display().to_string()), ..request };
+    let checkout = Revision::open(workspace.path(), revision).map_err(failed)?;
+    let request = Request { cwd: Some(checkout.cwd().display().to_string()), ..request };
     let built = built(name, &request);
-    // An object that is missing explains whatever else went wrong.
-    match laid.problem() {
+    // A missing object explains any other failure.
+    match checkout.problem() {
         Some(problem) => Err(failed(problem)),
-        None => Ok(built?.without_root(&laid.root().display().to_string())),
+        None => Ok(built?.without_root(&checkout.root().display().to_string())),
     }
 }
 
@@ -211,7 +211,7 @@ fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
     Ok(Snapshot::of(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
 }
 
-/// An epoch of a conversation; `None` where the store has none of that name.
+/// Loads an epoch of a conversation; `None` if the store does not have it.
 fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
     let (id, number) = match name.rsplit_once('@') {
         Some((id, number)) => (id, number.parse::<u64>().ok()),
@@ -229,24 +229,24 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
     Ok(kept.map(|kept| frozen(name, &kept)))
 }
 
-/// A kept epoch as one side.
+/// Makes a side of the comparison from a stored epoch.
 pub(crate) fn frozen(name: &str, kept: &Kept) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
     Snapshot::of(name, &kept.frozen, &request, Some(&kept.head.engine))
 }
 
-/// What is to be told.
+/// The input of a report.
 pub(crate) struct Report<'r> {
     pub(crate) a: &'r Snapshot,
     pub(crate) b: &'r Snapshot,
     pub(crate) request: &'r Request,
-    /// Whose cache it is.
+    /// The provider whose cache rules apply.
     pub(crate) provider: Option<&'r str>,
     pub(crate) context: usize,
     pub(crate) format: Format,
 }
 
-/// Prints what is to be told; tells whether anything differs.
+/// Prints a comparison. Returns `true` if there is a difference.
 pub(crate) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     let Report { a, b, request, .. } = report;
     let models = Models::load(request, Caller::User)?;
@@ -278,7 +278,7 @@ pub(crate) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     print(&page.text()).map(|()| differs)
 }
 
-/// The carriers that differ.
+/// Returns the carriers that differ.
 fn texts<'s>(a: &'s Snapshot, b: &'s Snapshot) -> Vec<Texts<'s>> {
     fn find(side: &Snapshot, carrier: Carrier) -> &str {
         side.carriers.iter().find(|text| text.carrier == carrier).map_or("", |text| text.text.as_str())

@@ -1,4 +1,4 @@
-//! `proem drift`: a conversation's frozen prompt against what would be built now.
+//! `proem drift`: compares the frozen prompt of a conversation with the one that would be built now.
 
 use clap::Args;
 use proem::compare::Snapshot;
@@ -6,9 +6,9 @@ use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
 
 use super::comparison::show_answer;
-use super::diff::{LayoutFlags, Report, frozen, layout_of_server, report};
+use super::diff::{LayoutFlags, Report, frozen, layout_conflict, report};
 use crate::arguments::store::open;
-use crate::arguments::{Format, Output, ServerFlags, StoreFlags, Suggested};
+use crate::arguments::{Format, NameParser, Output, ServerFlags, StoreFlags};
 use crate::failure::Failure;
 use crate::remote::{Remote, encoded};
 
@@ -25,7 +25,7 @@ pub(crate) struct DriftArguments {
     #[command(flatten)]
     server: ServerFlags,
     /// Model whose prices apply [default: the conversation's model]
-    #[arg(long, value_name = "MODEL", conflicts_with = "url", value_parser = Suggested::models(), hide_possible_values = true)]
+    #[arg(long, value_name = "MODEL", conflicts_with = "url", value_parser = NameParser::models(), hide_possible_values = true)]
     model: Option<String>,
     #[command(flatten)]
     layout: LayoutFlags,
@@ -38,7 +38,7 @@ pub(crate) struct DriftArguments {
 
 pub(crate) fn run(arguments: &DriftArguments) -> Result<(), Failure> {
     if let Some(url) = &arguments.server.url {
-        return of_server(arguments, url);
+        return from_server(arguments, url);
     }
     let conversations = Conversations::new(open(&arguments.store)?.into(), Engine::new());
     let plan = conversations.plan_reload(&arguments.id, None, Caller::User)?;
@@ -61,16 +61,16 @@ pub(crate) fn run(arguments: &DriftArguments) -> Result<(), Failure> {
         context: arguments.context,
         format: arguments.output.format(),
     })?;
-    if has_drifted { Err(Failure::Found) } else { Ok(()) }
+    if has_drifted { Err(Failure::Findings) } else { Ok(()) }
 }
 
-/// Asks a server, which has the files that the prompt is built from.
-fn of_server(arguments: &DriftArguments, url: &str) -> Result<(), Failure> {
+/// Compares on a server, which has the files of the prompt.
+fn from_server(arguments: &DriftArguments, url: &str) -> Result<(), Failure> {
     if arguments.layout.provider.is_some() {
-        return Err(layout_of_server());
+        return Err(layout_conflict());
     }
     let answer = Remote::new(url)?.get(&format!("/conversations/{}/drift", encoded(&arguments.id)))?;
     let (comparison, carriers) = (&answer["comparison"], &answer["plan"]["carriers"]);
     let has_drifted = show_answer(comparison, carriers, arguments.context, arguments.output.format())?;
-    if has_drifted { Err(Failure::Found) } else { Ok(()) }
+    if has_drifted { Err(Failure::Findings) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! `proem evidence`: what providers read from their caches, against what they should have read.
+//! `proem evidence`: compares the tokens that a provider read from its cache with the expected ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use proem_store::{Conversations, is_conversation_id};
 use serde_json::{Value, json};
 
 use crate::arguments::store::open_known;
-use crate::arguments::{Format, Output, ServerFlags, StoreFlags, Suggested};
+use crate::arguments::{Format, NameParser, Output, ServerFlags, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
 use crate::remote::{Remote, encoded};
@@ -37,10 +37,10 @@ pub(crate) struct EvidenceArguments {
     #[arg(long, value_name = "CONVERSATION")]
     conversation: Option<String>,
     /// Provider of lines that name none [default: detected from the usage fields]
-    #[arg(long, visible_alias = "for", value_name = "PROVIDER", value_parser = Suggested::caches())]
+    #[arg(long, visible_alias = "for", value_name = "PROVIDER", value_parser = NameParser::caches())]
     provider: Option<String>,
     /// Model of lines that name none
-    #[arg(long, value_name = "MODEL", value_parser = Suggested::models(), hide_possible_values = true)]
+    #[arg(long, value_name = "MODEL", value_parser = NameParser::models(), hide_possible_values = true)]
     model: Option<String>,
     #[command(flatten)]
     store: StoreFlags,
@@ -62,50 +62,49 @@ pub(crate) fn run(arguments: &EvidenceArguments) -> Result<(), Failure> {
         None => open_known(&arguments.store)?.map(|store| Conversations::new(store.into(), Engine::new())),
     };
     let judged = match &arguments.file {
-        None if arguments.server.url.is_some() => of_server(arguments)?,
+        None if arguments.server.url.is_some() => from_server(arguments)?,
         Some(path) => {
             let text = input::read(path, "file of calls", TURNS_BYTES_MAX)?;
-            of_lines(&text, arguments, &models, conversations.as_ref())?
+            from_lines(&text, arguments, &models, conversations.as_ref())?
         }
-        None => kept(arguments, &models, conversations.as_ref())?,
+        None => from_store(arguments, &models, conversations.as_ref())?,
     };
     match arguments.output.format() {
         Format::Json => print_json(&shape(&judged, &models))?,
         Format::Text => print(&text(&judged, &models))?,
     }
     let is_miss = |one: &Judged| one.verdict.is_some();
-    if judged.values().flatten().any(is_miss) { Err(Failure::Found) } else { Ok(()) }
+    if judged.values().flatten().any(is_miss) { Err(Failure::Findings) } else { Ok(()) }
 }
 
 type ByConversation = BTreeMap<String, Vec<Judged>>;
 
-/// Calls that a server was told about, as it judges them.
-fn of_server(arguments: &EvidenceArguments) -> Result<ByConversation, Failure> {
+/// Queries a server for its calls and its verdicts.
+fn from_server(arguments: &EvidenceArguments) -> Result<ByConversation, Failure> {
     let (Some(url), Some(id)) = (&arguments.server.url, &arguments.conversation) else {
         return Err(Failure::Usage {
-            message: "a server is asked about one conversation".into(),
+            message: "`--url` needs a conversation".into(),
             hint: "name it with `--conversation ID`".into(),
         });
     };
     let answer = Remote::new(url)?.get(&format!("/conversations/{}/calls", encoded(id)))?;
     let calls = serde_json::from_value(answer["calls"].clone()).map_err(|error| Failure::Server {
-        message: format!("the answer of the server cannot be read: {error}"),
+        message: format!("invalid response of the server: {error}"),
         hint: "use a server of the same version".into(),
     })?;
     Ok([(id.clone(), calls)].into())
 }
 
-/// Calls that a server was told about.
-fn kept(
+/// Judges the calls of a conversation in the store.
+fn from_store(
     arguments: &EvidenceArguments,
     models: &Models,
     conversations: Option<&Conversations>,
 ) -> Result<ByConversation, Failure> {
     let (Some(id), Some(conversations)) = (&arguments.conversation, conversations) else {
         return Err(Failure::Server {
-            message: "there are no calls to look at: no file, and no conversation of a store".into(),
-            hint: "name a file of JSON lines, or `--conversation` for calls that a server was told about"
-                .into(),
+            message: "no calls to judge: neither a file nor a conversation of a store".into(),
+            hint: "name a file of JSON lines, or `--conversation` for calls reported to a server".into(),
         });
     };
     if conversations.current(id)?.is_none() {
@@ -115,8 +114,8 @@ fn kept(
     Ok([(id.clone(), calls)].into())
 }
 
-/// Calls of a file, conversation by conversation.
-fn of_lines(
+/// Judges the calls of a file, by conversation.
+fn from_lines(
     text: &str,
     arguments: &EvidenceArguments,
     models: &Models,
@@ -147,7 +146,7 @@ fn of_lines(
     Ok(judged)
 }
 
-/// Compares each call with the one before it, and with the epoch that it says.
+/// Compares each call with the previous one, and with its epoch.
 fn followed(
     fresh: Vec<Fresh>,
     id: &str,

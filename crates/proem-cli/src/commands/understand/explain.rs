@@ -1,5 +1,4 @@
-//! `proem explain`: the finished prompt as a table. In short its sections and files, with `--all` the source of every
-//! byte.
+//! `proem explain`: shows the sections and files of a prompt as a table, and with `--all` the source of every byte.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +82,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let request = prompt_request(&arguments.prompt)?;
     let build = proem::build(&request, Caller::User)?;
     let frozen = &build.frozen;
-    let (paths, width) = (Paths::of(&request)?, output_columns());
+    let (paths, width) = (Paths::from_request(&request)?, output_columns());
     match format {
         PageFormat::Json => print_json(&BuildShape::of(&build).with_request(&request)),
         PageFormat::Html => print_raw(&page(&build, &request)?),
@@ -96,16 +95,16 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
                     header(frozen, &stats, width),
                     tree(&build, &stats, &paths, width),
                     files(frozen.considered(), &paths, width),
-                    said(frozen.notes(), width),
+                    note_lines(frozen.notes(), width),
                 ]
             } else {
                 let model = request.model.as_deref().and_then(|name| models.find(name));
-                let short = Short { build: &build, stats: &stats, model, paths: &paths, width };
+                let summary = Summary { build: &build, stats: &stats, model, paths: &paths, width };
                 vec![
                     header(frozen, &stats, width),
-                    short.sections() + &turns(&stats, width),
-                    short.others(),
-                    short.warnings(),
+                    summary.sections() + &turns(&stats, width),
+                    summary.others(),
+                    summary.warnings(),
                 ]
             };
             print(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"))
@@ -127,8 +126,8 @@ fn header(frozen: &Frozen, stats: &Stats, width: Option<usize>) -> String {
     Table::new([Column::word("title"), Column::text("value")]).untitled().with(rows).print(width)
 }
 
-/// The short form: sections and files.
-struct Short<'s> {
+/// The default view: sections and files.
+struct Summary<'s> {
     build: &'s Build,
     stats: &'s Stats,
     model: Option<&'s Model>,
@@ -136,7 +135,7 @@ struct Short<'s> {
     width: Option<usize>,
 }
 
-impl Short<'_> {
+impl Summary<'_> {
     fn sections(&self) -> String {
         let whole = &self.build.whole;
         if whole.carriers().next().is_none() {
@@ -153,7 +152,7 @@ impl Short<'_> {
                 Cell::plain(format!("  {}", visible_line(&section.id))),
                 Cell::plain(grouped(stats.tokens)).right(),
                 Cell::plain(stats.cached.words()),
-                Cell::new(section.stability.word(), colour::of(section.stability)),
+                Cell::new(section.stability.word(), colour::style(section.stability)),
                 Cell::plain(cost).right(),
                 Cell::new(self.paths.source(&section.source), DIM),
             ];
@@ -183,7 +182,7 @@ impl Short<'_> {
         Table::new(columns).with(rows).print(self.width)
     }
 
-    /// The price of tokens in a call that finds the cache filled.
+    /// Returns the price of tokens in a call with a warm cache.
     fn cost(&self, tokens: usize, cached: Cached) -> String {
         let price = self.model.and_then(|model| match cached {
             Cached::Yes => model.cache_read.or(model.input),
@@ -193,7 +192,7 @@ impl Short<'_> {
         price.map_or_else(String::new, |price| format!("{:.6}", tokens * price / 1e6))
     }
 
-    /// The files of a section, each with its tokens; none where the section is one file.
+    /// Returns the files of a section with their tokens; none if the section is a single file.
     fn files_of(&self, section: &Placed) -> Vec<Row> {
         let text = self.build.whole.text(section.carrier).unwrap_or_default();
         let mut files: Vec<(&str, String, &Span)> = Vec::new();
@@ -217,7 +216,7 @@ impl Short<'_> {
                 Cell::plain(format!("    {}", self.paths.shown(path))),
                 Cell::new(grouped(tokenizer.count(text)), DIM).right(),
                 Cell::plain(""),
-                Cell::new(span.stability.word(), colour::of(span.stability)),
+                Cell::new(span.stability.word(), colour::style(span.stability)),
                 Cell::plain(""),
                 Cell::plain(""),
             ]
@@ -225,7 +224,7 @@ impl Short<'_> {
         files.iter().map(row).collect()
     }
 
-    /// The files that are there and not used, and how many names were looked for in vain.
+    /// Formats the files that exist but are not used, and the number of files that do not exist.
     fn others(&self) -> String {
         let considered = self.build.frozen.considered();
         let is_other = |file: &&Considered| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
@@ -237,10 +236,10 @@ impl Short<'_> {
             text.push_str(&Table::new(file_columns()).with(others).print(self.width));
         }
         if missing > 0 {
-            let (files, are, them) =
-                if missing == 1 { ("file", "is", "it") } else { ("files", "are", "them") };
+            let (files, they, them) =
+                if missing == 1 { ("file", "it", "it") } else { ("files", "they", "them") };
             let line = format!(
-                "{DIM}{missing} more {files} would be read and {are} not there: `--files` lists {them}{DIM:#}\n"
+                "{DIM}{missing} more {files} would be read if {they} existed: `--files` lists {them}{DIM:#}\n"
             );
             text.push_str(&flow(&line, self.width, ""));
         }
@@ -266,7 +265,7 @@ impl Short<'_> {
     }
 }
 
-/// The file that a text comes from.
+/// Returns the file that a text comes from.
 fn file_of(source: &Source) -> Option<&str> {
     match source {
         Source::File { path, .. } | Source::Pack { path, .. } => Some(path),
@@ -297,7 +296,7 @@ fn file_row(file: &Considered, paths: &Paths) -> Row {
     vec![Cell::new(file.outcome.word(), style), Cell::plain(paths.shown(&file.path)), Cell::new(why, DIM)]
 }
 
-fn said(notes: &[Note], width: Option<usize>) -> String {
+fn note_lines(notes: &[Note], width: Option<usize>) -> String {
     if notes.is_empty() {
         "There are no notes.\n".to_owned()
     } else {

@@ -1,4 +1,4 @@
-//! The long form of `proem explain`: every run of bytes, with its source.
+//! `proem explain --all`: shows every run of bytes with its source.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ const DIM: Style = Style::new().dimmed();
 
 type Row = Vec<Cell>;
 
-/// Carriers, their sections, and the runs of bytes in each.
+/// Formats carriers, their sections, and the runs of bytes in each.
 pub(crate) fn tree(build: &Build, stats: &Stats, paths: &Paths, width: Option<usize>) -> String {
     let mut parts = Vec::new();
     if build.whole.carriers().next().is_none() {
@@ -44,7 +44,7 @@ pub(crate) fn tree(build: &Build, stats: &Stats, paths: &Paths, width: Option<us
     parts.join("\n")
 }
 
-/// A carrier and everything below it; nothing if nothing rides on it.
+/// Formats a carrier with its sections; empty if it has no text.
 fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Row> {
     let mut rest = body.spans(carrier);
     if rest.is_empty() {
@@ -58,7 +58,7 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Ro
     let sections: Vec<&Placed> =
         body.sections().iter().filter(|section| section.carrier == carrier).collect();
     let own = stats.sections.iter().rev().filter(|one| one.carrier == carrier.word());
-    // Of two sections of one name, the first one is meant.
+    // Of two sections with the same name, the first one counts.
     let counted: HashMap<&str, &SectionStats> = own.map(|one| (one.id.as_str(), one)).collect();
     for (index, section) in sections.iter().enumerate() {
         let next = sections.get(index + 1).copied();
@@ -68,12 +68,12 @@ fn branch(body: &Body, carrier: Carrier, stats: &Stats, paths: &Paths) -> Vec<Ro
         rows.extend(own.chunk_by(is_one_run).map(|spans| run_row(spans, paths)));
         rest = others;
     }
-    // Without any section there are only values that are empty this time.
+    // Without a section, only empty values are left.
     rows.extend(rest.chunk_by(is_one_run).map(|spans| run_row(spans, paths)));
     rows
 }
 
-/// Tells whether a span lies in `section`. One without bytes may lie between two: its template decides.
+/// Returns `true` if a span is in `section`. For an empty span between two sections, its template decides.
 fn is_part(span: &Span, section: &Placed, next: Option<&Placed>) -> bool {
     if !span.bytes.is_empty() || span.bytes.start != section.bytes.end {
         return span.bytes.end <= section.bytes.end;
@@ -83,7 +83,7 @@ fn is_part(span: &Span, section: &Placed, next: Option<&Placed>) -> bool {
     is_of(section) || !next.is_some_and(is_of)
 }
 
-/// Tells whether a reader would see two neighbours as one piece.
+/// Returns `true` if two adjacent spans have the same source, template and stability.
 fn is_one_run(span: &Span, next: &Span) -> bool {
     span.stability == next.stability
         && span.template == next.template
@@ -107,7 +107,7 @@ fn section_row(section: &Placed, counted: Option<&SectionStats>, paths: &Paths) 
 fn run_row(spans: &[Span], paths: &Paths) -> Row {
     let (first, last) = (&spans[0], &spans[spans.len() - 1]);
     let (start, end) = (first.bytes.start, last.bytes.end);
-    // A variable that was read from a file is called by the file.
+    // A variable with the content of a file has the name of that file.
     let name = match &first.source {
         Source::Variable { path: Some(path), .. } => paths.shown(path),
         source => paths.source(&source.without_place()),
@@ -124,8 +124,8 @@ fn run_row(spans: &[Span], paths: &Paths) -> Row {
     ]
 }
 
-/// The place in the template; for a file also the variable, which its name does not show. Then the
-/// includes on the way to that template.
+/// Formats the place in the template, preceded by the variable for the content of a file, and the includes that lead to
+/// that template.
 fn inserted_by(span: &Span, paths: &Paths) -> String {
     let place = span.template.as_ref().map(|template| match &span.source {
         Source::Variable { path: Some(_), .. } => {
@@ -142,5 +142,5 @@ fn number(value: usize) -> Cell {
 }
 
 fn word(stability: Stability) -> Cell {
-    Cell::new(stability.word(), colour::of(stability))
+    Cell::new(stability.word(), colour::style(stability))
 }

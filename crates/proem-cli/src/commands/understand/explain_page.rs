@@ -1,4 +1,4 @@
-//! `proem explain --format html`: the prompt as a page that stands alone: no script, no request, nothing but text.
+//! `proem explain --format html`: shows the prompt as a self-contained page, without scripts and requests.
 
 use proem::deliver::Options;
 use proem::models::Models;
@@ -28,7 +28,7 @@ pre span, .key { border-radius: 2px; }
 .key { margin-right: .5rem; padding: .1rem .4rem; }
 ";
 
-/// The page.
+/// Formats the page.
 pub(crate) fn page(build: &Build, request: &Request) -> Result<String, Failure> {
     let models = Models::load(request, Caller::User)?;
     let (figures, more) = stats(build, request, None, &models, &Options::default())?;
@@ -44,7 +44,7 @@ pub(crate) fn page(build: &Build, request: &Request) -> Result<String, Failure> 
         sections(&figures),
         carriers(build),
         files(build.frozen.considered()),
-        said(&notes),
+        note_rows(&notes),
         "</html>\n".to_owned(),
     ];
     Ok(parts.concat())
@@ -134,7 +134,7 @@ fn files(considered: &[Considered]) -> String {
     format!("<h2>Files that were looked at</h2>\n<table>\n<tr><th>outcome<th>file<th>why\n{rows}</table>\n")
 }
 
-fn said(notes: &[&Note]) -> String {
+fn note_rows(notes: &[&Note]) -> String {
     let row = |note: &&Note| {
         let hint = note.hint.as_deref().unwrap_or_default();
         format!(
@@ -149,7 +149,7 @@ fn said(notes: &[&Note]) -> String {
     if rows.is_empty() { String::new() } else { format!("<h2>Notes</h2>\n<table>\n{rows}</table>\n") }
 }
 
-/// Text that a browser shows as text, controls and all.
+/// Escapes a text for HTML, and spells out control characters.
 fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in visible(text).chars() {

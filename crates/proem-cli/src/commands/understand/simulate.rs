@@ -1,4 +1,4 @@
-//! `proem simulate`: a conversation through a provider's cache.
+//! `proem simulate`: simulates a provider's cache over a conversation.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use proem::simulate::{Sent, Simulation, simulate};
 use proem::{Caller, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
 
-use crate::arguments::{Format, Output, Suggested};
+use crate::arguments::{Format, NameParser, Output};
 use crate::commands::prompt::stats::{figures_columns, figures_row};
 use crate::failure::Failure;
 use crate::input;
@@ -29,10 +29,10 @@ pub(crate) struct SimulateArguments {
     #[arg(value_name = "TURNS.jsonl", value_hint = ValueHint::FilePath)]
     turns: PathBuf,
     /// Provider whose cache to simulate
-    #[arg(long, visible_alias = "for", value_name = "PROVIDER", value_parser = Suggested::caches())]
+    #[arg(long, visible_alias = "for", value_name = "PROVIDER", value_parser = NameParser::caches())]
     provider: String,
     /// Model, for its prices, minimum prefix and tokenizer
-    #[arg(long, value_name = "MODEL", value_parser = Suggested::models(), hide_possible_values = true)]
+    #[arg(long, value_name = "MODEL", value_parser = NameParser::models(), hide_possible_values = true)]
     model: Option<String>,
     #[command(flatten)]
     output: Output<Format>,

@@ -1,4 +1,4 @@
-//! `proem vars`: every variable with its value here, or why it has none.
+//! `proem vars`: lists every variable with its value, or why it is absent.
 
 use anstyle::Style;
 use clap::Args;
@@ -55,7 +55,7 @@ fn row(report: &VariableReport, width: Option<usize>) -> Vec<Cell> {
         Some(Ok(value)) if value.is_empty() => Cell::new("empty", dim),
         Some(Ok(value)) => Cell::plain(one_line(&visible(value), shortened(VALUE_CHARACTERS_MAX, width))),
     };
-    let stability = Cell::new(report.stability.word(), colour::of(report.stability));
+    let stability = Cell::new(report.stability.word(), colour::style(report.stability));
     vec![Cell::plain(visible(&report.key)), stability, value, Cell::new(&report.description, dim)]
 }
 

@@ -1,4 +1,4 @@
-//! `proem why`: where a text of the prompt comes from, and what became of a file.
+//! `proem why`: finds the source of a text in the prompt, and the place of a file in it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ use crate::wrap::flow;
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-/// How much of a found text is shown.
+/// Maximum number of characters of a text that are shown.
 const SHOWN_CHARACTERS_MAX: usize = 72;
 
-/// Find the source of a text in the prompt, or why a file is not in it
+/// Find the source of a text, or why a file is not in the prompt
 ///
 /// Exits with code 1 if the text or the file is not in the prompt.
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<(), Failure> {
     let build = proem::build(&request, Caller::User)?;
     let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.word() == arguments.carrier);
     let carrier = carrier.unwrap_or(Carrier::System);
-    let paths = Paths::of(&request)?;
+    let paths = Paths::from_request(&request)?;
     if let Some(path) =
         arguments.text.as_deref().filter(|_| !arguments.is_text).and_then(|text| named(text, &paths))
     {
@@ -101,24 +101,24 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<(), Failure> {
     if found.is_empty() {
         match question {
             Question::Text(_) if others.is_empty() => {
-                print_status("this text is neither in the prompt nor in a file that was looked at");
-                print_status(WANTED);
+                print_status("this text is neither in the prompt nor in a file that was considered");
+                print_status(USAGE_HINT);
             }
             Question::Text(_) => {}
             Question::Byte(carrier, _) | Question::Line(carrier, _) => {
                 print_status(&format!("the {} carrier is shorter than that", carrier.word()));
             }
         }
-        return Err(Failure::Found);
+        return Err(Failure::Findings);
     }
     Ok(())
 }
 
-/// What the command takes.
-const WANTED: &str = "hint: give words as they stand in the prompt, on one line, or the path of a file; \
+/// The hint for a text that is not found.
+const USAGE_HINT: &str = "hint: search for words of the prompt that are on one line, or for the path of a file; \
                       `proem build --annotate` shows the whole prompt with its sources";
 
-/// The file that an argument names: one that is there, or a path that could be one.
+/// Returns the file that an argument names: one that exists, or a path that could be a file.
 fn named(text: &str, paths: &Paths) -> Option<PathBuf> {
     let typed = std::env::current_dir().unwrap_or_default().join(text);
     let whole = if typed.exists() { typed } else { paths.real_cwd().join(text) };
@@ -126,7 +126,7 @@ fn named(text: &str, paths: &Paths) -> Option<PathBuf> {
     (whole.is_file() || is_path && !whole.is_dir()).then_some(whole)
 }
 
-/// Tells whether a file is in the prompt and where, or why not.
+/// Prints where a file is in the prompt, or why it is not.
 fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Result<(), Failure> {
     let FileAnswer { places, considered } = file(build, path);
     let shown = paths.shown(&path.display().to_string());
@@ -148,26 +148,26 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
                 let why =
                     file.why.as_deref().map_or_else(String::new, |why| format!(": {}", visible_line(why)));
                 match file.outcome {
-                    Outcome::Used => "is read, and gives no text".to_owned(),
-                    Outcome::Missing => format!("would be read, and is not there{why}"),
+                    Outcome::Used => "is read, but adds no text".to_owned(),
+                    Outcome::Missing => format!("would be read, but does not exist{why}"),
                     outcome => format!("is not in the prompt ({}){why}", outcome.word()),
                 }
             }
-            None if !path.exists() => "is not in the prompt: there is no such file".to_owned(),
+            None if !path.exists() => "is not in the prompt: the file does not exist".to_owned(),
             None => format!("is not in the prompt: the profile `{profile}` does not look for it"),
         };
         print(&flow(&format!("{BOLD}{shown}{BOLD:#} {why}\n"), output_columns(), "  "))?;
         if considered.is_none() {
             print_status(
-                "hint: `proem explain --files` lists the files that the profile looks for; `--text` looks \
-                          for the words themselves",
+                "hint: `proem explain --files` lists the files that the profile looks for; `--text` searches \
+                 for the words themselves",
             );
         }
     }
-    if is_found { Ok(()) } else { Err(Failure::Found) }
+    if is_found { Ok(()) } else { Err(Failure::Findings) }
 }
 
-/// A run of bytes that a file gave.
+/// Formats a run of bytes that comes from a file.
 fn file_place(build: &Build, place: &Place<'_>) -> String {
     let text = build.whole.text(place.carrier).unwrap_or_default();
     let own = text.get(place.bytes.clone()).unwrap_or_default();
@@ -178,7 +178,7 @@ fn file_place(build: &Build, place: &Place<'_>) -> String {
     let frozen = if place.is_frozen { "frozen" } else { "of this turn" };
     let Range { start, end } = place.bytes;
     let from = place.spans.first().and_then(|span| first_line(&span.source));
-    let from = from.map_or_else(String::new, |line| format!("; from line {line} of the file on"));
+    let from = from.map_or_else(String::new, |line| format!("; from line {line} of the file"));
     let carrier = place.carrier.word();
     let line = format!("  {carrier} carrier, {lines}, bytes {start}..{end}{section}, {frozen}{from}\n");
     flow(&line, output_columns(), "    ")
@@ -194,29 +194,29 @@ fn described(build: &Build, place: &Place<'_>, paths: &Paths) -> String {
     let (carrier, line, section) = (place.carrier.word(), place.line, visible_line(&section));
     let where_it_is =
         format!("{DIM}{carrier} carrier, line {line}, bytes {start}..{end}{section}, {frozen}{DIM:#}\n");
-    let mut told = format!("{BOLD}{text_line}{BOLD:#}\n{}", flow(&where_it_is, output_columns(), "  "));
+    let mut shown_text = format!("{BOLD}{text_line}{BOLD:#}\n{}", flow(&where_it_is, output_columns(), "  "));
     for span in &place.spans {
-        told.push_str(&chain(text, span, place, paths));
+        shown_text.push_str(&chain(text, span, place, paths));
     }
-    told
+    shown_text
 }
 
-/// A source, and the way from it into the prompt.
+/// Formats a source, and the templates that inserted it.
 fn chain(text: &str, span: &Span, place: &Place<'_>, paths: &Paths) -> String {
     let passed = text.get(span.bytes.start..place.bytes.start.max(span.bytes.start)).unwrap_or_default();
     let line = first_line(&span.source).map(|line| line + passed.matches('\n').count());
-    // A variable that was read from a file is called by the file.
+    // A variable with the content of a file has the name of that file.
     let name = match &span.source {
         Source::Variable { path: Some(path), .. } => paths.shown(path),
         source => paths.source(&source.without_place()),
     };
-    let mut told = format!("  {}, {}\n", with_line(&name, line), span.stability.word());
+    let mut shown_text = format!("  {}, {}\n", with_line(&name, line), span.stability.word());
     let way = span.template.iter().map(|source| ("put there by", source));
     let way = way.chain(span.included_from.iter().map(|source| ("included from", source)));
-    for (how, source) in way {
-        told.push_str(&format!("    {DIM}{how}{DIM:#} {}\n", paths.source(source)));
+    for (verb, source) in way {
+        shown_text.push_str(&format!("    {DIM}{verb}{DIM:#} {}\n", paths.source(source)));
     }
-    told
+    shown_text
 }
 
 fn other(found: &Elsewhere, paths: &Paths) -> String {
