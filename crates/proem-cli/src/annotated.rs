@@ -1,4 +1,4 @@
-//! The prompt with the source of each line in a margin. The text itself stays as it is.
+//! The prompt with the source of each line in a margin. The text itself is unchanged.
 
 use anstyle::Style;
 use proem::Build;
@@ -11,7 +11,7 @@ use crate::label::{first_line, name, shortened, with_line};
 use crate::terminal::{Reader, visible};
 use crate::wrap::columns_of;
 
-/// The margin's width in characters, without the bar.
+/// The width of the margin in characters, without the bar.
 const MARGIN: usize = 28;
 
 /// Fewest columns of text behind the margin.
@@ -19,12 +19,12 @@ const TEXT_MIN: usize = 20;
 
 const DIM: Style = Style::new().dimmed();
 
-/// Every carrier's text, each line behind its margin.
+/// Formats the text of every carrier, with a margin before each line.
 ///
-/// With a single system carrier, what follows the bars is the prompt, byte for byte. Otherwise each
-/// carrier has a heading with its size, because a last line without a break gets one.
+/// With a single system carrier, the text after the bars is the prompt, byte for byte. Otherwise each carrier has a
+/// heading with its size, because a last line without a line break gets one.
 ///
-/// On a terminal of `width` columns a long line goes on behind the bar of an empty margin, and the page ends with a line
+/// On a terminal of `width` columns a long line continues after the bar of an empty margin, and the page ends with a line
 /// break.
 pub(crate) fn annotated(build: &Build, reader: Reader, width: Option<usize>) -> String {
     let whole = &build.whole;
@@ -85,7 +85,7 @@ fn wrapped(line: &str, width: usize) -> String {
 struct Page {
     reader: Reader,
     output: String,
-    /// What the line before begins with: a source and its line.
+    /// The source at the start of the previous line, and the line in that source.
     last: Option<(String, Option<usize>)>,
 }
 
@@ -120,7 +120,7 @@ impl Page {
         }
     }
 
-    /// Writes the margin. It is blank where a source goes on with its next line.
+    /// Writes the margin. It is blank if the source continues with its next line.
     fn begin_line(&mut self, span: &Span, breaks: usize, words: &str) {
         let name = name(&span.source);
         let line = first_line(&span.source).map(|first| first + breaks);
@@ -128,7 +128,7 @@ impl Page {
             *last_name == name && last_line.map(|last_line| last_line + 1) == line
         });
         let label = if goes_on { String::new() } else { shortened(&with_line(&name, line), MARGIN) };
-        // No space behind the bar of an empty line: nothing would follow it.
+        // No trailing space on an empty line.
         let gap = if words.is_empty() { "" } else { " " };
         self.push(&format!("{label:MARGIN$} │{gap}"), DIM);
         self.last = Some((name, line));
@@ -149,11 +149,12 @@ impl Page {
     }
 }
 
-/// A template's own words are plain; what was inserted, or changes within a session, has a colour.
+/// Returns no colour for the text of templates, and the colour of its stability for text that is inserted or that changes
+/// within a session.
 fn style(span: &Span) -> Style {
     if span.template.is_none() && span.stability <= Stability::Session {
         Style::new()
     } else {
-        colour::of(span.stability)
+        colour::style(span.stability)
     }
 }

@@ -1,10 +1,10 @@
-//! The colours of stability: what stays is calm, what changes with every turn is red.
+//! The colours of stability: green for text that stays, red for text that changes with every turn.
 
 use anstyle::{AnsiColor, Style};
 use proem_core::stability::Stability;
 
-/// How text of this stability looks.
-pub(crate) const fn of(stability: Stability) -> Style {
+/// Returns the style of text with this stability.
+pub(crate) const fn style(stability: Stability) -> Style {
     match stability {
         Stability::Turn => AnsiColor::Red.on_default(),
         Stability::Day => AnsiColor::Yellow.on_default(),

@@ -1,4 +1,4 @@
-//! What a command does when it cannot do its work: a message, a hint, an exit code.
+//! Failures of commands: message, hint and exit code.
 
 use std::env;
 use std::io;
@@ -12,39 +12,39 @@ use crate::input::reason;
 use crate::notes::{print_error, print_hint};
 use crate::terminal::visible;
 
-/// Why a command did not do its work.
+/// The reason that a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library says so.
+    /// The library returned an error.
     Build(Error),
     /// An input file could not be used.
     Input { what: &'static str, path: String, why: String },
-    /// Two files are to be read from standard input.
+    /// Two inputs are read from standard input.
     TwoReaders,
-    /// Two flags ask for different things.
+    /// Two flags contradict each other.
     Flags { flag: &'static str, other: &'static str, hint: &'static str },
-    /// An argument or a variable that cannot be used.
+    /// An argument or an environment variable is invalid.
     Usage { message: String, hint: String },
-    /// A store, a conversation or a server did not do its work.
+    /// An operation of a store, a conversation or a server failed.
     Server { message: String, hint: String },
     /// Standard output could not be written.
     Output(io::Error),
     /// A file could not be written.
     Write { path: String, why: io::Error },
-    /// What was looked for was found, and has been printed.
-    Found,
+    /// The printed result exits with code 1: a finding, a difference, or a text that is not in the prompt.
+    Findings,
 }
 
 impl Failure {
-    /// Prints it and says with which code to exit.
+    /// Prints the failure and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if let Self::Output(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
-            // The reader has enough: that is no failure.
+            // The reader closed the pipe because it has enough.
             return ExitCode::SUCCESS;
         }
-        if matches!(self, Self::Found) {
+        if matches!(self, Self::Findings) {
             return ExitCode::from(self.code());
         }
         print_error(&visible(&without_credentials(&self.message())));
@@ -70,7 +70,7 @@ impl Failure {
             Self::Server { message, .. } | Self::Usage { message, .. } => message.clone(),
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
-            Self::Found => String::new(),
+            Self::Findings => String::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Failure {
             Self::Server { hint, .. } | Self::Usage { hint, .. } => {
                 Some(hint.clone()).filter(|hint| !hint.is_empty())
             }
-            Self::Output(_) | Self::Write { .. } | Self::Found => None,
+            Self::Output(_) | Self::Write { .. } | Self::Findings => None,
         }
     }
 
@@ -95,12 +95,12 @@ impl Failure {
             },
             Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } | Self::Usage { .. } => 2,
             Self::Output(_) | Self::Write { .. } | Self::Server { .. } => 3,
-            Self::Found => 1,
+            Self::Findings => 1,
         }
     }
 }
 
-/// The wrong line with a caret under the place.
+/// Formats the wrong line, with a caret below the place.
 fn excerpt_lines(excerpt: &Excerpt) -> Vec<String> {
     const CHARACTERS_MAX: usize = 120;
     let number = excerpt.place.line.to_string();
@@ -112,7 +112,7 @@ fn excerpt_lines(excerpt: &Excerpt) -> Vec<String> {
     vec![format!("{margin} |"), format!("{number} | {shown}"), format!("{margin} | {caret}^")]
 }
 
-/// Keeps the caret under its character, and what is left of line breaks away from the terminal.
+/// Replaces tabs and control characters, so that the caret stays below its character.
 fn as_one_column(character: char) -> char {
     match character {
         '\t' => ' ',
@@ -127,8 +127,10 @@ impl From<Error> for Failure {
     }
 }
 
-/// Replaces URLs of the command line that hold credentials. No message should repeat one; an argument at the wrong place, such as
-/// a store where a file belongs, is repeated by code that does not know what it is.
+/// Redacts URLs of the command line that contain credentials.
+///
+/// Messages should not repeat them. But an argument in the wrong place, such as a store URL in place of a file, is quoted by
+/// code that does not know its meaning.
 pub(crate) fn without_credentials(text: &str) -> String {
     let mut text = text.to_owned();
     let arguments = env::args_os().filter_map(|argument| argument.into_string().ok());

@@ -1,13 +1,13 @@
-//! Reads what the command line names: files and standard input, at most so many bytes.
+//! Reads the files and the standard input that the command line names, up to a size limit.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Reads a UTF-8 file that the user named, or standard input for `-`.
+/// Reads a UTF-8 file named by the user, or standard input for `-`.
 ///
-/// The user may well name a pipe here, so only size and encoding are checked.
+/// The file may be a pipe, so only size and encoding are checked.
 pub(crate) fn read(path: &Path, what: &'static str, bytes_max: usize) -> Result<String, Failure> {
     let refuse = |why: String| Failure::Input { what, path: path.display().to_string(), why };
     let limit = bytes_max as u64 + 1;
@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path, what: &'static str, bytes_max: usize) -> Result<
     })
 }
 
-/// The system's words without its number, in lower case.
+/// Returns the message of a system error in lower case, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

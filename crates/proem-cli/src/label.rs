@@ -1,10 +1,10 @@
-//! Names sources for people: without the column, and no longer than there is room.
+//! Labels of sources for people: without the column, shortened to the space available.
 
 use proem_core::source::Source;
 
 use crate::terminal::visible_line;
 
-/// The source as a whole. A variable that was read from a file is called by the file.
+/// Returns the name of a source. A variable with the content of a file has the name of that file.
 pub(crate) fn name(source: &Source) -> String {
     match source {
         Source::Variable { path: Some(path), .. } => visible_line(path),
@@ -12,22 +12,22 @@ pub(crate) fn name(source: &Source) -> String {
     }
 }
 
-/// The source's line that its text begins with, where that is known.
+/// Returns the line of the source that its text starts at, if known.
 pub(crate) fn first_line(source: &Source) -> Option<usize> {
     match source {
-        // A file is inserted whole.
+        // The whole file is inserted.
         Source::Variable { path: Some(_), .. } => Some(1),
         _ => source.place().map(|place| place.line),
     }
 }
 
-/// Puts the line behind the name, as editors read it.
+/// Appends the line to a name in the `name:line` form of editors.
 pub(crate) fn with_line(name: &str, line: Option<usize>) -> String {
     line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}"))
 }
 
-/// Keeps the end of a label, which tells sources apart: at most `characters_max` characters, cut before
-/// a `/` or a space where there is one.
+/// Shortens a label to its last `characters_max` characters, which distinguish sources. Cuts before a `/` or a space if
+/// there is one.
 pub(crate) fn shortened(label: &str, characters_max: usize) -> String {
     let characters: Vec<char> = label.chars().collect();
     if characters.len() <= characters_max {

@@ -21,13 +21,12 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
-    // Without a command, the question is which ones there are.
     let run = if words.len() <= 1 {
         arguments::print_help().map_err(Failure::Output)
     } else {
         match arguments::parse(&mut words) {
             Ok(arguments) => commands::run(&arguments.command),
-            Err(error) => return unparsed(&error),
+            Err(error) => return print_clap(&error),
         }
     };
     match run {
@@ -36,11 +35,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help, the version, or the reason for which the command line cannot be parsed, as clap itself would.
-fn unparsed(error: &clap::Error) -> ExitCode {
+/// Prints help, the version, or a parse error, as clap itself would, but without credentials.
+fn print_clap(error: &clap::Error) -> ExitCode {
     let rendered = error.render();
     let shown = failure::without_credentials(&rendered.ansi().to_string());
-    // A reader that is gone cannot be told.
+    // A closed stream leaves no place to report the error.
     let _ = if error.use_stderr() {
         anstream::stderr().write_all(shown.as_bytes())
     } else {

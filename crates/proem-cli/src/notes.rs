@@ -10,28 +10,28 @@ use crate::wrap::flow;
 
 const DIM: Style = Style::new().dimmed();
 
-/// Which notes are printed.
+/// A selection of notes by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// Those that probably need doing something about.
+pub(crate) enum NoteFilter {
+    /// Warnings and errors.
     Warnings,
-    /// Also those that are only good to know.
+    /// Informational notes, too.
     All,
 }
 
-/// Prints notes, a line each, with their hints below.
+/// Prints all notes, one line each, followed by its hint.
 pub(crate) fn print_notes(notes: &[Note]) {
-    print_wanted(notes, Wanted::All);
+    print_filtered(notes, NoteFilter::All);
 }
 
-/// Prints those notes that are wanted.
-pub(crate) fn print_wanted(notes: &[Note], wanted: Wanted) {
-    for note in notes.iter().filter(|note| wanted == Wanted::All || note.severity > Severity::Info) {
+/// Prints the notes that pass the filter.
+pub(crate) fn print_filtered(notes: &[Note], filter: NoteFilter) {
+    for note in notes.iter().filter(|note| filter == NoteFilter::All || note.severity > Severity::Info) {
         write(&flow(&shown(note), error_columns(), "  "));
     }
 }
 
-/// A note as people read it: a line, and one for the hint where there is something to do.
+/// Formats a note for people: one line, and one for the hint of a warning or an error.
 pub(crate) fn shown(note: &Note) -> String {
     let (word, style) = match note.severity {
         Severity::Info => ("note", DIM),
@@ -45,34 +45,34 @@ pub(crate) fn shown(note: &Note) -> String {
     format!("{style}{word}{style:#}: {message}{DIM}{place}{DIM:#}\n{hint}")
 }
 
-/// Prints how far the work is.
+/// Prints a status message.
 pub(crate) fn print_status(message: &str) {
     write(&flow(&format!("{message}\n"), error_columns(), "  "));
 }
 
-/// Prints what a reader of the output should know.
+/// Prints a note about the output.
 pub(crate) fn print_note(message: &str) {
     write(&flow(&format!("{DIM}note{DIM:#}: {message}\n"), error_columns(), "  "));
 }
 
-/// Prints a doubt about the command line.
+/// Prints a warning about the command line.
 pub(crate) fn print_warning(message: &str) {
     let style = AnsiColor::Yellow.on_default().bold();
     write(&flow(&format!("{style}warning{style:#}: {message}\n"), error_columns(), "  "));
 }
 
-/// Prints what went wrong.
+/// Prints an error.
 pub(crate) fn print_error(message: &str) {
     let style = AnsiColor::Red.on_default().bold();
     write(&flow(&format!("{style}error{style:#}: {message}\n"), error_columns(), "  "));
 }
 
-/// Prints what to do about it.
+/// Prints a hint.
 pub(crate) fn print_hint(text: &str) {
     write(&flow(&format!("{text}\n"), error_columns(), "  "));
 }
 
-/// Writes to standard error. If even that is closed, there is nobody left to tell.
+/// Writes to standard error. Ignores a closed stream: no other place is left for messages.
 fn write(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,5 +1,5 @@
-//! Paths as people are shown them. One rule for every command: relative to the directory that the command was started in,
-//! as arguments are, so that a path can be copied into the next command. `--cwd` does not change it.
+//! Paths in messages. One rule for every command: relative to the directory that the command was started in, as arguments
+//! are, so that a path can be copied into the next command. `--cwd` does not change it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use proem_core::source::Source;
 use crate::failure::Failure;
 use crate::terminal::visible_line;
 
-/// The directories that paths are shown relative to.
+/// The directories that paths are shortened by.
 pub(crate) struct Paths {
-    /// The directory of the process as the shell calls it, and as it really lies.
+    /// The directory of the process as the shell names it, and its real path.
     here: [PathBuf; 2],
-    /// The git repository around it, if there is one.
+    /// The git repository that contains it, if any.
     repository: Option<PathBuf>,
     /// The directory that is looked at as it was written, and as it really lies.
     cwd: [PathBuf; 2],
@@ -21,7 +21,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(crate) fn of(request: &Request) -> Result<Self, Failure> {
+    pub(crate) fn from_request(request: &Request) -> Result<Self, Failure> {
         Self::at(request.cwd.as_deref())
     }
 
@@ -36,18 +36,18 @@ impl Paths {
         Ok(Self { here, repository, cwd: both(cwd)?, home: std::env::home_dir() })
     }
 
-    /// The real path of the directory that is looked at.
+    /// Returns the real path of the directory of `--cwd`.
     pub(crate) fn real_cwd(&self) -> &Path {
         &self.cwd[1]
     }
 
-    /// A path below the directory of the process from there on, one of the same repository by way of `..`, one below the
-    /// home directory from `~` on, and any other whole.
+    /// Shortens a path: relative to the directory of the process, with `..` inside the same repository, or with `~` below the home
+    /// directory. Other paths stay absolute.
     pub(crate) fn shown(&self, path: &str) -> String {
         visible_line(&self.relative(path).unwrap_or_else(|| path.to_owned()))
     }
 
-    /// A source with its path shown in this way.
+    /// Formats a source with its path shortened.
     pub(crate) fn source(&self, source: &Source) -> String {
         let whole = source.to_string();
         let path = match source {
@@ -89,7 +89,7 @@ impl Paths {
         })
     }
 
-    /// The same for a path by way of a link to the directory that is looked at.
+    /// Shortens a path that goes through a link to the directory of `--cwd`.
     fn behind_link(&self, path: &Path) -> Option<String> {
         let [written, real] = &self.cwd;
         let whole = real.join(path.strip_prefix(written).ok().filter(|_| written != real)?);
@@ -97,7 +97,7 @@ impl Paths {
         below.or_else(|| self.above(&whole))
     }
 
-    /// The way up to a folder of the repository, and down again.
+    /// Returns a path of the repository relative to the working directory, with `..`.
     fn above(&self, path: &Path) -> Option<String> {
         let repository = self.repository.as_deref()?;
         let ancestors = self.here[1].ancestors().skip(1).take_while(|folder| folder.starts_with(repository));

@@ -1,4 +1,4 @@
-//! A server that is asked over HTTP or HTTPS.
+//! A client for a proem server over HTTP or HTTPS.
 
 use std::env;
 use std::error::Error;
@@ -32,13 +32,13 @@ pub(crate) struct Remote {
     /// The name or address, without brackets.
     name: String,
     port: u16,
-    /// The host as the URL has it, with the port if it has one.
+    /// The host as written in the URL, including a port.
     host: String,
     token: Option<HeaderValue>,
 }
 
-/// The reason for which there is no answer.
-enum Silence {
+/// An exchange with a server that failed.
+enum ConnectionError {
     System(io::Error),
     Tls(rustls::Error),
     Http(hyper::Error),
@@ -47,7 +47,7 @@ enum Silence {
     NoCertificates,
 }
 
-impl From<io::Error> for Silence {
+impl From<io::Error> for ConnectionError {
     fn from(error: io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(inner) => Self::Tls(inner.clone()),
@@ -56,14 +56,14 @@ impl From<io::Error> for Silence {
     }
 }
 
-impl From<hyper::Error> for Silence {
+impl From<hyper::Error> for ConnectionError {
     fn from(error: hyper::Error) -> Self {
         Self::Http(error)
     }
 }
 
 impl Remote {
-    /// Takes an address such as `https://prompts.example.com`, and the token from `PROEM_TOKEN`.
+    /// Parses an address such as `https://prompts.example.com`, and reads the token from `PROEM_TOKEN`.
     pub(crate) fn new(url: &str) -> Result<Self, Failure> {
         let wrong = |why: &str| Failure::Usage {
             message: format!("invalid server address `{}`: {why}", visible_line(&redacted(url))),
@@ -107,32 +107,32 @@ impl Remote {
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.ask(Method::GET, path)
+        self.call(Method::GET, path)
     }
 
     pub(crate) fn post(&self, path: &str) -> Result<Value, Failure> {
-        self.ask(Method::POST, path)
+        self.call(Method::POST, path)
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<Value, Failure> {
-        self.ask(Method::DELETE, path)
+        self.call(Method::DELETE, path)
     }
 
-    /// The address, for messages.
+    /// Returns the address, for messages.
     fn origin(&self) -> String {
         format!("{}://{}", if self.is_https { "https" } else { "http" }, visible_line(&self.host))
     }
 
-    fn ask(&self, method: Method, path: &str) -> Result<Value, Failure> {
+    fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| self.explain(&error.into()))?;
         let exchanged = runtime.block_on(async {
             let exchange = tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path));
-            exchange.await.unwrap_or(Err(Silence::TooLong))
+            exchange.await.unwrap_or(Err(ConnectionError::TooLong))
         });
-        // A name that is still being looked up is not waited for.
+        // Does not wait for a pending DNS lookup.
         runtime.shutdown_background();
-        let Answer { status, location, body } = exchanged.map_err(|silence| self.explain(&silence))?;
+        let Answer { status, location, body } = exchanged.map_err(|error| self.explain(&error))?;
         let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         if status.is_success() {
             return Ok(answer);
@@ -147,12 +147,11 @@ impl Remote {
                 hint: "give `--url` the address at which the server itself answers".into(),
             });
         }
-        let said = |key: &str| answer[key].as_str().map(str::to_owned);
-        let Some(message) = said("message") else {
+        let field = |key: &str| answer[key].as_str().map(str::to_owned);
+        let Some(message) = field("message") else {
             return Err(Failure::Server {
                 message: format!("{} answers {status}", self.origin()),
-                hint: "see whether that is a server of proem, and the log of the server or of its proxy"
-                    .into(),
+                hint: "check that it is a proem server, and see the log of the server or its proxy".into(),
             });
         };
         if status == StatusCode::UNAUTHORIZED {
@@ -164,22 +163,22 @@ impl Remote {
                         `--token-file`";
             return Err(Failure::Server { message, hint: hint.into() });
         }
-        Err(Failure::Server { message, hint: said("hint").unwrap_or_default() })
+        Err(Failure::Server { message, hint: field("hint").unwrap_or_default() })
     }
 
-    async fn exchange(&self, method: Method, path: &str) -> Result<Answer, Silence> {
+    async fn exchange(&self, method: Method, path: &str) -> Result<Answer, ConnectionError> {
         let stream = TcpStream::connect((self.name.as_str(), self.port)).await?;
         if !self.is_https {
             return self.send(stream, method, path).await;
         }
         let name = ServerName::try_from(self.name.clone()).map_err(|_| {
-            Silence::Tls(rustls::Error::InvalidCertificate(CertificateError::NotValidForName))
+            ConnectionError::Tls(rustls::Error::InvalidCertificate(CertificateError::NotValidForName))
         })?;
-        let stream = TlsConnector::from(Arc::new(trusting()?)).connect(name, stream).await?;
+        let stream = TlsConnector::from(Arc::new(tls_config()?)).connect(name, stream).await?;
         self.send(stream, method, path).await
     }
 
-    async fn send<S>(&self, stream: S, method: Method, path: &str) -> Result<Answer, Silence>
+    async fn send<S>(&self, stream: S, method: Method, path: &str) -> Result<Answer, ConnectionError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -196,26 +195,28 @@ impl Remote {
         let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let location = location.map(|url| if url.contains('@') { redacted(url) } else { url.to_owned() });
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| Silence::TooMuch(error.to_string()))?;
+        let body = body.map_err(|error| ConnectionError::TooMuch(error.to_string()))?;
         Ok(Answer { status: head.status, location, body: body.to_bytes() })
     }
 
-    fn explain(&self, silence: &Silence) -> Failure {
+    fn explain(&self, error: &ConnectionError) -> Failure {
         let start = "start it with `proem serve`, or leave `--url` out";
-        let (why, hint) = match silence {
-            Silence::System(error) => (reason(error), start),
-            Silence::TooLong => (format!("it took longer than {} seconds", ANSWER_TIME_MAX.as_secs()), start),
-            Silence::Http(error) => {
+        let (why, hint) = match error {
+            ConnectionError::System(error) => (reason(error), start),
+            ConnectionError::TooLong => {
+                (format!("it took longer than {} seconds", ANSWER_TIME_MAX.as_secs()), start)
+            }
+            ConnectionError::Http(error) => {
                 let inner = error.source().map(ToString::to_string).unwrap_or_default();
                 let why = if inner.is_empty() { error.to_string() } else { format!("{error}: {inner}") };
-                (why, "see whether that is a server of proem; for TLS the address begins with `https://`")
+                (why, "check that it is a proem server; for TLS, the address starts with `https://`")
             }
-            Silence::TooMuch(why) => (why.clone(), "see the server's log"),
-            Silence::NoCertificates => (
+            ConnectionError::TooMuch(why) => (why.clone(), "see the server's log"),
+            ConnectionError::NoCertificates => (
                 "the system trusts no certificates".into(),
                 "install the package `ca-certificates`, or name a PEM file by SSL_CERT_FILE",
             ),
-            Silence::Tls(error) => {
+            ConnectionError::Tls(error) => {
                 return Failure::Server {
                     message: format!("no secure connection to {}: {error}", self.origin()),
                     hint: hint_for(error).into(),
@@ -226,23 +227,32 @@ impl Remote {
     }
 }
 
-/// An answer as it came.
+/// Percent-encodes a text for a URL.
+pub(crate) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect::<Vec<_>>().concat()
+}
+
+/// A response.
 struct Answer {
     status: StatusCode,
     location: Option<String>,
     body: Bytes,
 }
 
-/// TLS with the certificates that the system trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
-fn trusting() -> Result<ClientConfig, Silence> {
+/// Configures TLS with the certificates of the system, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+fn tls_config() -> Result<ClientConfig, ConnectionError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err(Silence::NoCertificates);
+        return Err(ConnectionError::NoCertificates);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    Ok(builder.map_err(Silence::Tls)?.with_root_certificates(roots).with_no_client_auth())
+    Ok(builder.map_err(ConnectionError::Tls)?.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn hint_for(error: &rustls::Error) -> &'static str {
@@ -259,6 +269,6 @@ fn hint_for(error: &rustls::Error) -> &'static str {
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. },
         ) => "renew the certificate, and compare the clocks of both machines",
-        _ => "see whether the server speaks TLS at this port",
+        _ => "check that the server speaks TLS on this port",
     }
 }

@@ -1,7 +1,7 @@
-//! Aligned columns that fit the terminal: the one way in which tables are printed.
+//! Tables with aligned columns that fit the terminal.
 //!
-//! Where there is a width, columns of text wrap; where that is not enough, those that matter least are left out, and a
-//! line below the table names them. Without a width, as into a pipe, every row is one line and nothing is left out.
+//! On a terminal, columns of text wrap. If that is not enough, the least important columns are left out, and a line below
+//! the table names them. In a pipe, every row is one line and no column is left out.
 
 use anstyle::Style;
 
@@ -12,10 +12,10 @@ const DIM: Style = Style::new().dimmed();
 /// The space between two columns.
 const GAP: usize = 2;
 
-/// The narrowest that a column of text becomes, unless it says otherwise.
+/// The minimum width of a column of text, unless it sets its own.
 const TEXT_MIN: usize = 14;
 
-/// A cell: its text, how it looks and where it stands in its column.
+/// A cell: its text, style and alignment.
 pub(crate) struct Cell {
     text: String,
     style: Style,
@@ -33,7 +33,7 @@ impl Cell {
         Self { text: text.into(), style, side: Side::Left }
     }
 
-    /// Moves it to the right side of its column, where numbers stand.
+    /// Aligns the cell to the right, as for numbers.
     pub(crate) fn right(self) -> Self {
         Self { side: Side::Right, ..self }
     }
@@ -43,30 +43,30 @@ impl Cell {
     }
 }
 
-/// A column: its title, and what happens to it where there is little room.
+/// A column: its title, and its behaviour in a narrow terminal.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     title: String,
     side: Side,
     does_wrap: bool,
-    /// The narrowest that a column of text becomes before others are left out.
+    /// The minimum width of a column of text before other columns are left out.
     least: usize,
-    /// Columns with a rank are left out, the lowest first.
+    /// The order in which columns are left out, lowest first; `None` keeps the column.
     rank: Option<u8>,
 }
 
 impl Column {
-    /// A column of words that stay on their line.
+    /// Makes a column of words that do not wrap.
     pub(crate) fn word(title: impl Into<String>) -> Self {
         Self { title: title.into(), side: Side::Left, does_wrap: false, least: TEXT_MIN, rank: None }
     }
 
-    /// A column of numbers.
+    /// Makes a column of numbers.
     pub(crate) fn number(title: impl Into<String>) -> Self {
         Self { side: Side::Right, ..Self::word(title) }
     }
 
-    /// A column of text or paths, which wraps.
+    /// Makes a column of text or paths, which wraps.
     pub(crate) fn text(title: impl Into<String>) -> Self {
         Self { does_wrap: true, ..Self::word(title) }
     }
@@ -75,12 +75,12 @@ impl Column {
         &self.title
     }
 
-    /// Keeps a column of text at least this wide, as long as others can be left out.
+    /// Sets the minimum width of a column of text, as long as other columns can be left out.
     pub(crate) fn least(self, least: usize) -> Self {
         Self { least, ..self }
     }
 
-    /// Lets the column be left out: those of the lowest rank first.
+    /// Allows the column to be left out; the lowest rank goes first.
     pub(crate) fn dispensable(self, rank: u8) -> Self {
         Self { rank: Some(rank), ..self }
     }
@@ -100,12 +100,12 @@ impl Table {
         Self { columns, rows: Vec::new(), has_titles: true, does_continue: false }
     }
 
-    /// Leaves the line of titles out.
+    /// Omits the line of titles.
     pub(crate) fn untitled(self) -> Self {
         Self { has_titles: false, ..self }
     }
 
-    /// Prints columns that do not fit in further tables below, each with the first column.
+    /// Continues columns that do not fit in further tables below, each with the first column.
     pub(crate) fn continued(self) -> Self {
         Self { does_continue: true, ..self }
     }
@@ -115,7 +115,7 @@ impl Table {
         self
     }
 
-    /// Lays the rows out, two spaces between columns and none at the end of a line.
+    /// Formats the rows with two spaces between columns and none at the end of a line.
     pub(crate) fn print(&self, width: Option<usize>) -> String {
         let natural: Vec<usize> = (0..self.columns.len()).map(|column| self.natural(column)).collect();
         if self.does_continue
@@ -147,14 +147,14 @@ impl Table {
         text
     }
 
-    /// The widest cell of a column, its title included.
+    /// Returns the width of the widest cell of a column, including its title.
     fn natural(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let widest = cells.map(|cell| columns(&cell.text)).max().unwrap_or(0);
         if self.has_titles { widest.max(columns(&self.columns[column].title)) } else { widest }
     }
 
-    /// The narrowest that columns can be together.
+    /// Returns the minimum width of the columns together.
     fn least(&self, kept: &[usize], natural: &[usize]) -> usize {
         let least = |column: &usize| {
             let Column { does_wrap, least, .. } = self.columns[*column];
@@ -163,7 +163,7 @@ impl Table {
         kept.iter().map(least).sum::<usize>() + GAP * kept.len().saturating_sub(1)
     }
 
-    /// The widths of columns: as they are where there is room, else columns of text share what the others leave.
+    /// Returns the widths of the columns. In a narrow terminal, columns of text share the space that the others leave.
     fn fitted(&self, kept: &[usize], natural: &[usize], width: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = kept.iter().map(|column| natural[*column]).collect();
         let all = widths.iter().sum::<usize>() + GAP * kept.len().saturating_sub(1);
@@ -172,11 +172,11 @@ impl Table {
             (0..kept.len()).filter(|index| self.columns[kept[*index]].does_wrap).collect();
         let fixed: usize = all - wrapping.iter().map(|index| widths[*index]).sum::<usize>();
         let mut room = width.saturating_sub(fixed);
-        // Narrow ones keep their width, the others share the rest.
+        // Narrow columns keep their width; the others share the rest.
         wrapping.sort_by_key(|index| widths[*index]);
         let count = wrapping.len();
         for (place, index) in wrapping.iter().enumerate() {
-            // What the wider ones need at least is theirs.
+            // Reserve the minimum widths of the wider columns.
             let theirs: usize = wrapping
                 .iter()
                 .skip(place + 1)
@@ -212,7 +212,7 @@ impl Table {
 
 /// Groups columns so that each group fits, with the first column in every one.
 fn bands(natural: &[usize], width: usize) -> Vec<Vec<usize>> {
-    // The first column wraps, so it need not have all its room.
+    // The first column wraps, so it does not need its full width.
     let first = natural.first().copied().unwrap_or(0).min((width / 3).max(TEXT_MIN));
     let mut bands = vec![vec![0]];
     let mut taken = first;
@@ -229,7 +229,7 @@ fn bands(natural: &[usize], width: usize) -> Vec<Vec<usize>> {
     bands
 }
 
-/// A row, of as many lines as its highest cell.
+/// Formats a row, with as many lines as its tallest cell.
 fn row_lines(row: &[&Cell], widths: &[usize]) -> String {
     let cells: Vec<Vec<String>> =
         row.iter().zip(widths).map(|(cell, width)| cell_lines(&cell.text, *width)).collect();
@@ -252,7 +252,7 @@ fn line(row: &[&Cell], cells: &[Vec<String>], widths: &[usize], index: usize) ->
     line
 }
 
-/// Shortens a text to one line of at most `characters_max` characters, saying what is missing.
+/// Shortens a text to one line of at most `characters_max` characters, and appends the number of lines left out.
 pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
@@ -260,7 +260,7 @@ pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
     let mut shown: String = first.chars().take(characters_max).collect();
     if first.chars().count() > characters_max {
         shown.pop();
-        // Between two words, unless the last one is very long.
+        // Cut between two words, unless the last word is very long.
         let end = shown.rfind(' ').filter(|end| *end > shown.len() / 2).unwrap_or(shown.len());
         shown.truncate(end);
         shown.push('…');
@@ -271,7 +271,7 @@ pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
     shown
 }
 
-/// The most characters of a value: so many where there is a width, and all of them where there is none.
+/// Returns the maximum number of characters of a value: `characters_max` on a terminal, and no limit in a pipe.
 pub(crate) const fn shortened(characters_max: usize, width: Option<usize>) -> usize {
     match width {
         Some(_) => characters_max,
@@ -279,7 +279,7 @@ pub(crate) const fn shortened(characters_max: usize, width: Option<usize>) -> us
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with commas between thousands.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

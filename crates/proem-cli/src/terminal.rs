@@ -1,67 +1,67 @@
-//! The terminal: how wide it is, and text from files made harmless for it.
+//! The terminal: its width, and output that cannot control it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
 use proem_core::text_safety::escape::escape_with;
 
 use crate::failure::Failure;
-use crate::wrap::said_columns;
+use crate::wrap::parse_columns;
 
-/// Spells what is hidden or acts; line breaks and tabs stay.
+/// Spells out hidden and control characters, except line breaks and tabs.
 ///
-/// A file must not be able to move the cursor, change the title or hide what it says.
+/// A file must not be able to move the cursor, change the title or hide text.
 pub(crate) fn visible(text: &str) -> String {
     escape_with(text, |character| format!("<U+{:04X}>", u32::from(character))).into_owned()
 }
 
-/// The same for what must stay on its line, such as a path: line breaks and tabs become visible too.
+/// Spells out line breaks and tabs too, for text on one line, such as a path.
 pub(crate) fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "<U+000A>").replace('\t', "<U+0009>")
 }
 
-/// The width of a terminal that does not say how wide it is.
+/// The width of a terminal that does not report one.
 const COLUMNS_USUAL: usize = 80;
 
-/// The number of columns that standard output has: what `COLUMNS` says, else the terminal's. A pipe or a file has none:
-/// nothing is wrapped, cut or left out for a program.
+/// Returns the width of standard output, from `COLUMNS` or the terminal. A pipe or a file has none: output for programs is
+/// neither wrapped nor shortened.
 pub(crate) fn output_columns() -> Option<usize> {
     columns(&io::stdout())
 }
 
-/// The number of columns that standard error has, in the same way.
+/// Returns the width of standard error, in the same way.
 pub(crate) fn error_columns() -> Option<usize> {
     columns(&io::stderr())
 }
 
 fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
-    let said = std::env::var("COLUMNS").ok();
-    said_columns(said.as_deref()).or_else(|| {
+    let variable = std::env::var("COLUMNS").ok();
+    parse_columns(variable.as_deref()).or_else(|| {
         let size = || rustix::termios::tcgetwinsize(stream.as_fd()).ok().map(|size| usize::from(size.ws_col));
-        let seen = || size().filter(|columns| *columns > 0).unwrap_or(COLUMNS_USUAL);
-        stream.is_terminal().then(seen)
+        let detected = || size().filter(|columns| *columns > 0).unwrap_or(COLUMNS_USUAL);
+        stream.is_terminal().then(detected)
     })
 }
 
-/// Who reads standard output.
+/// The reader of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Somebody at a terminal, or at one behind a pipe into which colours are forced.
+    /// A person at a terminal, or at the end of a pipe for which colours are forced.
     Person,
-    /// A pipe or a file, where bytes must stay as they are.
+    /// A pipe or a file, whose bytes must not be changed.
     Program,
 }
 
 impl Reader {
-    pub(crate) fn of_standard_output() -> Self {
+    pub(crate) fn from_stdout() -> Self {
         let output = io::stdout();
         let is_coloured = AutoStream::choice(&output) != ColorChoice::Never;
         if is_coloured || output.is_terminal() { Self::Person } else { Self::Program }
     }
 }
 
-/// Prints text that came from files: raw into pipes and files, harmless on a terminal.
+/// Prints text of files: unchanged into pipes and files, with control characters spelled out on a terminal.
 pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     let written = if output.is_terminal() {
@@ -72,31 +72,32 @@ pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     written.and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
-/// Prints text of our own, with colours where the terminal has them.
+/// Prints text of proem itself, with colours if the terminal supports them.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = anstream::stdout().lock();
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
-/// Prints a value as JSON; on a terminal, what could act there is escaped, which says the same.
+/// Prints a value as indented JSON. On a terminal, control characters are escaped, which leaves the value the same.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
-    let printed = if output.is_terminal() {
-        let mut json = Vec::new();
-        proem::json::print(&mut json, value)
-            .and_then(|()| output.write_all(harmless_json(&String::from_utf8_lossy(&json)).as_bytes()))
+    let stdout = io::stdout().lock();
+    let is_terminal = stdout.is_terminal();
+    let mut output = BufWriter::new(stdout);
+    let printed = if is_terminal {
+        let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
+        output.write_all(harmless_json(&json).as_bytes())
     } else {
-        proem::json::print(&mut output, value)
+        serde_json::to_writer_pretty(&mut output, value).map_err(io::Error::from)
     };
-    printed.and_then(|()| output.flush()).map_err(Failure::Output)
+    printed.and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush()).map_err(Failure::Output)
 }
 
-/// The same JSON without a character that acts: they stand in strings only.
+/// Escapes control characters in JSON, where they occur in strings only.
 fn harmless_json(text: &str) -> String {
     escape_with(text, escaped).into_owned()
 }
 
-/// A character as JSON spells it: in two halves where it takes more than four digits.
+/// Escapes a character for JSON, as a surrogate pair if necessary.
 fn escaped(character: char) -> String {
     let mut text = String::new();
     for half in character.encode_utf16(&mut [0; 2]) {

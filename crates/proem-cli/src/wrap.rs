@@ -1,16 +1,16 @@
-//! Lines that fit: words stay whole, and a word that is longer than a line goes on behind `…`.
+//! Line wrapping: words stay whole, and a word that is longer than a line continues after `…`.
 
 use std::ops::Range;
 
-/// Fewest columns that lines are made for: a terminal that says less is not believed.
+/// The minimum width; a terminal that reports less is assumed to be wrong.
 const COLUMNS_MIN: usize = 20;
 
-/// Returns how many columns of a terminal a text takes. Colours take none.
+/// Returns the width of a text in columns. Colours have no width.
 pub(crate) fn columns(text: &str) -> usize {
     visible(text).map(|(_, character)| columns_of(character)).sum()
 }
 
-/// The characters of a text that are seen, with their bytes: everything but escape sequences of colours.
+/// Iterates over the visible characters of a text with their byte offsets: all but escape sequences of colours.
 fn visible(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut is_escape = false;
     text.char_indices().filter(move |(_, character)| match (is_escape, character) {
@@ -26,7 +26,7 @@ fn visible(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// The columns of a character: two for those of East Asia and emoji, none for accents that stand over others.
+/// Returns the width of a character: two columns for East Asian characters and emoji, none for combining accents.
 pub(crate) const fn columns_of(character: char) -> usize {
     match character {
         '\u{300}'..='\u{36f}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20ff}' => 0,
@@ -45,7 +45,7 @@ pub(crate) const fn columns_of(character: char) -> usize {
 
 /// Breaks a cell's text into lines of at most `width` columns. Later lines keep the indentation of the first one.
 ///
-/// A word that is too long is broken behind a `/`, else behind a dot or a dash, else anywhere, with `…` at the end of the
+/// A word that is too long is broken after a `/`, else after a dot or a dash, else anywhere, with `…` at the end of the
 /// line.
 pub(crate) fn cell_lines(text: &str, width: usize) -> Vec<String> {
     let width = width.max(2);
@@ -61,7 +61,7 @@ pub(crate) fn cell_lines(text: &str, width: usize) -> Vec<String> {
     lines.end()
 }
 
-/// Lines as they fill.
+/// Lines under construction.
 struct Lines {
     done: Vec<String>,
     line: String,
@@ -107,7 +107,7 @@ impl Lines {
     }
 }
 
-/// The part of a long word that goes onto this line, and what marks that it goes on.
+/// Splits off the part of a long word that fits this line, and returns the mark for its continuation.
 fn first_piece(word: &str, width: usize) -> (&str, &'static str) {
     let fits = |room: usize| {
         let mut taken = 0;
@@ -124,14 +124,14 @@ fn first_piece(word: &str, width: usize) -> (&str, &'static str) {
         return (whole.get(..=end).unwrap_or(whole), "");
     }
     let piece = fits(width.saturating_sub(1).max(1));
-    // At least one character, or it would never end.
+    // Take at least one character; otherwise the loop would not end.
     let least = word.chars().next().map_or(0, char::len_utf8);
     (word.get(..piece.len().max(least)).unwrap_or(word), "…")
 }
 
-/// Breaks prose into lines of at most `width` columns, where there is a width. Lines that follow begin with `indent`.
+/// Breaks prose into lines of at most `width` columns, if there is a width. Continuation lines start with `indent`.
 ///
-/// Words stay whole, also those that are longer than a line: paths and addresses can be copied.
+/// Words stay whole, even if they are longer than a line, so that paths and addresses can be copied.
 pub(crate) fn flow(text: &str, width: Option<usize>, indent: &str) -> String {
     let Some(width) = width.map(|width| width.max(COLUMNS_MIN)) else { return text.to_owned() };
     text.split_inclusive('\n').map(|line| flow_line(line, width, indent)).collect()
@@ -155,7 +155,7 @@ fn flow_line(line: &str, width: usize, indent: &str) -> String {
     flowed
 }
 
-/// The words of a line, each with the spaces behind it; those at the beginning belong to the first one.
+/// Splits a line into words, each with the spaces after it; leading spaces belong to the first word.
 fn words(line: &str) -> Vec<Range<usize>> {
     let (mut words, mut start, mut was_space) = (Vec::new(), 0, true);
     for (index, character) in line.char_indices() {
@@ -171,8 +171,8 @@ fn words(line: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// The number of columns that `COLUMNS` names, if it names one.
-pub(crate) fn said_columns(value: Option<&str>) -> Option<usize> {
+/// Parses the value of `COLUMNS`.
+pub(crate) fn parse_columns(value: Option<&str>) -> Option<usize> {
     value?.trim().parse::<usize>().ok().filter(|columns| *columns > 0).map(|columns| columns.max(COLUMNS_MIN))
 }
 
@@ -225,8 +225,8 @@ mod tests {
         for (value, expected) in
             [(None, None), (Some(""), None), (Some("x"), None), (Some("0"), None), (Some("5"), Some(20))]
         {
-            assert_eq!(said_columns(value), expected, "{value:?}");
+            assert_eq!(parse_columns(value), expected, "{value:?}");
         }
-        assert_eq!(said_columns(Some(" 132 ")), Some(132));
+        assert_eq!(parse_columns(Some(" 132 ")), Some(132));
     }
 }

@@ -44,10 +44,7 @@ fn only_what_is_safe_is_mended_and_only_in_the_project() {
     let clean = "ab\n".repeat(1000) + "[if git:branch]never closed\nline\n";
     assert_eq!(fs::read_to_string(&path).unwrap(), clean);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
-    assert!(
-        desk.said(&desk.run(&["check", "--fix"]).stderr).contains("mended 0 findings"),
-        "it is done once"
-    );
+    assert!(desk.said(&desk.run(&["check", "--fix"]).stderr).contains("fixed 0 findings"), "it is done once");
 
     let outside = desk.work().parent().unwrap().join("outside.md");
     fs::write(&outside, "a\u{200B}b\n").unwrap();
@@ -57,7 +54,7 @@ fn only_what_is_safe_is_mended_and_only_in_the_project() {
     assert_eq!(fs::read_to_string(&outside).unwrap(), "a\u{200B}b\n", "what is not read is not mended");
     assert_eq!(desk.run(&["trust", "add"]).status.code(), Some(0));
     let output = desk.run(&["check", "--fix"]);
-    assert!(desk.said(&output.stderr).contains("is not mended: it lies outside of the project"));
+    assert!(desk.said(&output.stderr).contains("is not fixed: it lies outside of the project"));
     assert_eq!(fs::read_to_string(&outside).unwrap(), "a\u{200B}b\n");
 }
 
@@ -206,8 +203,8 @@ fn misses_of_a_file_of_calls_are_judged() {
     desk.refuses(
         &["evidence"],
         3,
-        "error: there are no calls to look at: no file, and no conversation of a store\n\
-         hint: name a file of JSON lines, or `--conversation` for calls that a server was told about\n",
+        "error: no calls to judge: neither a file nor a conversation of a store\n\
+         hint: name a file of JSON lines, or `--conversation` for calls reported to a server\n",
     );
 }
 
@@ -273,7 +270,7 @@ fn all_files_of_a_repository_are_told_in_80_columns() {
            remove it, or add `--fix` to the command\n\
          AGENTS.md:1:9: error[hidden_text]: 2 tag characters, in clear text: «hi»\n  \
            remove it, or add `--fix` to the command\n\
-         1 error, 2 warnings; `--fix` mends 2; `--strict` has 1 finding more\n\
+         1 error, 2 warnings; `--fix` fixes 2; `--strict` has 1 finding more\n\
          4 files of agents; looked in 5 folders\n"
     );
     let report = report(&desk, &["--all"]);
@@ -321,7 +318,7 @@ fn what_agents_and_all_find_is_mended() {
         desk.write("GEMINI.md", "a\u{200B}b\n".as_bytes())
             .write(".cursor/rules/a.mdc", "---\nalwaysApply: true\n---\nc\u{200B}d\n".as_bytes());
         let output = desk.run(&[&["check"], flags].concat());
-        assert_eq!(desk.said(&output.stderr), "mended 2 findings in 2 files\n", "{flags:?}");
+        assert_eq!(desk.said(&output.stderr), "fixed 2 findings in 2 files\n", "{flags:?}");
         assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", desk.said(&output.stdout));
         assert_eq!(fs::read_to_string(desk.work().join("GEMINI.md")).unwrap(), "ab\n");
         let rule = fs::read_to_string(desk.work().join(".cursor/rules/a.mdc")).unwrap();
@@ -348,7 +345,7 @@ fn a_check_without_files_says_what_there_is() {
         said(&["check"]),
         "nothing to check: profile default reads no file here, and other agents read\n  \
            .cursor/rules/a.mdc, GEMINI.md\n\
-         `proem check --all` looks at what every agent reads\n"
+         `proem check --all` checks what every agent reads\n"
     );
     assert!(said(&["check", "--as", "gemini-cli"]).contains("\nprofile default, 1 file, "));
     assert_eq!(
@@ -357,7 +354,7 @@ fn a_check_without_files_says_what_there_is() {
     );
 }
 
-/// How fast git is must not decide what a check finds, so it is not run at all.
+/// Findings must not depend on the speed of git, so git does not run.
 #[test]
 fn no_check_runs_git() {
     let desk = Desk::new();

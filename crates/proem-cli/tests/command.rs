@@ -140,7 +140,7 @@ fn template_files_are_named_in_notes() {
     );
 }
 
-/// What is pinned does not depend on the machine: the zone comes from the request's environment.
+/// Pinned values do not depend on the machine: the zone comes from the environment of the request.
 #[test]
 fn time_zone_comes_from_the_pinned_environment() {
     let desk = Desk::new();

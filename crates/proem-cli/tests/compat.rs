@@ -27,7 +27,7 @@ fn json(desk: &Desk, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What became of a file for an agent.
+/// Returns the outcome of a file for an agent.
 fn outcome(report: &Value, profile: &str, file: &str) -> Option<String> {
     let agents = report["agents"].as_array().unwrap();
     let agent = agents.iter().find(|agent| agent["profile"] == profile).unwrap();
@@ -163,7 +163,7 @@ fn a_file_that_takes_the_place_of_another_may_be_a_fifo() {
     let fifo = desk.work().join("CLAUDE.md");
     std::fs::remove_file(&fifo).unwrap();
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // Waits for whoever reads, and lets them end.
+    // Blocks until a reader opens the FIFO, and lets that reader end.
     let writer = std::thread::spawn({
         let fifo = fifo.clone();
         move || std::fs::write(fifo, "---\nwritten: true\n---\n").is_ok()
@@ -172,7 +172,7 @@ fn a_file_that_takes_the_place_of_another_may_be_a_fifo() {
     let ours = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
     assert!(writer.join().unwrap());
     drop(ours);
-    assert!(!is_read, "somebody read the FIFO");
+    assert!(!is_read, "the FIFO was read");
     assert!(!with_fifo.is_empty());
 }
 

@@ -73,7 +73,7 @@ fn plain_git(desk: &Desk, arguments: &[&str]) -> bool {
     command.output().unwrap().status.success()
 }
 
-/// What sang since the last time.
+/// Takes the names of the programs that ran since the last call.
 fn sung(desk: &Desk) -> String {
     let path = desk.root.path().join("canary");
     let said = fs::read_to_string(&path).unwrap_or_default();

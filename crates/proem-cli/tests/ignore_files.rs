@@ -48,7 +48,7 @@ fn run(desk: &Desk, arguments: &[&str]) -> (String, String) {
     command.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
     let output = command.output().unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    // A finding of a check is no failure.
+    // Findings of a check are not a failure.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {}\n{err}", output.status);
     (out, err)
 }

@@ -25,7 +25,7 @@ fn check(laid: &LintFolder) -> Output {
         .unwrap()
 }
 
-/// Where a finding is, relative to the tree.
+/// Returns the place of a finding, relative to the tree.
 fn place(found: &Value, laid: &LintFolder) -> (String, Option<u64>) {
     let path = found["source"]["path"].as_str().unwrap_or_default();
     let inside = path.strip_prefix(laid.root().to_str().unwrap()).unwrap_or(path).trim_start_matches('/');
@@ -45,7 +45,7 @@ fn fits(found: &Value, wanted: &Value, laid: &LintFolder) -> bool {
         && wanted["contains"].as_str().is_none_or(|words| found["message"].as_str().unwrap().contains(words))
 }
 
-/// What is wrong with what was said about a case.
+/// Returns the differences between the expected and the actual findings of a case.
 fn complaints(case: &Lint) -> Vec<String> {
     let laid = case.lay_out();
     let output = check(&laid);

@@ -13,19 +13,19 @@ use proem_core::limit::{
 use proem_testkit::hostile::for_each;
 use rustix::fs::statvfs;
 
-/// Something of which there may be so many and no more.
+/// A thing with a maximum number.
 struct Many {
     name: &'static str,
     profile: &'static str,
-    /// How many just fit.
+    /// The maximum number.
     max: usize,
     /// Adds those of a range; a size or a depth is its end.
     fill: fn(&Desk, Range<usize>),
-    /// The directory that is built for, when there are so many.
+    /// The working directory for a number of things.
     cwd: fn(usize) -> String,
-    /// What to look for in the prompt, and how often it is there: with as many as fit, and with one more.
+    /// A text of the prompt, and its count with the maximum number and with one more.
     seen: (&'static str, usize, usize),
-    /// The whole of what is said about one more.
+    /// All notes about one more than the maximum.
     told: &'static str,
 }
 
@@ -160,21 +160,21 @@ fn name_again(desk: &Desk, number: usize) {
     link().or_else(|_| fs::write(&file, "").and_then(|()| link())).unwrap();
 }
 
-/// What a prompt has of `many` when there are `number`, and what is said beside it.
+/// Builds with `number` things. Returns the count of the text in the prompt, and the notes.
 fn built(desk: &Desk, many: &Many, number: usize) -> (usize, String) {
     let mut command = desk.command(&["build", "-p", many.profile, "--verbose"]);
     let output = command.current_dir(desk.work().join((many.cwd)(number))).output().unwrap();
     let shorten = |text: String, levels| text.replace(&"/d".repeat(levels), &format!("{{{levels} × /d}}"));
     let told = [ANCESTORS_MAX - 4, SKILL_DEPTH_MAX].into_iter().fold(desk.said(&output.stderr), shorten);
     assert!(output.status.success(), "{}: {told}", many.name);
-    // The date is in every one of these prompts, which is said as well.
+    // Each of these prompts has the date, with a note about it.
     let is_of_numbers = |line: &&str| !line.starts_with("hint: ") && !line.contains("] changes with every");
     let told = told.split_inclusive('\n').filter(is_of_numbers).collect();
     (desk.said(&output.stdout).matches(many.seen.0).count(), told)
 }
 
-/// Where hundreds of thousands of names are made: in memory, where there is enough, because a disk that others use as well
-/// may take minutes. Both places lie equally deep.
+/// Returns a directory for hundreds of thousands of files: in memory if there is enough, because a busy disk may take
+/// minutes. Both paths have the same depth.
 fn room() -> &'static str {
     let is_roomy = statvfs("/dev/shm").is_ok_and(|found| found.f_bavail * found.f_frsize > 512 << 20);
     if is_roomy { "/dev/shm" } else { "/var/tmp" }

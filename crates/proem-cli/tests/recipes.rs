@@ -149,7 +149,7 @@ fn the_plain_hook_stops_a_commit() {
     assert!(output.status.success(), "control: {}", desk.said(&output.stdout));
 }
 
-/// What `docs/compat.md` recommends passes every way of checking.
+/// The recommendations of `docs/compat.md` pass every check.
 #[test]
 fn what_compat_recommends_is_clean() {
     let page = page("compat.md");

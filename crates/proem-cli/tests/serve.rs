@@ -42,9 +42,9 @@ fn it_ends_with_zero_when_it_is_asked_to() {
     assert!(status == 200 && body.contains("\"epoch\":1"), "what was acknowledged is there: {body}");
 }
 
-/// Rows S9 and H13 by the command: a store that was taken away is an error, and none is made in its place; an id is no path.
+/// Rows S9 and H13 by the command: a missing store is an error, and no new one is created; an id is not a path.
 #[test]
-fn a_store_that_was_taken_away_is_not_made_anew() {
+fn a_missing_store_is_not_created_again() {
     let desk = Desk::of("template");
     let server = Server::start(&desk, "", &["--listen", "127.0.0.1:0"]);
     assert_eq!(server.ask("POST", "/conversations/c/turn", "{}").0, 200);
@@ -163,7 +163,7 @@ fn damaged(desk: &Desk, conversations: usize) {
     store.execute_batch(&rows).unwrap();
 }
 
-/// A check that is asked to stop while its output waits for a reader says where it goes on, and goes on there.
+/// A check that is interrupted while its output is blocked prints the place to continue from, and continues there.
 #[test]
 fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
     const CONVERSATIONS: usize = 100_000;

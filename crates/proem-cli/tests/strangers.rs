@@ -1,5 +1,5 @@
-//! What a stranger's workspace may do to whoever runs the command in it: nothing but say something. Rows T1,
-//! F1 to F6, F8, M11 and those of git.
+//! Commands in an untrusted workspace: it may contribute text and nothing else. Rows T1, F1 to F6, F8, M11 and those of
+//! git.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::collections::BTreeSet;
@@ -161,7 +161,7 @@ fn no_flip_lets_a_byte_from_outside_in() {
     symlink(desk.root.path().join("outside"), &there).unwrap();
     let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
     exchange();
-    assert_eq!(fs::read_to_string(&here).unwrap(), "CANARY", "control: whoever reads by name gets it");
+    assert_eq!(fs::read_to_string(&here).unwrap(), "CANARY", "control: a read by name gets it");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -182,7 +182,7 @@ fn no_flip_lets_a_byte_from_outside_in() {
 
 type Put = fn(&Path);
 
-/// Rows F5 and F6: what is no file, or too much of one, and the words of the note.
+/// Rows F5 and F6: special files and files that are too large, and the text of the note.
 const ODD: [(&str, Put, &str); 6] = [
     ("FIFO", |path| mknodat(CWD, path, FileType::Fifo, 0o644.into(), 0).unwrap(), "is a FIFO"),
     ("socket", |path| drop(UnixListener::bind(path).unwrap()), "is a socket"),

@@ -182,7 +182,7 @@ fn a_file_is_followed_into_the_prompt() {
     assert_eq!(said, "README.md is not in the prompt: the profile `default` does not look for it\n");
     assert!(hint.starts_with("hint: `proem explain --files` lists"), "{hint}");
     let missing = ask("no/such/file.md");
-    let expected = "no/such/file.md is not in the prompt: there is no such file\n";
+    let expected = "no/such/file.md is not in the prompt: the file does not exist\n";
     assert_eq!((missing.0, missing.1.as_str()), (Some(1), expected));
 }
 
@@ -197,8 +197,8 @@ fn a_name_can_be_looked_for_as_text() {
     let nothing = desk.run(&["why", "not there"]);
     assert_eq!(
         desk.said(&nothing.stderr),
-        "this text is neither in the prompt nor in a file that was looked at\nhint: give words as they stand in the \
-         prompt, on one line, or the path of a file; `proem build --annotate` shows the whole prompt with its sources\n"
+        "this text is neither in the prompt nor in a file that was considered\nhint: search for words of the \
+         prompt that are on one line, or for the path of a file; `proem build --annotate` shows the whole prompt with its sources\n"
     );
 }
 

@@ -28,7 +28,7 @@ fn trust(desk: &Desk) {
     assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
 }
 
-/// Whether the canary is there; takes it away.
+/// Removes the canary. Returns `true` if it was there.
 fn sang(desk: &Desk) -> bool {
     fs::remove_file(desk.root.path().join("canary")).is_ok()
 }
@@ -47,7 +47,7 @@ fn both_ways(desk: &Desk, folder: &Path) -> [(&'static str, bool, String); 2] {
     [by_command, by_server]
 }
 
-/// The first turn of a conversation that nobody has begun: a later one would build nothing.
+/// Runs the first turn of a new conversation: a later one would build nothing.
 fn first_turn(server: &Server, body: &str) -> (u16, String) {
     static BEGUN: AtomicUsize = AtomicUsize::new(0);
     let number = BEGUN.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +128,7 @@ fn approval_does_not_travel() {
     }
 }
 
-/// Row T3: what stands in `.env` is nobody's environment.
+/// Row T3: `.env` is not read as an environment.
 #[test]
 fn a_file_of_variables_in_the_workspace_is_not_read() {
     let desk = Desk::new();
@@ -214,7 +214,7 @@ fn hooks_above_need_the_trust_of_their_own_folder() {
     fs::create_dir(desk.work().join(".git")).unwrap();
     let below = desk.work().join("sub");
     fs::create_dir(&below).unwrap();
-    // A folder that is only called so is no repository, and widens nothing.
+    // An empty folder of that name is not a repository, and widens nothing.
     for (way, ran, notes) in both_ways(&desk, &below) {
         assert!(!ran && !notes.contains("workspace_above"), "{way}: {notes}");
     }

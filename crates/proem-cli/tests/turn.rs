@@ -30,7 +30,7 @@ fn program(desk: &Desk, path: &str, word: &str) {
     fs::set_permissions(desk.work().join(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What programs left; takes it away.
+/// Takes the output that the programs left.
 fn left(desk: &Desk) -> String {
     let path = desk.root.path().join("said");
     let said = fs::read_to_string(&path).unwrap_or_default();
@@ -150,7 +150,7 @@ fn a_failing_hook_costs_a_warning_and_not_the_turn() {
     assert!(desk.said(&output.stdout).contains("== Messages (1)\n[user]\nHello\n"));
 }
 
-/// Row T7: what was configured wrongly stops everything: somebody relies on that hook.
+/// Row T7: an invalid hook is an error, because the user relies on that hook.
 #[test]
 fn a_command_line_as_text_is_refused() {
     let desk = Desk::of("template");

@@ -1,23 +1,23 @@
-//! Whole builds where the kernel has no Landlock: what stands in for the fence must do. strace answers in the kernel's place
-//! that there is no such call.
+//! Builds on a kernel without Landlock, where other checks replace the fence. strace makes the system call fail as such a
+//! kernel does.
 
 use crate::trace::{bring, check_started, command, text, traced};
 use proem_testkit::hostile::{ELSEWHERE, LEADS, Lead, Site, TEMPLATE, Trap, WHOLE, for_each};
 
-/// What strace is told.
+/// The arguments of strace.
 const NO_LANDLOCK: [&str; 4] =
     ["-e", "trace=execve,landlock_create_ruleset", "-e", "inject=landlock_create_ruleset:error=ENOSYS"];
 
 /// A build without a fence.
 struct Unfenced {
-    /// Everything that it said.
+    /// Its whole output.
     said: String,
     asks_git: bool,
-    /// It got as far as the fence, and found that there is none.
+    /// The build tried to set up the fence, and failed.
     tries_fence: bool,
 }
 
-/// Builds for a profile of the workspace, which may see the working tree alone. None where there is no strace.
+/// Builds with a profile of the workspace, which may read only the working tree. Returns `None` without strace.
 fn unfenced(site: &Site, cwd: &str, name: &str) -> Option<Unfenced> {
     bring(&site.path(cwd), TEMPLATE);
     let plain = command(site, cwd, &["build", "-p", "theirs", "--verbose"]);
@@ -27,12 +27,12 @@ fn unfenced(site: &Site, cwd: &str, name: &str) -> Option<Unfenced> {
     let asks_git = check_started(&calls, name);
     let mut fences = calls.lines().filter(|line| line.contains("landlock_")).peekable();
     let tries_fence = fences.peek().is_some();
-    assert!(fences.all(|line| line.contains("ENOSYS")), "{name}: control: there is no fence: {calls}");
-    assert!(tries_fence || !asks_git, "{name}: git is asked, and nobody tries to fence it in");
+    assert!(fences.all(|line| line.contains("ENOSYS")), "{name}: control: the fence must fail: {calls}");
+    assert!(tries_fence || !asks_git, "{name}: git runs without an attempt to fence it in");
     Some(Unfenced { said, asks_git, tries_fence })
 }
 
-/// Where only what stands in for the fence can tell: links among the objects.
+/// Cases that only the replacement for the fence can detect: links among the objects.
 const LINKED: [&str; 4] = [
     "a link for the packs",
     "links for each file of a pack",

@@ -50,7 +50,7 @@ const DOORS: [(&str, &str); 17] = [
     ("proem-server/src/app.rs", "looks at a folder with O_PATH, which opens nothing"),
     ("proem-store/src/sqlite/file.rs", "makes the store"),
     ("proem-store/src/sqlite/stamp.rs", "opens the log's index and never closes it"),
-    ("proem-cli/src/commands/store.rs", "makes the file of an export: O_EXCL"),
+    ("proem-cli/src/commands/server/store.rs", "makes the file of an export: O_EXCL"),
 ];
 
 /// Words that examine a file without opening it.

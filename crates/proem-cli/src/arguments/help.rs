@@ -1,4 +1,4 @@
-//! The help of the command as a whole: commands grouped by what they are for.
+//! Parses the command line, and prints the help of the whole program with its commands in groups.
 
 use std::ffi::OsString;
 
@@ -13,10 +13,10 @@ use crate::terminal::output_columns;
 const TITLE: Style = Style::new().bold().underline();
 const BOLD: Style = Style::new().bold();
 
-/// The widest that help becomes: longer lines are hard to read.
-const COLUMNS_MAX: usize = 100;
+/// The maximum width of help.
+const COLUMNS_MAX: usize = 80;
 
-/// The commands, by what people want.
+/// The commands, grouped by purpose. The modules of `commands` have the same groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Build", &["build", "turn"]),
     ("Understand", &["explain", "why", "diff", "drift", "compat", "vars", "simulate", "evidence"]),
@@ -25,8 +25,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Manage", &["init", "config", "profile", "trust", "completions", "man", "help"]),
 ];
 
-/// Words that people try, and the command that does it.
-const MEANT: [(&str, &str); 10] = [
+/// Names that other tools use, and the command for the same purpose.
+const SYNONYMS: [(&str, &str); 10] = [
     ("lint", "check"),
     ("validate", "check"),
     ("print", "build"),
@@ -39,7 +39,7 @@ const MEANT: [(&str, &str); 10] = [
     ("server", "serve"),
 ];
 
-/// Reads the command line.
+/// Parses the command line.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let mut command = command();
     let matches = command.try_get_matches_from_mut(arguments).map_err(suggest)?;
@@ -51,17 +51,18 @@ pub(crate) fn print_help() -> std::io::Result<()> {
     command().print_help()
 }
 
-/// The command with its own page of help.
+/// Describes the command line, with the grouped help.
 fn command() -> clap::Command {
     let width = output_columns().unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
-    Arguments::command().help_template(template(width)).term_width(width)
+    let plain = Arguments::command();
+    let template = template(&plain, width);
+    plain.help_template(template).term_width(width)
 }
 
-fn template(width: usize) -> String {
-    let plain = Arguments::command();
+fn template(plain: &clap::Command, width: usize) -> String {
     let about = |name: &str| {
-        let known = plain.find_subcommand(name).and_then(clap::Command::get_about);
-        known.map_or_else(|| "Print help, also for one command".to_owned(), ToString::to_string)
+        let about = plain.find_subcommand(name).and_then(clap::Command::get_about);
+        about.map_or_else(|| "Print help for proem or for one command".to_owned(), ToString::to_string)
     };
     let all = GROUPS.iter().flat_map(|(_, names)| names.iter());
     let widest = all.map(|name| name.len()).max().unwrap_or(0);
@@ -74,14 +75,14 @@ fn template(width: usize) -> String {
     text + &format!("\n{TITLE}Options:{TITLE:#}\n{{options}}{{after-help}}\n")
 }
 
-/// Names the command that a word means which is none.
+/// Suggests the command for a synonym.
 fn suggest(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some((_, meant)) = MEANT.iter().find(|(tried, _)| tried == word)
+        && let Some((_, name)) = SYNONYMS.iter().find(|(synonym, _)| synonym == word)
     {
-        let meant = ContextValue::Strings(vec![(*meant).to_owned()]);
-        error.insert(ContextKind::SuggestedSubcommand, meant);
+        let suggestion = ContextValue::Strings(vec![(*name).to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, suggestion);
     }
     error
 }
@@ -102,10 +103,31 @@ mod tests {
     }
 
     #[test]
-    fn each_word_that_people_try_leads_to_a_command() {
-        for (word, meant) in MEANT {
-            let error = parse(["proem".into(), word.into()]).expect_err("it is no command").to_string();
-            assert!(error.contains(&format!("a similar subcommand exists: '{meant}'")), "{error}");
+    fn every_synonym_suggests_a_command() {
+        for (synonym, name) in SYNONYMS {
+            let error = parse(["proem".into(), synonym.into()]).expect_err("not a command").to_string();
+            assert!(error.contains(&format!("a similar subcommand exists: '{name}'")), "{error}");
         }
+    }
+
+    #[test]
+    fn every_help_text_fits_80_columns() {
+        let mut command = Arguments::command().term_width(COLUMNS_MAX);
+        command.build();
+        check_help(&mut command);
+    }
+
+    fn check_help(command: &mut clap::Command) {
+        let name = command.get_name().to_owned();
+        assert!(command.get_about().is_some(), "{name} has no help");
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{name}: {} has no help", argument.get_id());
+        }
+        for help in [command.render_help(), command.render_long_help()] {
+            for line in help.to_string().lines() {
+                assert!(line.chars().count() <= COLUMNS_MAX, "{name}: {line}");
+            }
+        }
+        command.get_subcommands_mut().for_each(check_help);
     }
 }

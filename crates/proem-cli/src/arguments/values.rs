@@ -1,4 +1,4 @@
-//! Values of flags: forms of the output, and names that completions offer.
+//! Values of flags: output formats, and names that completions offer.
 
 use std::ffi::OsStr;
 
@@ -11,57 +11,35 @@ use proem::models::Models;
 use proem::profiles::Profiles;
 use proem::{Caller, Request};
 
-// The form of the output. Each form has `text` and `json`.
+/// Flags for the output format. Every set of formats has `text` and `json`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Output<F: ValueEnum + Clone + Send + Sync + 'static> {
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: F,
-    /// The same as `--format json`
+    /// Same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
 
 impl<F: ValueEnum + Clone + Send + Sync + 'static> Output<F> {
-    /// The form that the flags ask for.
+    /// Returns the format that the flags choose.
     pub(crate) fn format(&self) -> F {
         let json = self.json.then(|| F::from_str("json", false).ok());
         json.flatten().unwrap_or_else(|| self.format.clone())
     }
 }
 
-/// How results are printed.
+/// Output formats of most commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text for a terminal
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// How an explanation is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PageFormat {
-    /// For people at a terminal
-    Text,
-    /// For programs
-    Json,
-    /// For a browser: one page, without scripts
-    Html,
-}
-
-/// How findings are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckFormat {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-    /// For code hosts: SARIF 2.1.0
-    Sarif,
-}
-
-/// Reads the name of a provider that requests are made for.
+/// Parses the name of a provider that requests are built for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Providers;
 
@@ -91,13 +69,13 @@ fn providers(is_wanted: fn(&&'static ProviderName) -> bool) -> impl Iterator<Ite
         .map(|name| PossibleValue::new(name.word).aliases(name.aliases.iter().copied()).help(name.about))
 }
 
-/// Reads any text, and offers names for it. The names are looked up when help or a completion asks for them; the command
-/// itself says which names it does not know.
+/// Accepts any text, and offers names for completion. The names are looked up only for help and completions; the command
+/// itself rejects unknown names.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Suggested(Names);
+pub(crate) struct NameParser(Kind);
 
 #[derive(Debug, Clone, Copy)]
-enum Names {
+enum Kind {
     Profiles,
     Agents,
     /// Agents, and the word for all of them.
@@ -106,54 +84,54 @@ enum Names {
     Caches,
 }
 
-impl Suggested {
+impl NameParser {
     pub(crate) const fn profiles() -> Self {
-        Self(Names::Profiles)
+        Self(Kind::Profiles)
     }
 
     pub(crate) const fn agents() -> Self {
-        Self(Names::Agents)
+        Self(Kind::Agents)
     }
 
     pub(crate) const fn agents_or_all() -> Self {
-        Self(Names::AgentsOrAll)
+        Self(Kind::AgentsOrAll)
     }
 
     pub(crate) const fn models() -> Self {
-        Self(Names::Models)
+        Self(Kind::Models)
     }
 
-    /// The providers whose caches are known.
+    /// Offers the providers with cache rules.
     pub(crate) const fn caches() -> Self {
-        Self(Names::Caches)
+        Self(Kind::Caches)
     }
 
-    /// The names; those that cannot be read here are left out.
+    /// Returns the names; unreadable profiles, agents or models are left out.
     fn names(self) -> Vec<PossibleValue> {
         let request = Request::default();
         let values = |names: Vec<String>| names.into_iter().map(PossibleValue::new).collect();
         match self.0 {
-            Names::Profiles => Profiles::from_request(&request, Caller::User).map_or_else(
+            Kind::Profiles => Profiles::from_request(&request, Caller::User).map_or_else(
                 |_| Vec::new(),
                 |profiles| values(profiles.list().into_iter().map(|listed| listed.name).collect()),
             ),
-            Names::Agents => agents(&request, Caller::User)
+            Kind::Agents => agents(&request, Caller::User)
                 .map_or_else(|_| Vec::new(), |agents| values(agents.into_keys().collect())),
-            Names::AgentsOrAll => {
+            Kind::AgentsOrAll => {
                 let mut names = vec![PossibleValue::new("all")];
-                names.extend(Self(Names::Agents).names());
+                names.extend(Self(Kind::Agents).names());
                 names
             }
-            Names::Models => Models::load(&request, Caller::User).map_or_else(
+            Kind::Models => Models::load(&request, Caller::User).map_or_else(
                 |_| Vec::new(),
                 |models| values(models.names().into_iter().map(str::to_owned).collect()),
             ),
-            Names::Caches => providers(|name| name.cache.is_some()).collect(),
+            Kind::Caches => providers(|name| name.cache.is_some()).collect(),
         }
     }
 }
 
-impl TypedValueParser for Suggested {
+impl TypedValueParser for NameParser {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {

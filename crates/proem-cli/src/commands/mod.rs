@@ -1,58 +1,74 @@
-//! One module for each command.
+//! The commands, grouped as in the help: one module for each command, with its arguments.
 
-mod build;
-mod check;
-mod compared;
-mod compat;
-mod config;
-mod conversation;
-mod diff;
-mod drift;
-mod evidence;
-mod explain;
-mod explain_all;
-mod explain_page;
-mod init;
-mod pages;
-mod profile;
-mod request;
-mod serve;
-mod simulate;
-mod skills;
-mod stats;
-mod store;
-mod store_check;
-mod trust;
-mod turn;
-mod vars;
-mod why;
+mod lint;
+mod manage;
+mod prompt;
+mod server;
+mod understand;
 
-use crate::arguments::Command;
+use clap::Subcommand;
+use lint::{check, skills};
+use manage::{config, init, pages, profile, trust};
+use prompt::{build, turn};
+use server::{conversation, serve, store};
+use understand::{compat, diff, drift, evidence, explain, simulate, vars, why};
+
 use crate::failure::Failure;
+
+/// A command with its arguments, which hold its help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Build(build::BuildArguments),
+    Turn(turn::TurnArguments),
+    Explain(explain::ExplainArguments),
+    Why(why::WhyArguments),
+    Diff(diff::DiffArguments),
+    Drift(drift::DriftArguments),
+    Compat(compat::CompatArguments),
+    Vars(vars::VarsArguments),
+    Simulate(simulate::SimulateArguments),
+    Evidence(evidence::EvidenceArguments),
+    Check(check::CheckArguments),
+    #[command(subcommand)]
+    Skills(skills::SkillsCommand),
+    Serve(serve::ServeArguments),
+    #[command(subcommand)]
+    Conversation(conversation::ConversationCommand),
+    #[command(subcommand)]
+    Store(store::StoreCommand),
+    Init(init::InitArguments),
+    Config(config::ConfigArguments),
+    #[command(subcommand)]
+    Profile(profile::ProfileCommand),
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    Completions(pages::CompletionsArguments),
+    Man(pages::ManArguments),
+}
 
 /// Runs a command.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Build(arguments) => build::run(arguments),
+        Command::Turn(arguments) => turn::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
+        Command::Why(arguments) => why::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
         Command::Drift(arguments) => drift::run(arguments),
-        Command::Why(arguments) => why::run(arguments),
-        Command::Check(arguments) => check::run(arguments),
-        Command::Evidence(arguments) => evidence::run(arguments),
         Command::Compat(arguments) => compat::run(arguments),
-        Command::Turn(arguments) => turn::run(arguments),
-        Command::Simulate(arguments) => simulate::run(arguments),
-        Command::Skills(group) => skills::run(&group.command),
-        Command::Serve(arguments) => serve::run(arguments),
-        Command::Conversation(group) => conversation::run(&group.command),
-        Command::Store(group) => store::run(&group.command),
         Command::Vars(arguments) => vars::run(arguments),
-        Command::Profile(group) => profile::run(&group.command),
-        Command::Config(arguments) => config::run(arguments),
-        Command::Trust(group) => trust::run(&group.command),
+        Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Evidence(arguments) => evidence::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Skills(command) => skills::run(command),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Conversation(command) => conversation::run(command),
+        Command::Store(command) => store::run(command),
         Command::Init(arguments) => init::run(arguments),
-        Command::Completions { shell } => pages::completions(*shell),
-        Command::Man { dir } => pages::manual(dir.as_deref()),
+        Command::Config(arguments) => config::run(arguments),
+        Command::Profile(command) => profile::run(command),
+        Command::Trust(command) => trust::run(command),
+        Command::Completions(arguments) => pages::completions(arguments),
+        Command::Man(arguments) => pages::manual(arguments),
     }
 }

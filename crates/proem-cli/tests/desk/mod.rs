@@ -65,7 +65,7 @@ impl Desk {
     }
 }
 
-/// What a terminal is given on standard output.
+/// Runs a command on a terminal. Returns its standard output.
 pub(crate) fn on_terminal(mut command: Command) -> String {
     let terminal = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
     rustix::pty::grantpt(&terminal).unwrap();

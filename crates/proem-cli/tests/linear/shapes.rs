@@ -16,7 +16,7 @@ enum Make {
 }
 
 impl Shape {
-    /// About so many bytes of it.
+    /// Makes a text of about this size.
     pub(crate) fn text(&self, bytes: usize) -> String {
         let fill = |piece: &str| piece.repeat(bytes / piece.len() + 1);
         match self.make {

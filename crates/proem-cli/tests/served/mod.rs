@@ -28,7 +28,7 @@ impl Server {
         let mut said = lines.by_ref().map_while(Result::ok);
         let address = said.find_map(|line| line.split("http://").nth(1).map(str::to_owned));
         let address = address.expect("it says where it listens").split(',').next().unwrap().to_owned();
-        // Whoever wrote into a closed pipe would end.
+        // Keeps the pipe open: the server would end at a write into a closed pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }

@@ -14,8 +14,8 @@ pub(crate) fn command(site: &Site, cwd: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command says, and the calls that it and its children made of those that `filter` names; none where that cannot
-/// be seen.
+/// Runs a command below strace. Returns its output, and the calls that it and its children made of those that `filter`
+/// names; `None` without strace.
 pub(crate) fn traced(site: &Site, plain: &Command, filter: &[&str]) -> Option<(Output, String)> {
     let log = site.path("trace");
     let mut traced = Command::new("strace");

@@ -1,0 +1,5 @@
+//! Commands that build a prompt and print it.
+
+pub(super) mod build;
+pub(super) mod stats;
+pub(super) mod turn;

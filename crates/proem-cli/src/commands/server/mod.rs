@@ -1,0 +1,6 @@
+//! Commands that serve prompts and manage the stored ones.
+
+pub(super) mod conversation;
+pub(super) mod serve;
+pub(super) mod store;
+mod store_check;

@@ -1,0 +1,13 @@
+//! Commands that explain a prompt: its sources, its changes and its cost.
+
+mod comparison;
+pub(super) mod compat;
+pub(super) mod diff;
+pub(super) mod drift;
+pub(super) mod evidence;
+pub(super) mod explain;
+mod explain_all;
+mod explain_page;
+pub(super) mod simulate;
+pub(super) mod vars;
+pub(super) mod why;
