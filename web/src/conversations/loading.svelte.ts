@@ -1,5 +1,5 @@
 // One answer that a part of the page waits for. A newer question gives up the older one; a server that is away or wants
-// its token is waited for, and the page's header says so.
+// its token is waited for, and the page's header shows that.
 
 import { untrack } from "svelte";
 import { isAbort } from "../lib/api.ts";

@@ -1,9 +1,9 @@
-// JSON for readers. A prompt is one string, and so one line of megabytes that nobody can read and no browser can lay out.
+// JSON for readers. A prompt is one string, and so one line of megabytes that is unreadable and that no browser can lay out.
 
 const LINE_LONG = 120;
 const PIECE_MOST = 4_000;
 
-/** Breaks the long lines of a JSON text: behind `\n` escapes, and where even that leaves too much. */
+/** Breaks the long lines of a JSON text: after `\n` escapes, and wherever a line is still too long. */
 export function readable(json: string): string {
   return json.split("\n").flatMap((line) => (line.length > LINE_LONG ? pieces(line) : [line])).join("\n");
 }

@@ -1,4 +1,4 @@
-// What an address of this page names:
+// The addresses of this page:
 //   #/conversations
 //   #/conversations/ID/epochs/N/VIEW      (`/epochs/N` and `/VIEW` may be missing)
 
@@ -14,7 +14,7 @@ export interface Place {
   view?: View;
 }
 
-/** Reads what stands behind the page's name; nothing means the list. */
+/** Parses the part of the address after the page's name; nothing means the list. */
 export function readPlace([conversation, ...rest]: readonly string[]): Place | undefined {
   if (conversation === undefined) return undefined;
   const place: Place = { conversation };

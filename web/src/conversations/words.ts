@@ -1,4 +1,4 @@
-// Why epochs are opened, in words.
+// The reasons for opening epochs, as text.
 
 const REASONS: Record<string, string> = {
   startup: "first turn",

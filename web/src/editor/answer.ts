@@ -1,10 +1,10 @@
-// What a preview says about the template that was sent, with all places in UTF-16 offsets of that text.
+// The preview of the template that was sent, with all positions in UTF-16 offsets of that text.
 
 import type { Note, Preview, Range, Span, Stability, Tag } from "../lib/api.ts";
 import { rangesToUnits } from "../lib/bytes.ts";
 
 export interface PlacedTag extends Tag {
-  /** How often what the tag inserted changes, where it inserted something. */
+  /** The stability of the inserted text, if the tag inserted any. */
   stability?: Stability;
 }
 
@@ -18,9 +18,9 @@ export interface Answer {
   tags: PlacedTag[];
   unused: Range[];
   notes: PlacedNote[];
-  /** What made each span, for those that the template made. */
+  /** The tag that made each span, for spans that the template made. */
   origins: Map<Span, Range>;
-  /** Where each break's tag is, in the order of the breaks. */
+  /** The position of each break's tag, in the order of the breaks. */
   breaks: (Range | undefined)[];
 }
 
@@ -57,7 +57,7 @@ export function spansFrom(answer: Answer, range: Range): Set<Span> {
   return made;
 }
 
-/** The part of the template that a tag stands for: the tag itself, or the whole block that it opens, parts or ends. */
+/** The part of the template that belongs to a tag: the tag itself, or the whole block that it opens, parts or ends. */
 export function reachOf(answer: Answer, tag: Tag): Range {
   if (tag.group == null) return tag;
   const block = answer.tags.filter(({ group }) => group === tag.group);

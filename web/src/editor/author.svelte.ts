@@ -1,4 +1,4 @@
-// The name under which somebody saves, remembered so that it is typed once.
+// The author's name for saving, remembered so that it is typed once.
 
 const KEY = "proem.author";
 

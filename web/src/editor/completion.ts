@@ -1,4 +1,4 @@
-// Completion behind `[`. It looks at the few characters before the cursor and no further: what a tag is, the server says.
+// Completion after `[`. It reads only the few characters before the cursor: the server parses tags.
 
 import { startCompletion, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import type { EditorView } from "@codemirror/view";
@@ -17,7 +17,7 @@ export interface CompletionSources {
   files(path: string, signal: AbortSignal): Promise<Files>;
 }
 
-/** What stands between the last open bracket and the cursor, split at what a condition begins with. */
+/** The text between the last open bracket and the cursor, split after the keyword of a condition. */
 export function openTag(before: string): { condition: string; typed: string } | null {
   const match = /\[\s*(if\s+!?)?([^[\]\n]*)$/.exec(before);
   return match && { condition: match[1] ?? "", typed: match[2] ?? "" };
@@ -61,7 +61,7 @@ async function completePaths(context: CompletionContext, { files }: CompletionSo
   const slash = typed.lastIndexOf("/") + 1;
   const abort = new AbortController();
   context.addEventListener("abort", () => abort.abort());
-  // A directory that is not there has nothing to offer, and the preview says so already.
+  // A missing directory has no entries, and the preview reports it already.
   const listed = await files(typed.slice(0, slash), abort.signal).catch(() => null);
   if (!listed) return null;
   const options = listed.entries.filter(({ name, kind }) => !unfit(kind === "directory" ? `${name}/` : name)).map(({ name, kind }): Completion => kind === "directory"

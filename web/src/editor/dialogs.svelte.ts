@@ -1,4 +1,4 @@
-// Which dialog is open; at most one.
+// The open dialog; at most one.
 
 import type { Gesture } from "./insertion.ts";
 

@@ -46,7 +46,7 @@ export class DraftKeeper {
     try {
       this.#storage.removeItem(this.#key);
     } catch {
-      // Where nothing can be kept there is nothing to forget.
+      // Without storage there is nothing to remove.
     }
   }
 

@@ -1,4 +1,4 @@
-// What the variables' buttons do to the template.
+// The effects of the variables' buttons on the template.
 
 import { EditorSelection } from "@codemirror/state";
 import type { EditorView } from "@codemirror/view";

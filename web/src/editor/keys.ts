@@ -1,4 +1,4 @@
-// The keys that work in the whole editor. HelpDialog.svelte tells people of them.
+// The keys that work in the whole editor. HelpDialog.svelte lists them.
 
 import { flushSync } from "svelte";
 

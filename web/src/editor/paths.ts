@@ -1,6 +1,6 @@
 // Paths as a tag names them: relative where they lie below the directory, else whole.
 
-/** What of `path` stands below `dir`; nothing when it lies elsewhere. */
+/** The part of `path` below `dir`; nothing when it lies elsewhere. */
 export function below(dir: string, path: string): string | null {
   const root = dir.endsWith("/") ? dir : `${dir}/`;
   if (path === dir) return "";
@@ -11,7 +11,7 @@ export function fileKey(cwd: string, path: string): string {
   return `file:${below(cwd, path) ?? path}`;
 }
 
-/** Why a tag cannot name this path, if it cannot; docs/templates.md has the rules. */
+/** The reason why a tag cannot name this path, if any; docs/templates.md has the rules. */
 export function unfit(path: string): string | undefined {
   if (/[\n\r\u2028\u2029]/.test(path)) return "a tag ends with its line, and this name has a line break";
   if (/[[\]]/.test(path)) return "a tag cannot hold the brackets of this name";

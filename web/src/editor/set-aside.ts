@@ -4,7 +4,7 @@
 export interface Aside {
   key: string;
   template: string;
-  /** What happened to it, such as “theirs was taken”. */
+  /** The event that set it aside, such as “theirs was taken”. */
   why: string;
   at: number;
 }

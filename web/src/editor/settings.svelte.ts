@@ -6,7 +6,7 @@ const KEY = "proem.view";
 
 export class Settings {
   workspace = $state("");
-  /** Below the workspace, as somebody typed it. */
+  /** Below the workspace, as typed. */
   folder = $state("");
   profile = $state("");
   model = $state("");
@@ -37,7 +37,7 @@ export class Settings {
     try {
       localStorage.setItem(KEY, JSON.stringify({ workspace, folder, profile, model }));
     } catch {
-      // Then they are chosen anew next time.
+      // The settings are then chosen again next time.
     }
   }
 

@@ -88,7 +88,7 @@ export function tagAt(state: EditorState, position: number): PlacedTag | null {
   return found;
 }
 
-/** Where a range of the last answer lies now. */
+/** The present position of a range of the last answer. */
 export function placeNow(state: EditorState, range: Range): { from: number; to: number } {
   const { sinceAnswer } = state.field(structure);
   const from = sinceAnswer.mapPos(Math.min(range.start, sinceAnswer.length), 1);

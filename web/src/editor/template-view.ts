@@ -18,7 +18,7 @@ const HINT = "Write the prompt here. Type [ for a value or a condition, or pick 
 
 export interface TemplateEvents {
   changed(): void;
-  /** What the tag under the pointer or at the cursor stands for, in the places of the last answer. */
+  /** The part of the template that belongs to the tag under the pointer or at the cursor, in offsets of the last answer. */
   point(range: Range | null): void;
 }
 
@@ -27,7 +27,7 @@ export interface TemplateEvents {
 const pastedLines = EditorView.clipboardInputFilter.of((text, state) =>
   state.doc.lines > 1 && state.doc.line(1).text.endsWith("\r") ? text : text.replace(/\r\n?/g, "\n"));
 
-// Where typed text replaces a selection, Chromium would keep the look of what was there with inline styles. The page's
+// When typed text replaces a selection, Chromium would keep the look of what was there with inline styles. The page's
 // content security policy refuses them and complains, so that the change is made here.
 const typedOverSelection = EditorView.domEventHandlers({
   beforeinput(event, view) {

@@ -9,7 +9,7 @@ export type Row =
 export const HEADING_HEIGHT = 32;
 export const VARIABLE_HEIGHT = 44;
 
-/** What stands in the tag: a variable with a free name ends with its colon. */
+/** The content of the tag: a variable with a free name ends with its colon. */
 export const keyOf = ({ type, name, dynamic }: Variable): string => (dynamic ? `${type}:` : `${type}:${name}`);
 
 /** Variables whose key, description or value holds every word of the search, grouped by type in their order. */

@@ -1,4 +1,4 @@
-// What can be compared: the text in the editor, every stored version, the built-in template, and texts set aside.
+// The texts that can be compared: the text in the editor, every stored version, the built-in template, and texts set aside.
 
 import { time } from "../lib/format.ts";
 import type { Aside } from "./set-aside.ts";

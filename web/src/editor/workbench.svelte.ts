@@ -1,5 +1,5 @@
-// What the panes of the editor share: the template and the version it began from, its preview, the variables, and
-// which part of one is pointed at in the other.
+// The state shared by the panes of the editor: the template and the version it began from, its preview, the variables, and
+// the part of one that is pointed at in the other.
 
 import { Text, Transaction } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
@@ -210,7 +210,7 @@ export class Workbench {
     this.lit = range && answer ? spansFrom(answer, range) : new Set();
   }
 
-  /** Somebody points at a part of the prompt: sets off what made it. */
+  /** Highlights the origin of the part of the prompt under the pointer. */
   pointPrompt(span: Span | null): void {
     const origin = span ? this.preview.answer?.origins.get(span) : undefined;
     this.view.dispatch({ effects: linked.of(origin ?? null) });

@@ -14,7 +14,7 @@ export class ApiError extends Error {
   /** A stable word, such as `conflict`; `offline` when the server did not answer. */
   readonly code: string;
   readonly hint?: string;
-  /** Seconds, where the server says when to ask again. */
+  /** Seconds until a retry, if the server sets them. */
   readonly retryAfter?: number;
 
   constructor(status: number, code: string, message: string, hint?: string, retryAfter?: number) {
@@ -27,7 +27,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether a call ended because its caller gave it up: nothing to tell anybody. */
+/** True if a call was aborted by its caller: that is not reported. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
@@ -53,7 +53,7 @@ async function call<T>(path: string, { method = "GET", query = {}, body, bearer,
       credentials: "same-origin",
       cache: "no-store",
     });
-    // Inside, because a connection can also break behind the head of an answer.
+    // Inside, because a connection can also break after the head of a response.
     text = await response.text();
   } catch (error) {
     if (isAbort(error)) throw error;
@@ -83,7 +83,7 @@ function failure(response: Response, text: string): ApiError {
       return new ApiError(response.status, code, message, hint ?? undefined, retryAfter);
     }
   } catch {
-    // A proxy in between answers in HTML: its status still says something.
+    // A proxy in between answers in HTML: its status is still useful.
   }
   return new ApiError(response.status, "bad_answer", `the server answered ${response.status}`, undefined, retryAfter);
 }
@@ -95,7 +95,7 @@ export const api = {
   editor: (signal?: AbortSignal) => call<Editor>("/editor", { signal }),
 
   template: (signal?: AbortSignal) => call<Template>("/system-prompt", { signal }),
-  /** `expected_version: 0` says that nothing is stored yet. */
+  /** `expected_version: 0` means that nothing is stored yet. */
   saveTemplate: (body: { template: string; author?: string; expected_version?: number }) =>
     call<Template>("/system-prompt", { method: "PUT", body }),
   versions: (query: { before?: number; limit?: number; text?: boolean } = {}, signal?: AbortSignal) =>
@@ -123,7 +123,7 @@ export const api = {
   drift: (id: string, signal?: AbortSignal) => call<Change>(`${at(id)}/drift`, { signal }),
   diff: (id: string, from: number, to: number, signal?: AbortSignal) =>
     call<Diff>(`${at(id)}/diff`, { query: { from, to }, signal }),
-  /** With `plan` nothing is changed: the answer says what would be. No body, so that the kept request stays. */
+  /** With `plan` nothing is changed: the answer lists the changes. No body, so that the stored request stays. */
   reload: (id: string, plan: boolean) =>
     call<Change>(`${at(id)}/reload`, { method: "POST", query: { plan: plan || undefined } }),
   removeConversation: (id: string) => call<void>(at(id), { method: "DELETE" }),

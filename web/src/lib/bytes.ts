@@ -5,7 +5,7 @@ import type { Range } from "./shapes.ts";
 /**
  * Converts ascending byte offsets into UTF-16 offsets.
  *
- * An offset inside a character becomes the character's beginning, one behind the end becomes the end.
+ * An offset inside a character becomes the character's beginning, one after the end becomes the end.
  */
 export function toUnits(text: string, bytes: readonly number[]): number[] {
   if (isAscii(text)) return bytes.map((byte) => within(byte, text.length));

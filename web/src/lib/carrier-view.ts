@@ -18,14 +18,14 @@ export interface CarrierContent {
   pieces: readonly Piece[];
   /** UTF-16 offset at which the cached part ends, in the carrier that has it. */
   cacheEnd?: number;
-  /** What is written on the line there. */
+  /** The label of the line there. */
   cacheLabel?: string;
 }
 
 export interface CarrierEvents {
   /** The piece under the pointer or the cursor, or nothing. */
   point(pointed: Pointed | null): void;
-  /** Somebody wants to go where the piece was made. */
+  /** Opens the origin of the piece. */
   open(piece: Piece): void;
 }
 
@@ -230,7 +230,7 @@ export function createCarrierView(parent: HTMLElement, label: string, on: Carrie
   });
 }
 
-/** Replaces only what differs, so that the place where somebody reads stays in sight. */
+/** Replaces only what differs, so that the scroll position stays. */
 export function showCarrier(view: EditorView, next: CarrierContent): void {
   const old = view.state.doc.toString();
   const changes = old === next.text ? undefined : difference(old, next.text);

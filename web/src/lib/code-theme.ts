@@ -1,4 +1,4 @@
-// How CodeMirror looks everywhere in the page. Colours are the page's variables, so that one theme serves light and dark.
+// The look of CodeMirror everywhere in the page. Colours are the page's variables, so that one theme serves light and dark.
 
 import { Decoration, EditorView, MatchDecorator, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { STABILITIES } from "./api.ts";

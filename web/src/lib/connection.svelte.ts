@@ -1,4 +1,4 @@
-// What stands between the page and the server: a token that is missing, and a server that does not answer.
+// Obstacles between the page and the server: a missing token, and a server that does not answer.
 
 import { ApiError, api } from "./api.ts";
 
@@ -7,7 +7,7 @@ const PAUSE_MAX_MS = 30_000;
 const ASKED_PAUSE_MAX_MS = 300_000;
 
 class Connection {
-  /** Somebody has to give the token before anything else works. */
+  /** True if the token must be entered before anything else works. */
   needsToken = $state(false);
   /** The server did not answer the last call. */
   offline = $state(false);
@@ -53,9 +53,9 @@ class Connection {
   }
 }
 
-/** What one part of the page waits for while the server is busy. */
+/** The waiting state of one part of the page while the server is busy. */
 export class Wait {
-  /** The server's words, and when it is asked again; it stays until the server answers something else. */
+  /** The server's message, and the time of the retry; it stays until the server answers something else. */
   current = $state.raw<{ message: string; until: number } | null>(null);
 }
 
@@ -67,7 +67,7 @@ if (typeof addEventListener === "function") addEventListener("online", () => con
  * does not answer or is busy. Other failures are the caller's.
  */
 export async function patiently<T>(call: () => Promise<T>, signal?: AbortSignal, wait?: Wait): Promise<T> {
-  // Whoever gave this question up asks another one, and that says whether it has to wait.
+  // An aborted call was replaced by another one, which reports its own waiting state.
   const say = (next: Wait["current"]) => {
     if (wait && !signal?.aborted) wait.current = next;
   };
@@ -77,7 +77,7 @@ export async function patiently<T>(call: () => Promise<T>, signal?: AbortSignal,
         return await attempt(call, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || (error.status !== 0 && error.status !== 503)) throw error;
-        // What the server asks for, and longer each time where that does not help.
+        // The pause that the server requests, and a longer one after each failure.
         const asked = Math.min((error.retryAfter ?? 0) * 1_000, ASKED_PAUSE_MAX_MS);
         const milliseconds = Math.max(pause, asked);
         say(error.status === 503 ? { message: error.message, until: Date.now() + milliseconds } : null);

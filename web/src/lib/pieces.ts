@@ -24,7 +24,7 @@ export function piecesOf(text: string, spans: readonly Span[], carrier: string):
     .sort((a, b) => a.from - b.from || a.to - b.to);
 }
 
-/** The piece that holds the character behind `position`; at the end of the text the last piece. */
+/** The piece that holds the character after `position`; at the end of the text the last piece. */
 export function pieceAt(pieces: readonly Piece[], position: number): Piece | null {
   const index = firstEndingBehind(pieces, position);
   const found = pieces[index];

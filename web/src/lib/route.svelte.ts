@@ -1,4 +1,4 @@
-// Where in the page somebody is, kept behind the `#`: the paths of the server belong to its API.
+// The current place in the page, kept after the `#`: the paths of the server belong to its API.
 
 export type Page = "editor" | "conversations" | "agents";
 
@@ -28,7 +28,7 @@ class Route {
     return this.#parsed.page;
   }
 
-  /** What stands behind the page, such as the name of a conversation. */
+  /** The rest of the address after the page, such as the name of a conversation. */
   get rest(): readonly string[] {
     return this.#parsed.rest;
   }

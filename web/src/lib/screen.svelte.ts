@@ -1,4 +1,4 @@
-// Whether the screen is too narrow for panes beside each other.
+// True if the screen is too narrow for panes beside each other.
 
 import { MediaQuery } from "svelte/reactivity";
 

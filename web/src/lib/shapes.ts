@@ -1,4 +1,4 @@
-// What the server answers. Offsets are UTF-8 bytes, times are milliseconds since 1970.
+// The server's responses. Offsets are UTF-8 bytes, times are milliseconds since 1970.
 // A field that is missing and one that is null mean the same.
 
 export type Stability = "release" | "machine" | "user" | "project" | "session" | "day" | "turn";
@@ -115,7 +115,7 @@ export interface Preview {
   notes: Note[];
 }
 
-/** What to build a prompt from; docs/request.md has all fields. */
+/** The input of a prompt; docs/request.md has all fields. */
 export interface PromptRequest {
   template?: string;
   profile?: string;
@@ -242,7 +242,7 @@ export interface Diff {
   carriers: CarrierDiff[];
 }
 
-/** What one agent would read in a folder. */
+/** The files that one agent would read in a folder. */
 export interface Agent {
   profile: string;
   title: string;
@@ -251,12 +251,12 @@ export interface Agent {
   known_by: string;
   carriers: { carrier: string; bytes: number; tokens: number }[];
   files: AgentFile[];
-  /** Names that nobody can look for over a connection. */
+  /** Names that cannot be looked up for a remote client. */
   out_of_reach: number;
   notes: string[];
 }
 
-/** What became of a file. */
+/** The outcome of a file. */
 export interface AgentFile {
   path: string;
   outcome: string;

@@ -1,13 +1,13 @@
-// Where a piece of a prompt comes from, in words.
+// The origin of a piece of a prompt, as text.
 
 import type { Source } from "./api.ts";
 import { visibleName } from "./visible.ts";
 
-/** Describes a source, at the line that is `breaks` line breaks behind its place. A path or a name may hide characters: what
-    comes back shows them. */
+/** Describes a source, at the line that is `breaks` line breaks after its place. Invisible characters of a path or a name are
+    shown in the result. */
 export const describeSource = (source: Source, breaks = 0): string => visibleName(describe(later(source, breaks)));
 
-/** The k-th line of a span stands k lines behind the place that its source names. */
+/** The k-th line of a span is k lines after the place of its source. */
 function later(source: Source, breaks: number): Source {
   if (!source.line || breaks === 0) return source;
   const { column: _, ...rest } = source;

@@ -1,5 +1,5 @@
-// How often a piece of the prompt changes: its words and its letter. The letter is there because colours alone tell
-// some people nothing.
+// The stability of a piece of the prompt: its label and its letter. The letter is there because not everyone can
+// distinguish colours.
 
 import { STABILITIES, type Stability } from "./api.ts";
 

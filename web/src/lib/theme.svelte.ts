@@ -1,4 +1,4 @@
-// Light, dark, or what the system says. The choice is the only setting that the browser keeps.
+// Light, dark, or the system's choice. The choice is the only setting that the browser keeps.
 
 export type Theme = "auto" | "light" | "dark";
 const KEY = "proem.theme";

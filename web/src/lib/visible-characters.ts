@@ -5,7 +5,7 @@ import { highlightSpecialChars } from "@codemirror/view";
 import type { Extension } from "@codemirror/state";
 
 // In addition to CodeMirror's own: further marks of direction, fillers, invisible operators, tags and selectors. A
-// joiner inside an emoji is no trick, and would tear it apart.
+// joiner inside an emoji is harmless; showing it would split the emoji.
 const HIDDEN = new RegExp(
   [
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200c\\u2028-\\u202e\\u2060-\\u206f\\u3164\\uffa0]",
@@ -45,7 +45,7 @@ export function characterName(code: number): string {
 const CONTROLS = ("NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI " +
   "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US").split(" ");
 
-/** What stands in the place of a character: the abbreviation of a control character, or its number. */
+/** The replacement of a character: the abbreviation of a control character, or its number. */
 export function characterSign(code: number): string {
   if (code === 0x7f) return "DEL";
   return CONTROLS[code] ?? code.toString(16).toUpperCase().padStart(4, "0");

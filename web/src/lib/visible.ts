@@ -1,7 +1,7 @@
-// Short texts of strangers, such as names of files: what hides or reorders is shown by its number.
+// Short untrusted texts, such as names of files: characters that hide or reorder text are shown by their numbers.
 
-// Control characters, marks of direction, characters without width, fillers, tags, and halves of characters: what the
-// command spells out (`proem_core::shown`). A joiner or a selector inside an emoji is no trick, and would tear it apart.
+// Control characters, marks of direction, characters without width, fillers, tags, and halves of characters: the characters
+// that the command escapes (`proem_core::text_safety::escape`). A joiner or a selector inside an emoji is harmless.
 const HIDDEN = new RegExp(
   [
     "[\\p{Cc}\\p{Cs}\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200c\\u200e\\u200f]",

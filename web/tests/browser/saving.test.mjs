@@ -104,7 +104,7 @@ it("a conflict shows both texts, and saving mine keeps theirs in the history", {
   const theirs = await put("theirs\n");
   await page.getByRole("button", { name: "Save…" }).click();
   await page.getByRole("dialog", { name: "Save the template" }).getByRole("button", { name: "Save", exact: true }).click();
-  const dialog = page.getByRole("dialog", { name: "Somebody saved another version meanwhile" });
+  const dialog = page.getByRole("dialog", { name: "Another version was saved in the meantime" });
   await dialog.getByRole("textbox", { name: `Theirs, version ${theirs.version}` }).getByText("theirs").waitFor();
   const yours = dialog.getByRole("textbox", { name: "Yours, editable" });
   await yours.getByText("mine").waitFor();
@@ -126,7 +126,7 @@ it("a conflict can wait, and taking theirs can be undone", { allow: [/409/] }, a
   const editor = await openEditor(page, server);
   await editor.write("mine again\n");
   await put("theirs again\n");
-  const dialog = page.getByRole("dialog", { name: "Somebody saved another version meanwhile" });
+  const dialog = page.getByRole("dialog", { name: "Another version was saved in the meantime" });
   const save = async () => {
     await page.getByRole("button", { name: "Save…" }).click();
     await page.getByRole("dialog", { name: "Save the template" }).getByRole("button", { name: "Save", exact: true }).click();
