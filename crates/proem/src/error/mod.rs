@@ -87,8 +87,8 @@ impl fmt::Display for StopReason {
         match self {
             Self::Work => formatter.write_str("its templates compare, sort or copy too much"),
             Self::Cpu => write!(formatter, "it took more than {} s of CPU time", BUILD_CPU_MAX.as_secs()),
-            Self::Time => formatter.write_str("it took longer than the caller waits"),
-            Self::Cancelled => formatter.write_str("the caller does not want it any more"),
+            Self::Time => formatter.write_str("the caller's time limit was reached"),
+            Self::Cancelled => formatter.write_str("the caller cancelled it"),
         }
     }
 }

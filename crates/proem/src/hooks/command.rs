@@ -150,7 +150,7 @@ impl CommandHook {
         }
         serde_json::from_str(text).map(|Object(answer)| Some(answer)).map_err(|error| {
             // The error may quote the answer.
-            let brief = "its answer is not what it should be";
+            let brief = "its answer is not valid";
             HookFailureReason::new(brief, &format!("{brief}: {error}"))
         })
     }
@@ -256,7 +256,7 @@ mod tests {
         let begin = "the hook `bad` is skipped at `resources_discover`: ";
         for (command, brief) in [
             (&["sh", "-c", "echo CANARY >&2; exit 3"][..], "exit status: 3"),
-            (&["sh", "-c", "echo '{\"CANARY\": 1}'"], "its answer is not what it should be"),
+            (&["sh", "-c", "echo '{\"CANARY\": 1}'"], "its answer is not valid"),
             (&["/CANARY/program"], "it cannot be started"),
             (&["CANARY-program"], "it cannot be started"),
         ] {

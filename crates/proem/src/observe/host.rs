@@ -35,7 +35,7 @@ impl Host {
         ];
         match said.iter().find(|(_, is_said)| *is_said && caller.is_remote()) {
             Some((field, _)) => Err(Error::request_with_hint(
-                format!("`host.{field}` cannot be said over a connection"),
+                format!("`host.{field}` cannot be set by a remote client"),
                 "leave it out: it decides what may be read and run",
             )),
             None => Ok(Self { caller, ..Self::new(&request.host)? }),
@@ -177,7 +177,7 @@ fn said_or(
 fn parse_time(text: &str) -> Result<Timestamp, Error> {
     text.parse().map_err(|_| {
         Error::request_with_hint(
-            format!("`{text}` is no moment in time"),
+            format!("`{text}` is not a point in time"),
             "write it in RFC 3339, for example `2026-03-07T14:55:05Z`",
         )
     })

@@ -301,7 +301,7 @@ pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error>
 /// Notes that the settings come from a folder above the working directory.
 fn above(folder: &Path, workspace: &Workspace) -> Note {
     let (folder, cwd) = (shown(folder), shown(workspace.path()));
-    let message = format!("the settings in {folder} count in {cwd}, which has no `{FOLDER}` of its own");
+    let message = format!("the settings in {folder} apply to {cwd}, which has no `{FOLDER}` of its own");
     Note::new(Code::WorkspaceAbove, Severity::Info, message)
         .with_hint(format!("make a `{FOLDER}` in the working directory to use other settings there"))
 }
@@ -322,9 +322,7 @@ fn ignored(key: &str, path: &Path) -> Note {
             format!("`{written}` in {place} is ignored: a workspace may not set it"),
             match *written {
                 "[[hook]]" => "look at it, then allow it with `proem trust add`",
-                _ => {
-                    "move it to proem.toml in your configuration directory; `proem config` says where that is"
-                }
+                _ => "move it to proem.toml in your configuration directory; `proem config` shows its path",
             },
         ),
         None => (

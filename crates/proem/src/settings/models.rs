@@ -195,7 +195,7 @@ impl Models {
                     return Err(refuse(
                         path,
                         message,
-                        "say who runs it: anthropic, openai, google, deepseek, or another name",
+                        "name the vendor that runs it: anthropic, openai, google, deepseek, or another name",
                     ));
                 }
                 None => self.list.push(said),
@@ -312,7 +312,7 @@ fn check(model: &Model, path: &str) -> Result<(), Error> {
     }
     let prices = [model.input, model.cache_read, model.cache_write, model.cache_write_1h, model.output];
     if prices.iter().flatten().any(|price| !(0.0..=PRICE_MAX).contains(price)) {
-        let message = format!("a price of `{name}` is negative, too large or no number");
+        let message = format!("a price of `{name}` is negative, too large or not a number");
         return Err(refuse(path, message, "prices are USD for a million tokens"));
     }
     if let Some(role) = model.role.as_deref().filter(|role| !matches!(*role, "system" | "developer")) {

@@ -55,8 +55,8 @@ impl Applies {
 
     pub(super) fn why(&self) -> String {
         match self {
-            Self::Always => "it applies always".into(),
-            Self::ToFiles { patterns, .. } => format!("it applies to files that fit {patterns}"),
+            Self::Always => "it always applies".into(),
+            Self::ToFiles { patterns, .. } => format!("it applies to files that match {patterns}"),
             Self::OnRequest(_) => "it is read when the model asks for it".into(),
             Self::Manual => "it is read when the user names it".into(),
             Self::Malformed => "it has no front matter, and needs one".into(),

@@ -91,7 +91,7 @@ impl<'r> Importer<'r> {
         let reference = RegexBuilder::new(&recipe.reference)
             .size_limit(PATTERN_BYTES_MAX)
             .build()
-            .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
+            .map_err(|error| format!("`imports.reference` is not a regular expression: {error}"))?;
         if reference.captures_len() < 2 {
             return Err("`imports.reference` has no group for the path".into());
         }
@@ -275,7 +275,7 @@ impl<'r> Importer<'r> {
                 return ReferenceResult::Nothing;
             }
             Verdict::Unknown(rules) => {
-                let why = format!("{} does not count, and may name it", shown(&rules));
+                let why = format!("{} could not be used and may exclude it", shown(&rules));
                 dropped(run, named, by, &why);
                 return ReferenceResult::Nothing;
             }

@@ -116,7 +116,7 @@ fn check(place: &RulePlace) -> Result<(), String> {
     }
     let is_pattern = |rule: &&RuleFile| rule.name.contains('*') && !listing::is_pattern(&rule.name);
     match place.files.iter().find(is_pattern) {
-        Some(rule) => Err(format!("`{}` is no pattern: write `FOLDER/**/*ENDING`", rule.name)),
+        Some(rule) => Err(format!("`{}` is not a pattern: write `FOLDER/**/*ENDING`", rule.name)),
         None => Ok(()),
     }
 }
@@ -437,7 +437,7 @@ impl Search<'_> {
                     return None;
                 }
                 let message =
-                    format!("{shown} is not UTF-8 from byte {offset} on: what is wrong reads as U+FFFD");
+                    format!("{shown} is not UTF-8 from byte {offset} on: invalid bytes become U+FFFD");
                 let note = Note::new(Code::NotUtf8, Severity::Warning, message);
                 self.found.trail.notes.push(note.with_source(file(shown)));
                 Some(String::from_utf8_lossy(&error.into_bytes()).into_owned())

@@ -248,7 +248,7 @@ impl Shadow {
     /// Returns the first line of git's errors, without the shadow's own path, which differs each time.
     pub(super) fn complaint(&self, errors: &[u8]) -> String {
         let errors = String::from_utf8_lossy(errors);
-        let line = errors.lines().next().unwrap_or("it said nothing");
+        let line = errors.lines().next().unwrap_or("it printed no error message");
         line.replace(&self.folder.path().display().to_string(), ".git").escape_debug().to_string()
     }
 }
