@@ -368,9 +368,9 @@ impl fmt::Display for Error {
     /// Writes the message. Quoted names may be hostile: they are escaped, so that nothing is hidden or controls a
     /// terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = String::new();
-        self.say(&mut said)?;
-        formatter.write_str(&escape(&said))
+        let mut message = String::new();
+        self.say(&mut message)?;
+        formatter.write_str(&escape(&message))
     }
 }
 

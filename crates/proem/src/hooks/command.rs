@@ -235,7 +235,7 @@ mod tests {
     use crate::request::caller::Caller;
 
     /// Returns the reports to the user and to a remote client about a command that fails.
-    fn told(command: &[&str]) -> [String; 2] {
+    fn reports(command: &[&str]) -> [String; 2] {
         let hook = CommandHook {
             name: "bad".to_owned(),
             event: HookEvent::ResourcesDiscover,
@@ -260,8 +260,8 @@ mod tests {
             (&["/CANARY/program"], "it cannot be started"),
             (&["CANARY-program"], "it cannot be started"),
         ] {
-            let [of_user, of_remote] = told(command);
-            assert!(of_user.contains("CANARY"), "control: the user is told: {of_user}");
+            let [of_user, of_remote] = reports(command);
+            assert!(of_user.contains("CANARY"), "control: the user is informed: {of_user}");
             assert_eq!(of_remote, format!("{begin}{brief}"));
         }
     }

@@ -105,8 +105,8 @@ pub(crate) fn unreadable(why: &str) -> Error {
 
 /// Returns the text of a JSON error without its line and column, which refer to a text that the user does not see.
 fn bare(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    said.split(" at line ").next().unwrap_or(&said).to_owned()
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
 impl PartialEq for RawMessage {

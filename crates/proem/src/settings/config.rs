@@ -224,10 +224,10 @@ impl Config {
         let path = &workspace.folder().join(FILE_NAME);
         let Some(text) = text_of(path, &workspace.own_files(host), WORKSPACE_ROLE)? else { return Ok(()) };
         let shown = path.display().to_string();
-        let said: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
-        let trusted = if said.contains_key(HOOK) { trust::find(host, workspace)? } else { None };
-        let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
-        for key in said.keys().filter(|key| !may_say(key)) {
+        let table: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
+        let trusted = if table.contains_key(HOOK) { trust::find(host, workspace)? } else { None };
+        let may_set = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
+        for key in table.keys().filter(|key| !may_set(key)) {
             self.notes.push(ignored(key, path));
         }
         if let Some(trusted) = &trusted {

@@ -33,8 +33,8 @@ impl Applies {
         let is_for_all = |pattern: &String| matches!(pattern.as_str(), "**" | "*" | "**/*");
         let description = value(&recipe.description).join(", ");
         if !patterns.is_empty() && !patterns.iter().all(is_for_all) {
-            let said = || values(&lines, "description").join(", ");
-            let description = if description.is_empty() { said() } else { description };
+            let listed = || values(&lines, "description").join(", ");
+            let description = if description.is_empty() { listed() } else { description };
             return Self::ToFiles { patterns: patterns.join(", "), description };
         }
         if !patterns.is_empty() {

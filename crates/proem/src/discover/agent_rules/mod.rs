@@ -94,7 +94,7 @@ pub(crate) fn find(
         importer,
         taken: Vec::new(),
         known: HashSet::new(),
-        told: HashSet::new(),
+        noted: HashSet::new(),
         read: 0,
         budget: recipe.bytes_max,
         bytes: 0,
@@ -148,7 +148,7 @@ struct Search<'s> {
     taken: Vec<UsedFile>,
     /// The real paths of the files that are used.
     known: HashSet<PathBuf>,
-    told: imports::NotedReferences,
+    noted: imports::NotedReferences,
     read: usize,
     /// The rest of the bytes that files share.
     budget: Option<usize>,
@@ -376,7 +376,7 @@ impl Search<'_> {
         let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
         let (known, ignores, recipe) = (&self.known, self.places.ignores(), self.recipe);
         let job = imports::Job { policy, inside, known, ignores, home, recipe, trim };
-        importer.run(&job, taken, &mut self.found.trail, &mut self.told);
+        importer.run(&job, taken, &mut self.found.trail, &mut self.noted);
     }
 
     fn twin(&self, shown: &str, found: &ReadFile) -> Option<&str> {
