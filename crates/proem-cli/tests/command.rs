@@ -101,7 +101,7 @@ fn bad_input_gets_a_message_a_hint_and_code_2() {
     desk.refuses(
         &["build", "--now", "noon"],
         2,
-        "error: cannot use the request: `noon` is no moment in time\n\
+        "error: cannot use the request: `noon` is not a point in time\n\
          hint: write it in RFC 3339, for example `2026-03-07T14:55:05Z`\n",
     );
 }

@@ -69,7 +69,7 @@ fn messages_that_cannot_be_read_are_named() {
     let hint = "hint: write a JSON list of messages, or one message on each line\n";
     for (file, why) in [
         ("text.json", "line 1: expected value"),
-        ("number.json", "`messages[0]`: it is no object"),
+        ("number.json", "`messages[0]`: it is not an object"),
         ("role.json", "`messages[0]`: it has no `role`"),
         ("surrogate.json", "`messages[0]`: unexpected end of hex escape"),
         ("twice.json", "`messages[0]`: duplicate key `role`"),
@@ -199,7 +199,10 @@ fn the_user_may_change_the_table_of_models() {
     assert_eq!((&stats["as_of"], &stats["provider"]), (&json!("2027-02-01"), &json!("anthropic")));
     assert_eq!(stats["cold"]["usd"].as_f64(), stats["cold"]["input_tokens"].as_f64());
     for (wrong, why) in [
-        ("[[model]]\nname = \"own\"\ninput = -1\n", "a price of `own` is negative, too large or no number"),
+        (
+            "[[model]]\nname = \"own\"\ninput = -1\n",
+            "a price of `own` is negative, too large or not a number",
+        ),
         ("[[model]]\nname = \"own\"\ntokenizer = \"x\"\n", "the tokenizer `x` of `own` is not known"),
         ("[[model]]\nname = \"own\"\nprize = 1\n", "unknown field `prize`"),
         ("[[model]]\n", "missing field `name`"),

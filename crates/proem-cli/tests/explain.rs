@@ -436,7 +436,7 @@ fn profile_show_names_the_layer_of_each_wording() {
     );
     let said = desk.said(&output.stderr);
     assert!(
-        said.starts_with("warning: `agents` in {root}/work/.proem/prompts.toml is no key of the catalog"),
+        said.starts_with("warning: `agents` in {root}/work/.proem/prompts.toml is not a key of the catalog"),
         "{said}"
     );
 }

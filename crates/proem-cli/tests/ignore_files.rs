@@ -67,7 +67,7 @@ fn ignore_files_that_are_none_cost_a_note() {
                     if arguments == ["build", "-p", "goose"] {
                         assert_eq!(out.contains("IMPORTED"), !is_asked, "{case}");
                         assert_eq!(
-                            err.contains(".gitignore does not count, and may name it"),
+                            err.contains(".gitignore could not be used and may exclude it"),
                             is_asked,
                             "{case}"
                         );

@@ -54,7 +54,7 @@ const MANY: [Many; 8] = [
             range.for_each(|number| name_again(desk, number));
         },
         seen: ("<name>own</name>", 1, 0),
-        told: "warning: {root}/work/.sf/skills is not looked into: it has too many entries \
+        told: "warning: {root}/work/.sf/skills is not searched: it has too many entries \
                ({root}/work/.sf/skills)\n",
         ..SKILLS
     },
@@ -68,7 +68,7 @@ const MANY: [Many; 8] = [
             }
         },
         seen: ("<name>own</name>", 1, 1),
-        told: "warning: {root}/work/.sf/skills/f20000 is not looked into: too many folders lie below this \
+        told: "warning: {root}/work/.sf/skills/f20000 is not searched: too many folders lie below this \
                directory of skills ({root}/work/.sf/skills/f20000)\n",
         ..SKILLS
     },
@@ -80,7 +80,7 @@ const MANY: [Many; 8] = [
             desk.write(&format!(".sf/skills{}/SKILL.md", "/d".repeat(range.end)), skill("d").as_bytes());
         },
         seen: ("<name>d</name>", 1, 0),
-        told: "warning: {root}/work/.sf/skills{64 × /d} is not looked into: it lies too deep \
+        told: "warning: {root}/work/.sf/skills{64 × /d} is not searched: it lies too deep \
                ({root}/work/.sf/skills{64 × /d})\n",
         ..SKILLS
     },
@@ -94,7 +94,7 @@ const MANY: [Many; 8] = [
         },
         cwd: |levels| "d/".repeat(levels),
         seen: ("TOP", 1, 1),
-        told: "warning: the working directory lies more than 256 levels deep: the topmost are not looked at \
+        told: "warning: the working directory lies more than 256 levels deep: the topmost are not searched \
                ({root}/work{252 × /d})\n",
         ..SKILLS
     },

@@ -217,7 +217,7 @@ fn point_head(site: &Site, name: &[u8]) {
     fs::write(site.path("tree/.git/packed-refs"), [id.as_bytes(), b" ", &full, b"\n"].concat()).unwrap();
 }
 
-const CONTROL_CHARACTERS: &str = "HEAD names no ref that git would accept";
+const CONTROL_CHARACTERS: &str = "HEAD does not name a ref that git accepts";
 
 /// A harmful name of a branch, and the reason for rejecting it.
 pub type Branch = (&'static [u8], &'static str);

@@ -166,7 +166,7 @@ impl Catalog {
     }
 
     fn unknown(&self, key: &str, path: &Path) -> Note {
-        let message = format!("`{key}` in {} is no key of the catalog", path.display());
+        let message = format!("`{key}` in {} is not a key of the catalog", path.display());
         let hint = match nearest(key, self.built_in.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the keys are: {}", self.built_in.iter().cloned().collect::<Vec<_>>().join(", ")),

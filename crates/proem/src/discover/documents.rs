@@ -329,6 +329,6 @@ fn no_room(path: &str, why: &str) -> Note {
 
 fn too_deep(cwd: &Path) -> Note {
     let message = format!("the working directory lies more than {ANCESTORS_MAX} levels deep");
-    Note::new(Code::OverLimit, Severity::Warning, format!("{message}: the topmost are not looked at"))
+    Note::new(Code::OverLimit, Severity::Warning, format!("{message}: the topmost are not searched"))
         .with_source(file(&cwd.display().to_string()))
 }

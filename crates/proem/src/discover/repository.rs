@@ -73,7 +73,7 @@ pub(crate) fn unread(path: &Path, why: &Absence) -> Vec<Note> {
     let path = shown(path);
     if *why == Absence::NoSuchFile {
         let target = fs::read_link(&path).map(|target| shown(&target)).unwrap_or_default();
-        let message = format!("it is a link that leads nowhere, to {target}");
+        let message = format!("it is a broken link to {target}");
         return vec![Note::new(Code::Unreadable, Severity::Warning, message).with_source(file(&path))];
     }
     let mut trail = Trail::default();
@@ -220,7 +220,7 @@ impl Walk<'_> {
         if self.found.notes.iter().any(|note| note.code == Code::OverLimit) {
             return;
         }
-        let message = format!("it is not looked at, and other files may not be either: {why}");
+        let message = format!("it is not checked, and other files may be missed, too: {why}");
         let note = Note::new(Code::OverLimit, Severity::Warning, message);
         let note = note.with_hint("check the folders one by one: `proem check --all --cwd FOLDER`");
         self.found.notes.push(note.with_source(file(&shown(path))));

@@ -91,7 +91,7 @@ impl Search<'_> {
                 let note = Note::new(
                     Code::OverLimit,
                     Severity::Warning,
-                    format!("{} is not looked into: {why}", shown(path)),
+                    format!("{} is not searched: {why}", shown(path)),
                 );
                 self.trail.notes.push(note.with_source(file(&shown(path))));
             }

@@ -87,8 +87,8 @@ impl fmt::Display for StopReason {
         match self {
             Self::Work => formatter.write_str("its templates compare, sort or copy too much"),
             Self::Cpu => write!(formatter, "it took more than {} s of CPU time", BUILD_CPU_MAX.as_secs()),
-            Self::Time => formatter.write_str("it took longer than the caller waits"),
-            Self::Cancelled => formatter.write_str("the caller does not want it any more"),
+            Self::Time => formatter.write_str("the caller's time limit was reached"),
+            Self::Cancelled => formatter.write_str("the caller cancelled it"),
         }
     }
 }
@@ -368,9 +368,9 @@ impl fmt::Display for Error {
     /// Writes the message. Quoted names may be hostile: they are escaped, so that nothing is hidden or controls a
     /// terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = String::new();
-        self.say(&mut said)?;
-        formatter.write_str(&escape(&said))
+        let mut message = String::new();
+        self.say(&mut message)?;
+        formatter.write_str(&escape(&message))
     }
 }
 

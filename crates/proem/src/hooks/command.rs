@@ -150,7 +150,7 @@ impl CommandHook {
         }
         serde_json::from_str(text).map(|Object(answer)| Some(answer)).map_err(|error| {
             // The error may quote the answer.
-            let brief = "its answer is not what it should be";
+            let brief = "its answer is not valid";
             HookFailureReason::new(brief, &format!("{brief}: {error}"))
         })
     }
@@ -235,7 +235,7 @@ mod tests {
     use crate::request::caller::Caller;
 
     /// Returns the reports to the user and to a remote client about a command that fails.
-    fn told(command: &[&str]) -> [String; 2] {
+    fn reports(command: &[&str]) -> [String; 2] {
         let hook = CommandHook {
             name: "bad".to_owned(),
             event: HookEvent::ResourcesDiscover,
@@ -256,12 +256,12 @@ mod tests {
         let begin = "the hook `bad` is skipped at `resources_discover`: ";
         for (command, brief) in [
             (&["sh", "-c", "echo CANARY >&2; exit 3"][..], "exit status: 3"),
-            (&["sh", "-c", "echo '{\"CANARY\": 1}'"], "its answer is not what it should be"),
+            (&["sh", "-c", "echo '{\"CANARY\": 1}'"], "its answer is not valid"),
             (&["/CANARY/program"], "it cannot be started"),
             (&["CANARY-program"], "it cannot be started"),
         ] {
-            let [of_user, of_remote] = told(command);
-            assert!(of_user.contains("CANARY"), "control: the user is told: {of_user}");
+            let [of_user, of_remote] = reports(command);
+            assert!(of_user.contains("CANARY"), "control: the user is informed: {of_user}");
             assert_eq!(of_remote, format!("{begin}{brief}"));
         }
     }

@@ -104,7 +104,7 @@ where
     thread::Builder::new()
         .name("hook".to_owned())
         .spawn(work)
-        .map_err(|error| HookFailureReason::plain(format!("no thread for it: {error}")))?;
+        .map_err(|error| HookFailureReason::plain(format!("cannot start a thread for it: {error}")))?;
     let started = Instant::now();
     loop {
         let left = time_max.saturating_sub(started.elapsed());

@@ -188,7 +188,7 @@ fn join<'s>(
     let parent = assets.find(parent).and_then(Result::ok).and_then(|asset| asset.reference.as_ref());
     match reference::parse(name, parent, aliases) {
         Ok(reference) => Cow::Owned(reference.to_string()),
-        Err(why) => Cow::Owned(format!("{BAD_REFERENCE}`{name}` is no reference: {why}")),
+        Err(why) => Cow::Owned(format!("{BAD_REFERENCE}`{name}` is not a reference: {why}")),
     }
 }
 

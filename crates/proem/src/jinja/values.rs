@@ -147,7 +147,7 @@ pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
     if value.is_undefined() {
         return Err(Error::new(
             ErrorKind::UndefinedError,
-            "what `is present` or `is absent` asks for is not defined",
+            "the name before `is present` or `is absent` is not defined",
         ));
     }
     Ok(value.downcast_object_ref::<Absent>().is_some())
@@ -166,7 +166,8 @@ pub(super) fn check_text(value: &Value) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     if let Some(item) = value.downcast_object_ref::<ItemValue>() {
-        let message = format!("this has fields, and is no text itself: name one of them ({})", item.names());
+        let message =
+            format!("this has fields and is not a text itself: name one of them ({})", item.names());
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     if value.kind() == ValueKind::Plain && value.downcast_object_ref::<Absent>().is_none() {

@@ -19,7 +19,7 @@ use crate::request::{HostPins, Pin, Request};
 pub struct Host {
     caller: Caller,
     pins: HostPins,
-    said_now: Pin<Timestamp>,
+    pinned_now: Pin<Timestamp>,
     read_now: OnceCell<Timestamp>,
 }
 
@@ -28,14 +28,14 @@ impl Host {
     /// are refused from remote clients.
     pub(crate) fn observe(request: &Request, caller: Caller) -> Result<Self, Error> {
         let HostPins { home, config_dir, env, .. } = &request.host;
-        let said = [
+        let pinned = [
             ("home", *home != Pin::Observe),
             ("config_dir", *config_dir != Pin::Observe),
             ("env", *env != Pin::Observe),
         ];
-        match said.iter().find(|(_, is_said)| *is_said && caller.is_remote()) {
+        match pinned.iter().find(|(_, is_pinned)| *is_pinned && caller.is_remote()) {
             Some((field, _)) => Err(Error::request_with_hint(
-                format!("`host.{field}` cannot be said over a connection"),
+                format!("`host.{field}` cannot be set by a remote client"),
                 "leave it out: it decides what may be read and run",
             )),
             None => Ok(Self { caller, ..Self::new(&request.host)? }),
@@ -44,7 +44,7 @@ impl Host {
 
     /// Creates the host with the values that a request pins; observes nothing yet.
     pub fn new(pins: &HostPins) -> Result<Self, Error> {
-        let said_now = match &pins.now {
+        let pinned_now = match &pins.now {
             Pin::Observe => Pin::Observe,
             Pin::None => Pin::None,
             Pin::Given(text) => Pin::Given(parse_time(text)?),
@@ -65,7 +65,7 @@ impl Host {
                 return Err(Error::request_with_hint(message, "write the whole path, from `/` on"));
             }
         }
-        Ok(Self { caller: Caller::User, pins: pins.clone(), said_now, read_now: OnceCell::new() })
+        Ok(Self { caller: Caller::User, pins: pins.clone(), pinned_now, read_now: OnceCell::new() })
     }
 
     /// Tells whether a text in the working directory may read the git repository around it. For a remote client the
@@ -89,7 +89,7 @@ impl Host {
 
     /// Returns the moment of this build.
     pub(crate) fn now(&self) -> Result<Timestamp, Absence> {
-        match self.said_now {
+        match self.pinned_now {
             Pin::Given(now) => Ok(now),
             Pin::None => Err(Absence::NotOnThisHost("clock")),
             Pin::Observe => Ok(*self.read_now.get_or_init(Timestamp::now)),
@@ -171,13 +171,13 @@ fn said_or(
     what: &'static str,
     observe: impl FnOnce() -> Option<String>,
 ) -> Result<String, Absence> {
-    pin.said().map_or_else(observe, Option::<&String>::cloned).ok_or(Absence::NotOnThisHost(what))
+    pin.pinned().map_or_else(observe, Option::<&String>::cloned).ok_or(Absence::NotOnThisHost(what))
 }
 
 fn parse_time(text: &str) -> Result<Timestamp, Error> {
     text.parse().map_err(|_| {
         Error::request_with_hint(
-            format!("`{text}` is no moment in time"),
+            format!("`{text}` is not a point in time"),
             "write it in RFC 3339, for example `2026-03-07T14:55:05Z`",
         )
     })

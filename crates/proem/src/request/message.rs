@@ -55,7 +55,7 @@ impl RawMessage {
     pub(crate) fn fields(&self) -> Result<Fields, serde_json::Error> {
         match Json::open(&self.0)? {
             Json::Object(fields) => Ok(fields),
-            _ => Err(serde_json::Error::custom("it is no object")),
+            _ => Err(serde_json::Error::custom("it is not an object")),
         }
     }
 
@@ -85,7 +85,7 @@ impl RawMessage {
     /// here, before the provider sees it.
     pub(crate) fn checked(raw: Box<RawValue>) -> Result<Self, String> {
         if !raw.get().starts_with('{') {
-            return Err("it is no object".into());
+            return Err("it is not an object".into());
         }
         let Readable = serde_json::from_str(raw.get()).map_err(|error| bare(&error))?;
         let message = Self(raw);
@@ -105,8 +105,8 @@ pub(crate) fn unreadable(why: &str) -> Error {
 
 /// Returns the text of a JSON error without its line and column, which refer to a text that the user does not see.
 fn bare(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    said.split(" at line ").next().unwrap_or(&said).to_owned()
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
 impl PartialEq for RawMessage {

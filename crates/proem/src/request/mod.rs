@@ -247,7 +247,7 @@ pub enum Pin<T> {
 
 impl<T> Pin<T> {
     /// Returns the given value, if any; the inner `None` means that it was given as absent.
-    pub const fn said(&self) -> Option<Option<&T>> {
+    pub const fn pinned(&self) -> Option<Option<&T>> {
         match self {
             Self::Observe => None,
             Self::None => Some(None),
@@ -272,7 +272,7 @@ impl<T> Pin<T> {
 
 impl<T: Serialize> Serialize for Pin<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.said().flatten().serialize(serializer)
+        self.pinned().flatten().serialize(serializer)
     }
 }
 
@@ -369,8 +369,8 @@ fn explain(text: &str, error: &serde_json::Error) -> Error {
     }
     let place = Place { line: error.line(), column: error.column().max(1) };
     let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
-    let said = error.to_string();
-    let message = said.split(" at line ").next().unwrap_or(&said);
+    let full = error.to_string();
+    let message = full.split(" at line ").next().unwrap_or(&full);
     Error::Request {
         message: format!("{message}, at line {}, column {}", place.line, place.column),
         hint: Some("docs/request.md describes every field".into()),

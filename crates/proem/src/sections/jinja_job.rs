@@ -196,7 +196,7 @@ fn skipped(missing: &MissingAsset, included_by: &Source) -> Note {
 }
 
 pub(crate) fn bad_reference(text: &str, why: ReferenceError) -> String {
-    format!("`{text}` is no reference: {why}")
+    format!("`{text}` is not a reference: {why}")
 }
 
 /// Reports a cycle of includes, if a cycle is the reason for nesting too deeply.

@@ -85,7 +85,7 @@ impl Allow {
         })?;
         if keys.reason.trim().is_empty() {
             let message = format!("`check.allow` of `{code}` has an empty `reason`");
-            return Err(refuse(message, Some("say why, for those who come after you".into())));
+            return Err(refuse(message, Some("write why the finding is acceptable".into())));
         }
         let pattern = |pattern: &String| {
             let mut builder = GitignoreBuilder::new(folder);
@@ -97,7 +97,7 @@ impl Allow {
             let files = added.and_then(|()| builder.build()).map_err(|error| wrong(&error.to_string()))?;
             let is_broken =
                 files.num_ignores() == 0 || plain.matches('[').count() > plain.matches(']').count();
-            if is_broken { Err(wrong("it is no pattern of an ignore file")) } else { Ok(files) }
+            if is_broken { Err(wrong("it is not a pattern of an ignore file")) } else { Ok(files) }
         };
         let files = keys.path.as_ref().map(pattern).transpose()?;
         let (origin, folder) = (origin.to_owned(), folder.to_owned());

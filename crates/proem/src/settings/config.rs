@@ -224,10 +224,10 @@ impl Config {
         let path = &workspace.folder().join(FILE_NAME);
         let Some(text) = text_of(path, &workspace.own_files(host), WORKSPACE_ROLE)? else { return Ok(()) };
         let shown = path.display().to_string();
-        let said: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
-        let trusted = if said.contains_key(HOOK) { trust::find(host, workspace)? } else { None };
-        let may_say = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
-        for key in said.keys().filter(|key| !may_say(key)) {
+        let table: toml::Table = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
+        let trusted = if table.contains_key(HOOK) { trust::find(host, workspace)? } else { None };
+        let may_set = |key: &str| PLAIN.contains(&key) || (key == HOOK && trusted.is_some());
+        for key in table.keys().filter(|key| !may_set(key)) {
             self.notes.push(ignored(key, path));
         }
         if let Some(trusted) = &trusted {
@@ -301,7 +301,7 @@ pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error>
 /// Notes that the settings come from a folder above the working directory.
 fn above(folder: &Path, workspace: &Workspace) -> Note {
     let (folder, cwd) = (shown(folder), shown(workspace.path()));
-    let message = format!("the settings in {folder} count in {cwd}, which has no `{FOLDER}` of its own");
+    let message = format!("the settings in {folder} apply to {cwd}, which has no `{FOLDER}` of its own");
     Note::new(Code::WorkspaceAbove, Severity::Info, message)
         .with_hint(format!("make a `{FOLDER}` in the working directory to use other settings there"))
 }
@@ -322,9 +322,7 @@ fn ignored(key: &str, path: &Path) -> Note {
             format!("`{written}` in {place} is ignored: a workspace may not set it"),
             match *written {
                 "[[hook]]" => "look at it, then allow it with `proem trust add`",
-                _ => {
-                    "move it to proem.toml in your configuration directory; `proem config` says where that is"
-                }
+                _ => "move it to proem.toml in your configuration directory; `proem config` shows its path",
             },
         ),
         None => (

@@ -186,25 +186,25 @@ impl Models {
     fn lay(&mut self, text: &str, path: &str) -> Result<(), Error> {
         let table: Table = parse_toml(text, ROLE, path)?;
         self.as_of = table.as_of.unwrap_or_else(|| self.as_of.clone());
-        for said in table.model {
-            check(&said, path)?;
-            match self.list.iter_mut().find(|known| known.name == said.name) {
-                Some(known) => known.take(said),
-                None if said.vendor.is_empty() => {
-                    let message = format!("the model `{}` has no `vendor`", said.name);
+        for row in table.model {
+            check(&row, path)?;
+            match self.list.iter_mut().find(|known| known.name == row.name) {
+                Some(known) => known.take(row),
+                None if row.vendor.is_empty() => {
+                    let message = format!("the model `{}` has no `vendor`", row.name);
                     return Err(refuse(
                         path,
                         message,
-                        "say who runs it: anthropic, openai, google, deepseek, or another name",
+                        "name the vendor that runs it: anthropic, openai, google, deepseek, or another name",
                     ));
                 }
-                None => self.list.push(said),
+                None => self.list.push(row),
             }
         }
-        for said in table.cache {
-            match self.caches.iter_mut().find(|known| known.name == said.name) {
-                Some(known) => known.take(&said),
-                None => self.caches.push(CacheRules::from_keys(&said, path)?),
+        for row in table.cache {
+            match self.caches.iter_mut().find(|known| known.name == row.name) {
+                Some(known) => known.take(&row),
+                None => self.caches.push(CacheRules::from_keys(&row, path)?),
             }
         }
         Ok(())
@@ -239,35 +239,35 @@ impl Models {
 
 impl Model {
     /// Takes the values that another row has.
-    fn take(&mut self, said: Self) {
-        if !said.vendor.is_empty() {
-            self.vendor = said.vendor;
+    fn take(&mut self, row: Self) {
+        if !row.vendor.is_empty() {
+            self.vendor = row.vendor;
         }
-        self.input = said.input.or(self.input);
-        self.cache_read = said.cache_read.or(self.cache_read);
-        self.cache_write = said.cache_write.or(self.cache_write);
-        self.cache_write_1h = said.cache_write_1h.or(self.cache_write_1h);
-        self.output = said.output.or(self.output);
-        self.min_tokens = said.min_tokens.or(self.min_tokens);
-        self.tokenizer = said.tokenizer.or_else(|| self.tokenizer.take());
-        self.breakpoints = said.breakpoints.or(self.breakpoints);
-        self.role = said.role.or_else(|| self.role.take());
-        self.system_messages = said.system_messages.or(self.system_messages);
+        self.input = row.input.or(self.input);
+        self.cache_read = row.cache_read.or(self.cache_read);
+        self.cache_write = row.cache_write.or(self.cache_write);
+        self.cache_write_1h = row.cache_write_1h.or(self.cache_write_1h);
+        self.output = row.output.or(self.output);
+        self.min_tokens = row.min_tokens.or(self.min_tokens);
+        self.tokenizer = row.tokenizer.or_else(|| self.tokenizer.take());
+        self.breakpoints = row.breakpoints.or(self.breakpoints);
+        self.role = row.role.or_else(|| self.role.take());
+        self.system_messages = row.system_messages.or(self.system_messages);
     }
 }
 
 impl CacheRules {
     /// Makes the rules of a new row, which must have a kind.
-    fn from_keys(said: &CacheKeys, path: &str) -> Result<Self, Error> {
-        let kind = said.kind.ok_or_else(|| {
+    fn from_keys(row: &CacheKeys, path: &str) -> Result<Self, Error> {
+        let kind = row.kind.ok_or_else(|| {
             refuse(
                 path,
-                format!("the cache `{}` has no `kind`", said.name),
+                format!("the cache `{}` has no `kind`", row.name),
                 "say `breakpoints`, `prefix` or `units`",
             )
         })?;
         let mut rules = Self {
-            name: said.name.clone(),
+            name: row.name.clone(),
             kind,
             lookback: 1,
             markers_max: 4,
@@ -279,22 +279,22 @@ impl CacheRules {
             seconds: None,
             seconds_1h: None,
         };
-        rules.take(said);
+        rules.take(row);
         Ok(rules)
     }
 
     /// Takes the values that another row has.
-    fn take(&mut self, said: &CacheKeys) {
-        self.kind = said.kind.unwrap_or(self.kind);
-        self.lookback = said.lookback.unwrap_or(self.lookback);
-        self.markers_max = said.markers_max.unwrap_or(self.markers_max);
-        self.marks_last = said.marks_last.unwrap_or(self.marks_last);
-        self.step = said.step.unwrap_or(self.step);
-        self.min_tokens = said.min_tokens.unwrap_or(self.min_tokens);
-        self.of = said.of.unwrap_or(self.of);
-        self.leaves = said.leaves.unwrap_or(self.leaves);
-        self.seconds = said.seconds.or(self.seconds);
-        self.seconds_1h = said.seconds_1h.or(self.seconds_1h);
+    fn take(&mut self, row: &CacheKeys) {
+        self.kind = row.kind.unwrap_or(self.kind);
+        self.lookback = row.lookback.unwrap_or(self.lookback);
+        self.markers_max = row.markers_max.unwrap_or(self.markers_max);
+        self.marks_last = row.marks_last.unwrap_or(self.marks_last);
+        self.step = row.step.unwrap_or(self.step);
+        self.min_tokens = row.min_tokens.unwrap_or(self.min_tokens);
+        self.of = row.of.unwrap_or(self.of);
+        self.leaves = row.leaves.unwrap_or(self.leaves);
+        self.seconds = row.seconds.or(self.seconds);
+        self.seconds_1h = row.seconds_1h.or(self.seconds_1h);
     }
 }
 
@@ -312,7 +312,7 @@ fn check(model: &Model, path: &str) -> Result<(), Error> {
     }
     let prices = [model.input, model.cache_read, model.cache_write, model.cache_write_1h, model.output];
     if prices.iter().flatten().any(|price| !(0.0..=PRICE_MAX).contains(price)) {
-        let message = format!("a price of `{name}` is negative, too large or no number");
+        let message = format!("a price of `{name}` is negative, too large or not a number");
         return Err(refuse(path, message, "prices are USD for a million tokens"));
     }
     if let Some(role) = model.role.as_deref().filter(|role| !matches!(*role, "system" | "developer")) {

@@ -23,7 +23,7 @@ fn skills_that_lie_too_deep_are_named() {
     let build = site.build();
     assert_eq!(build.system(), without.system());
     let path = format!("{SKILLS}{}", "/d".repeat(SKILL_DEPTH_MAX));
-    let expected = format!("over_limit: {{root}}/{path} is not looked into: it lies too deep");
+    let expected = format!("over_limit: {{root}}/{path} is not searched: it lies too deep");
     assert_eq!(site.about(&build, &path), [expected, "considered: over_budget".to_owned()]);
     site.skill(path, "just");
     assert_eq!(listed(&site.build()), ["aa", "just", "zz", "shared", "own"]);
@@ -73,7 +73,7 @@ fn directories_over_the_limit_are_not_walked_up() {
         // The repository's root is out of reach, so for a remote client this lies outside.
         assert_eq!(prompt.contains("JUST\n"), caller == Caller::User);
         let note = format!(
-            "the working directory lies more than {ANCESTORS_MAX} levels deep: the topmost are not looked at"
+            "the working directory lies more than {ANCESTORS_MAX} levels deep: the topmost are not searched"
         );
         assert!(build.frozen.notes().iter().any(|note_| note_.message == note));
     }

@@ -39,7 +39,7 @@ fn a_folder_may_have_many_entries_and_not_too_many() {
     fill(DIRECTORY_ENTRIES_MAX - 2, DIRECTORY_ENTRIES_MAX - 1);
     let build = site.build();
     assert_eq!(listed(&build), ["shared", "own"], "the other directories are not touched by it");
-    let expected = ["over_limit: {root}/work/sub/.sf/skills is not looked into: it has too many entries"];
+    let expected = ["over_limit: {root}/work/sub/.sf/skills is not searched: it has too many entries"];
     assert_eq!(site.about(&build, SKILLS), [expected[0], "considered: over_budget"]);
 }
 
@@ -164,7 +164,7 @@ fn folders_over_the_limit_are_not_looked_into() {
     let build = site.build();
     assert_eq!(listed(&build), ["aa", "zz", "shared", "own"]);
     let expected = format!(
-        "over_limit: {{root}}/{SKILLS}/g is not looked into: too many folders lie below this directory of skills"
+        "over_limit: {{root}}/{SKILLS}/g is not searched: too many folders lie below this directory of skills"
     );
     assert_eq!(site.about(&build, &format!("{SKILLS}/g")), [expected, "considered: over_budget".to_owned()]);
 }

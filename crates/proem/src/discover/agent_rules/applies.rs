@@ -33,8 +33,8 @@ impl Applies {
         let is_for_all = |pattern: &String| matches!(pattern.as_str(), "**" | "*" | "**/*");
         let description = value(&recipe.description).join(", ");
         if !patterns.is_empty() && !patterns.iter().all(is_for_all) {
-            let said = || values(&lines, "description").join(", ");
-            let description = if description.is_empty() { said() } else { description };
+            let listed = || values(&lines, "description").join(", ");
+            let description = if description.is_empty() { listed() } else { description };
             return Self::ToFiles { patterns: patterns.join(", "), description };
         }
         if !patterns.is_empty() {
@@ -55,8 +55,8 @@ impl Applies {
 
     pub(super) fn why(&self) -> String {
         match self {
-            Self::Always => "it applies always".into(),
-            Self::ToFiles { patterns, .. } => format!("it applies to files that fit {patterns}"),
+            Self::Always => "it always applies".into(),
+            Self::ToFiles { patterns, .. } => format!("it applies to files that match {patterns}"),
             Self::OnRequest(_) => "it is read when the model asks for it".into(),
             Self::Manual => "it is read when the user names it".into(),
             Self::Malformed => "it has no front matter, and needs one".into(),

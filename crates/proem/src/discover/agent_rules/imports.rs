@@ -73,7 +73,7 @@ struct ImportRun<'r> {
     bytes: usize,
     entries: Vec<UsedFile>,
     trail: &'r mut Trail,
-    told: &'r mut NotedReferences,
+    noted: &'r mut NotedReferences,
 }
 
 /// References that are not followed and have a note: the file with the reference, and the message.
@@ -84,7 +84,7 @@ impl<'r> Importer<'r> {
         let reference = RegexBuilder::new(&recipe.reference)
             .size_limit(IMPORT_PATTERN_BYTES_MAX)
             .build()
-            .map_err(|error| format!("`imports.reference` is no regular expression: {error}"))?;
+            .map_err(|error| format!("`imports.reference` is not a regular expression: {error}"))?;
         if reference.captures_len() < 2 {
             return Err("`imports.reference` has no group for the path".into());
         }
@@ -108,7 +108,7 @@ impl<'r> Importer<'r> {
         job: &Job<'_>,
         taken: &mut Vec<UsedFile>,
         trail: &mut Trail,
-        told: &mut NotedReferences,
+        noted: &mut NotedReferences,
     ) {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
@@ -118,7 +118,7 @@ impl<'r> Importer<'r> {
         };
         let mut run = ImportRun {
             trail,
-            told,
+            noted,
             job,
             chain,
             brought: HashSet::from([first.real.clone()]),
@@ -168,7 +168,7 @@ impl<'r> Importer<'r> {
                     let is_behind = self.recipe.put == ImportPut::Behind;
                     pieces.push(cut(piece, end..if is_behind { group.end() } else { at }, &mut places));
                     end = group.end();
-                    pieces.push(said(piece, words, key));
+                    pieces.push(wording(piece, words, key));
                 }
                 ReferenceResult::File(import) => {
                     let is_instead = self.recipe.put == ImportPut::Instead;
@@ -249,11 +249,11 @@ impl<'r> Importer<'r> {
             run.entries[index].pieces = own;
             return Vec::new();
         }
-        let mut pieces = vec![said(by, words(&self.recipe.before, named, real), "before")];
+        let mut pieces = vec![wording(by, words(&self.recipe.before, named, real), "before")];
         run.chain.push(real.clone());
         pieces.extend(self.expanded(&piece, real, depth + 1, run));
         run.chain.pop();
-        pieces.push(said(by, words(&self.recipe.after, named, real), "after"));
+        pieces.push(wording(by, words(&self.recipe.after, named, real), "after"));
         pieces
     }
 
@@ -277,7 +277,7 @@ impl<'r> Importer<'r> {
                 return ReferenceResult::Nothing;
             }
             Verdict::Unknown(rules) => {
-                let why = format!("{} does not count, and may name it", shown(&rules));
+                let why = format!("{} could not be used and may exclude it", shown(&rules));
                 dropped(run, named, by, &why);
                 return ReferenceResult::Nothing;
             }
@@ -345,7 +345,7 @@ fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
 fn dropped(run: &mut ImportRun<'_>, named: &str, by: &Path, why: &str) {
     let by = shown(by);
     let message = format!("`@{named}` is not imported: {why}");
-    if run.told.insert((by.clone(), message.clone())) {
+    if run.noted.insert((by.clone(), message.clone())) {
         let note = Note::new(NoteCode::Unreadable, Severity::Warning, message).with_source(file(&by));
         run.trail.notes.push(note);
     }
@@ -398,7 +398,7 @@ fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
 }
 
 /// Makes a piece of the profile's wording inside an entry.
-fn said(piece: &Piece, text: String, key: &'static str) -> Piece {
+fn wording(piece: &Piece, text: String, key: &'static str) -> Piece {
     part(piece, text, PieceSource::Words(key))
 }
 

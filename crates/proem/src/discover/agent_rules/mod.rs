@@ -91,7 +91,7 @@ pub(crate) fn find(
         importer,
         taken: Vec::new(),
         known: HashSet::new(),
-        told: HashSet::new(),
+        noted: HashSet::new(),
         read: 0,
         budget: recipe.bytes_max,
         bytes: 0,
@@ -113,7 +113,7 @@ fn check(place: &RulePlace) -> Result<(), String> {
     }
     let is_pattern = |rule: &&RuleFile| rule.name.contains('*') && !listing::is_pattern(&rule.name);
     match place.files.iter().find(is_pattern) {
-        Some(rule) => Err(format!("`{}` is no pattern: write `FOLDER/**/*ENDING`", rule.name)),
+        Some(rule) => Err(format!("`{}` is not a pattern: write `FOLDER/**/*ENDING`", rule.name)),
         None => Ok(()),
     }
 }
@@ -145,7 +145,7 @@ struct Search<'s> {
     taken: Vec<UsedFile>,
     /// The real paths of the files that are used.
     known: HashSet<PathBuf>,
-    told: imports::NotedReferences,
+    noted: imports::NotedReferences,
     read: usize,
     /// The rest of the bytes that files share.
     budget: Option<usize>,
@@ -380,7 +380,7 @@ impl Search<'_> {
         let policy = if self.places.is_in_project(path) { &self.policy.of_project() } else { self.policy };
         let (known, ignores, recipe) = (&self.known, self.places.ignores(), self.recipe);
         let job = imports::Job { policy, inside, known, ignores, home, recipe, trim };
-        importer.run(&job, taken, &mut self.found.trail, &mut self.told);
+        importer.run(&job, taken, &mut self.found.trail, &mut self.noted);
     }
 
     fn twin(&self, shown: &str, found: &ReadFile) -> Option<&str> {
@@ -441,7 +441,7 @@ impl Search<'_> {
                     return None;
                 }
                 let message =
-                    format!("{shown} is not UTF-8 from byte {offset} on: what is wrong reads as U+FFFD");
+                    format!("{shown} is not UTF-8 from byte {offset} on: invalid bytes become U+FFFD");
                 let note = Note::new(Code::NotUtf8, Severity::Warning, message);
                 self.found.trail.notes.push(note.with_source(file(shown)));
                 Some(String::from_utf8_lossy(&error.into_bytes()).into_owned())

@@ -299,7 +299,7 @@ fn check_metadata(head: &Head<'_>, problems: &mut Vec<Problem>) {
                 value.word()
             );
             let problem = Problem::new(message).harmless().at(head.place_below("metadata", key));
-            problems.push(problem.hint("write it as one text, or leave it: agents pass over it"));
+            problems.push(problem.hint("write it as one text, or leave it: agents ignore it"));
         }
     }
 }

@@ -302,8 +302,7 @@ impl Search<'_> {
 
     fn over_limit(&mut self, path: &Path, what: &str) {
         let path = crate::observe::file::shown(path);
-        let note =
-            Note::new(Code::OverLimit, Severity::Warning, format!("{path} is not looked into: {what}"));
+        let note = Note::new(Code::OverLimit, Severity::Warning, format!("{path} is not searched: {what}"));
         self.found.notes.push(note.with_source(file(&path)));
         let (outcome, why) = (Outcome::OverBudget, Some(what.to_owned()));
         self.found.considered.push(FileOutcome { path, outcome, why });

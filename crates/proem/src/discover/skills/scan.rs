@@ -105,7 +105,7 @@ impl Walk<'_, '_> {
             return;
         }
         if !self.seen.insert(identity) {
-            let (path, why) = (file::shown(path), Some("of a folder that was looked through".to_owned()));
+            let (path, why) = (file::shown(path), Some("of a folder that was searched".to_owned()));
             let outcome = Outcome::Duplicate;
             return self.search.found.considered.push(FileOutcome { path, outcome, why });
         }

@@ -336,7 +336,7 @@ fn dangling(build: &Build) -> Vec<Note> {
         let target = std::fs::read_link(&one.path)
             .map(|target| crate::observe::file::shown(&target))
             .unwrap_or_default();
-        let message = format!("it is a link that leads nowhere, to {target}");
+        let message = format!("it is a broken link to {target}");
         let source = Source::File { path: one.path.as_str().into(), place: None };
         Note::new(Code::Unreadable, Severity::Warning, message).with_source(source)
     };

@@ -79,7 +79,9 @@ impl Fence {
                 }
                 Ok(RunningProcess::start(command, allowance, limits))
             });
-            started.join().unwrap_or_else(|_| Err(Absence::GitFailed("it could not be shut in".into())))
+            started.join().unwrap_or_else(|_| {
+                Err(Absence::GitFailed("it could not be restricted to the repository".into()))
+            })
         })
     }
 

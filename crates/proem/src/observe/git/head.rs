@@ -9,7 +9,7 @@ use super::repository::{POINTER, Repository};
 pub(super) fn branch(repository: &Repository) -> Result<String, Absence> {
     let Some(name) = target(repository)? else { return Ok("HEAD".into()) };
     if !is_accepted(&name) {
-        return Err(Absence::GitFailed("HEAD names no ref that git would accept".into()));
+        return Err(Absence::GitFailed("HEAD does not name a ref that git accepts".into()));
     }
     let refs = Refs::new(repository);
     if !refs.exists(&name)? {

@@ -37,11 +37,11 @@ fn names(own: &Path, tree: &Path) -> bool {
         return true;
     }
     let cap = Cap::new(SETTINGS_BYTES_MAX);
-    let said = ["config.worktree", "config"].iter().find_map(|name| {
+    let configured = ["config.worktree", "config"].iter().find_map(|name| {
         let settings = read(name, cap).ok()?;
         worktree(&settings)
     });
-    said.is_some_and(|path| is_tree(&own.join(path)))
+    configured.is_some_and(|path| is_tree(&own.join(path)))
 }
 
 /// Tells whether every link in one of git's folders stays within them.

@@ -97,7 +97,7 @@ fn linked(directory: &Path, entry: &Path) -> Result<Repository, Absence> {
         Err(_) => own.clone(),
     };
     if !is_repository(&own, &common) {
-        return Err(broken("it points to no repository"));
+        return Err(broken("it does not point to a repository"));
     }
     Ok(open(directory, own, common))
 }

@@ -73,7 +73,7 @@ impl RevisionError {
                     "the clone is partial or damaged; `git cat-file -t {id}` fetches the object where it can"
                 )
             }
-            Self::Failed(_) => "`git fsck` says whether the repository is sound".into(),
+            Self::Failed(_) => "`git fsck` checks the repository".into(),
         }
     }
 }

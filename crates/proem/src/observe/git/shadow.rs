@@ -113,8 +113,8 @@ impl Shadow {
     /// Returns the commit that a name stands for. The name must not be taken for an option.
     pub(super) fn commit(&self, name: &str) -> Result<String, Absence> {
         let wanted = format!("{name}^{{commit}}");
-        let said = self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
-        Ok(said.trim().to_owned())
+        let output = self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
+        Ok(output.trim().to_owned())
     }
 
     /// Writes the files of a commit into `worktree`, and an index of them: nothing of the repository changes.
@@ -248,7 +248,7 @@ impl Shadow {
     /// Returns the first line of git's errors, without the shadow's own path, which differs each time.
     pub(super) fn complaint(&self, errors: &[u8]) -> String {
         let errors = String::from_utf8_lossy(errors);
-        let line = errors.lines().next().unwrap_or("it said nothing");
+        let line = errors.lines().next().unwrap_or("it printed no error message");
         line.replace(&self.folder.path().display().to_string(), ".git").escape_debug().to_string()
     }
 }

@@ -270,8 +270,8 @@ fn memory_and_files_have_limits() {
     let file = folder.path().join("file");
     // It reads its limits as the kernel has them, once they are there.
     let limits = "until ulimit -d | grep -q '^[0-9]'; do :; done; ulimit -d";
-    let said = run(shell(limits), ALLOWANCE).unwrap().output;
-    assert_eq!(String::from_utf8_lossy(&said).trim(), (64 << 10).to_string());
+    let output = run(shell(limits), ALLOWANCE).unwrap().output;
+    assert_eq!(String::from_utf8_lossy(&output).trim(), (64 << 10).to_string());
     let wait = "until ulimit -d | grep -q '^[0-9]'; do :; done;";
     let memory = |mib: usize| format!("{wait} exec dd if=/dev/zero of=/dev/null bs={mib}M count=1");
     let write = |kib: usize| format!("{wait} exec dd if=/dev/zero of='{}' bs={kib}k count=1", file.display());
