@@ -169,7 +169,8 @@ pub fn deliver(
     notes.extend(tools::notes(&tools, provider));
     let of_turn = text_of_turn(build);
     let texts = PromptTexts::from_build(build);
-    let texts = if provider.is_launched() || options.cached_content.is_some() && provider == Provider::Gemini
+    let texts = if provider.is_launched()
+        || options.cached_content.is_some() && provider.rules().takes_cached_content
     {
         texts.launched(&of_turn)
     } else {
@@ -178,7 +179,7 @@ pub fn deliver(
     let cache_key = cache_key(request, &build.fingerprint);
     let input = PayloadInput { texts, tools, model, known, options, cache_key, lookback };
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
-    let shape = MessageShape::for_provider(provider, input.is_plain(), takes_system);
+    let shape = provider.rules().shape.for_model(input.is_plain(), takes_system);
     let messages = messages(request, shape)?;
     let conversation = Conversation::new(provider, shape, &messages, &texts)?;
     notes.extend(notes_of_texts(&texts, &conversation, &messages));
@@ -190,15 +191,7 @@ pub fn deliver(
         provider: provider.word(),
         why: error.to_string(),
     };
-    let payload = match provider {
-        Provider::Anthropic => claude::anthropic(&input, conversation),
-        Provider::Bedrock => claude::bedrock(&input, conversation),
-        Provider::OpenAiResponses => Ok(openai::responses(&input, conversation)),
-        Provider::OpenAiChat | Provider::DeepSeek => Ok(openai::chat(provider, &input, conversation)),
-        Provider::Gemini => Ok(gemini::gemini(&input, conversation)),
-        Provider::Acp => launch::acp(&input, &conversation),
-        Provider::Codex => launch::codex(&input, &conversation, &mut notes),
-    };
+    let payload = (provider.rules().payload)(&input, conversation, &mut notes);
     let payload = payload.and_then(|payload| serde_json::value::to_raw_value(&payload)).map_err(unsent)?;
     let history = history
         .iter()
@@ -317,7 +310,7 @@ fn images_note(request: &Request) -> Option<Note> {
 
 /// Notes options that a provider has no use for.
 fn options_notes(provider: Provider, options: &DeliverOptions, known: Option<&Model>) -> Vec<Note> {
-    let has_lifetimes = matches!(provider, Provider::Anthropic | Provider::Bedrock);
+    let has_lifetimes = provider.rules().has_lifetimes;
     let is_long = options.lifetime == Lifetime::Hour;
     let unused = [
         (is_long && !has_lifetimes, format!("{provider} has no use for the longer lifetime")),
@@ -326,7 +319,7 @@ fn options_notes(provider: Provider, options: &DeliverOptions, known: Option<&Mo
             "the longer lifetime is left out: not every model takes it".to_owned(),
         ),
         (
-            options.cached_content.is_some() && provider != Provider::Gemini,
+            options.cached_content.is_some() && !provider.rules().takes_cached_content,
             format!("{provider} has no use for the name of a cached content"),
         ),
     ];

@@ -1,7 +1,7 @@
 //! OpenAI's responses and chat completions, and servers that speak the latter.
 
 use super::conversation::Conversation;
-use super::{PayloadInput, Provider, is_blank, tools};
+use super::{PayloadInput, is_blank, tools};
 use crate::request::raw_json::{Fields, Json, object};
 
 /// Tells whether the API takes markers for this model; older ones refuse the request.
@@ -64,7 +64,7 @@ pub(super) fn responses(input: &PayloadInput<'_>, conversation: Conversation) ->
 }
 
 /// The parts for chat completions. Servers other than OpenAI's get plain texts and the role `system`.
-pub(super) fn chat(provider: Provider, input: &PayloadInput<'_>, conversation: Conversation) -> Json {
+pub(super) fn chat(is_plain: bool, input: &PayloadInput<'_>, conversation: Conversation) -> Json {
     let mut payload: Fields = input.model_field("model").into_iter().chain(cache_key(input)).collect();
     if !input.tools.is_empty() {
         let definition = |tool: &&crate::request::Tool| {
@@ -74,7 +74,6 @@ pub(super) fn chat(provider: Provider, input: &PayloadInput<'_>, conversation: C
         };
         payload.push(("tools".to_owned(), Json::List(input.tools.iter().map(definition).collect())));
     }
-    let is_plain = provider == Provider::DeepSeek || input.is_plain();
     let mut messages = if is_plain {
         plain_instructions(input)
     } else {

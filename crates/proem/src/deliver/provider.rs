@@ -2,7 +2,15 @@
 
 use std::fmt;
 
+use proem_core::note::Note;
+
 use proem_core::did_you_mean::nearest;
+
+use super::conversation::Conversation;
+use super::shape::{Block, CHAT, MessageShape, Takes};
+use super::tools::NameRule;
+use super::{PayloadInput, claude, gemini, launch, openai};
+use crate::request::raw_json::Json;
 
 /// The form of a request: one for each API or agent that takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +142,113 @@ static NAMES: [ProviderName; 11] = [
     },
 ];
 
+/// The rules of a provider's requests. A new provider is one row here, one in [`NAMES`], and a file with its payload.
+pub(super) struct ProviderRules {
+    /// The shape of its messages.
+    pub(super) shape: MessageShape,
+    /// The rule for names of tools; `None` where no tools are sent.
+    pub(super) tool_names: Option<NameRule>,
+    /// True if a request can choose how long the cache keeps the prefix.
+    pub(super) has_lifetimes: bool,
+    /// True if a request can name content that the provider holds.
+    pub(super) takes_cached_content: bool,
+    /// Makes the body of the request.
+    pub(super) payload: Payload,
+}
+
+/// A function that makes the body of a request, and may add notes.
+type Payload = fn(&PayloadInput<'_>, Conversation, &mut Vec<Note>) -> Result<Json, serde_json::Error>;
+
+const SHORT_NAMES: Option<NameRule> = Some(NameRule { bytes_max: 64, signs: "", begins_with_letter: false });
+
+const CHAT_RULES: ProviderRules = ProviderRules {
+    shape: MessageShape { has_plain_form: true, ..CHAT },
+    tool_names: SHORT_NAMES,
+    has_lifetimes: false,
+    takes_cached_content: false,
+    payload: |input, conversation, _| Ok(openai::chat(input.is_plain(), input, conversation)),
+};
+
+/// The rules in the order of [`Provider`].
+static RULES: [ProviderRules; Provider::ALL.len()] = [
+    ProviderRules {
+        shape: MessageShape {
+            roles: &["user", "assistant"],
+            marker: Some("cache_control"),
+            answers: &["tool_result"],
+            is_of_claude: true,
+            ..CHAT
+        },
+        tool_names: Some(NameRule { bytes_max: 128, signs: "", begins_with_letter: false }),
+        has_lifetimes: true,
+        payload: |input, conversation, _| claude::anthropic(input, conversation),
+        ..CHAT_RULES
+    },
+    ProviderRules {
+        shape: MessageShape {
+            roles: &["user", "assistant", "system", "developer"],
+            block: Block::Typed("input_text"),
+            takes_items: true,
+            ..CHAT
+        },
+        payload: |input, conversation, _| Ok(openai::responses(input, conversation)),
+        ..CHAT_RULES
+    },
+    CHAT_RULES,
+    ProviderRules {
+        shape: MessageShape {
+            roles: &["user", "model"],
+            assistant: "model",
+            content: "parts",
+            block: Block::Bare,
+            takes: Takes::Blocks,
+            marker: None,
+            answers: &["functionResponse"],
+            ..CHAT
+        },
+        tool_names: Some(NameRule { bytes_max: 128, signs: ".:", begins_with_letter: true }),
+        takes_cached_content: true,
+        payload: |input, conversation, _| Ok(gemini::gemini(input, conversation)),
+        ..CHAT_RULES
+    },
+    ProviderRules {
+        shape: MessageShape {
+            roles: &["user", "assistant"],
+            block: Block::Bare,
+            takes: Takes::Blocks,
+            marker: Some("cachePoint"),
+            answers: &["toolResult"],
+            is_of_claude: true,
+            ..CHAT
+        },
+        has_lifetimes: true,
+        payload: |input, conversation, _| claude::bedrock(input, conversation),
+        ..CHAT_RULES
+    },
+    ProviderRules {
+        shape: MessageShape {
+            roles: &["user", "assistant", "tool", "system"],
+            block: Block::Joined,
+            takes: Takes::Text,
+            ..CHAT
+        },
+        payload: |input, conversation, _| Ok(openai::chat(true, input, conversation)),
+        ..CHAT_RULES
+    },
+    ProviderRules {
+        shape: MessageShape { roles: &["user", "assistant"], marker: None, ..CHAT },
+        tool_names: None,
+        payload: |input, conversation, _| launch::acp(input, &conversation),
+        ..CHAT_RULES
+    },
+    ProviderRules {
+        shape: MessageShape { roles: &["user", "assistant"], block: Block::Joined, ..CHAT },
+        tool_names: None,
+        payload: |input, conversation, notes| launch::codex(input, &conversation, notes),
+        ..CHAT_RULES
+    },
+];
+
 impl ProviderName {
     /// Every name that a user can write, aliases aside.
     pub fn all() -> impl Iterator<Item = &'static Self> {
@@ -209,6 +324,11 @@ impl Provider {
     #[must_use]
     pub const fn name(self) -> &'static ProviderName {
         &NAMES[self as usize]
+    }
+
+    /// Returns the rules of its requests.
+    pub(super) const fn rules(self) -> &'static ProviderRules {
+        &RULES[self as usize]
     }
 
     /// The word used on the command line and in JSON.

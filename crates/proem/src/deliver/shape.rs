@@ -1,6 +1,5 @@
 //! The shape of messages at each provider, as data: the rest of the delivery reads this table.
 
-use super::Provider;
 use crate::request::raw_json::{Fields, Json, field, object};
 
 /// The shape of a provider's messages.
@@ -22,6 +21,8 @@ pub(crate) struct MessageShape {
     pub(crate) answers: &'static [&'static str],
     /// True if items without a role are sent as they are.
     pub(crate) takes_items: bool,
+    /// True if servers exist that take joined text only.
+    pub(crate) has_plain_form: bool,
     /// True for Claude: a block of white space alone is refused, and a marker follows the newest message.
     pub(crate) is_of_claude: bool,
 }
@@ -48,10 +49,11 @@ pub(crate) enum Block {
     Joined,
 }
 
-const CLAUDE: &[&str] = &["user", "assistant"];
+/// Roles of Claude's messages where the model takes system messages.
 const CLAUDE_WITH_SYSTEM: &[&str] = &["user", "assistant", "system"];
 
-const CHAT: MessageShape = MessageShape {
+/// The shape of chat completions, from which the others start.
+pub(super) const CHAT: MessageShape = MessageShape {
     roles: &["user", "assistant", "tool", "function", "system", "developer"],
     assistant: "assistant",
     content: "content",
@@ -60,57 +62,17 @@ const CHAT: MessageShape = MessageShape {
     marker: Some("prompt_cache_breakpoint"),
     answers: &[],
     takes_items: false,
+    has_plain_form: false,
     is_of_claude: false,
 };
 
 impl MessageShape {
-    /// Returns the shape of a provider's messages. `is_plain` selects the form that every server accepts.
-    pub(crate) const fn for_provider(provider: Provider, is_plain: bool, takes_system: bool) -> Self {
-        let claude = if takes_system { CLAUDE_WITH_SYSTEM } else { CLAUDE };
-        match provider {
-            Provider::Anthropic => Self {
-                roles: claude,
-                marker: Some("cache_control"),
-                answers: &["tool_result"],
-                is_of_claude: true,
-                ..CHAT
-            },
-            Provider::OpenAiResponses => Self {
-                roles: &["user", "assistant", "system", "developer"],
-                block: Block::Typed("input_text"),
-                takes_items: true,
-                ..CHAT
-            },
-            Provider::OpenAiChat if is_plain => Self { block: Block::Joined, ..CHAT },
-            Provider::OpenAiChat => CHAT,
-            Provider::DeepSeek => Self {
-                roles: &["user", "assistant", "tool", "system"],
-                block: Block::Joined,
-                takes: Takes::Text,
-                ..CHAT
-            },
-            Provider::Gemini => Self {
-                roles: &["user", "model"],
-                assistant: "model",
-                content: "parts",
-                block: Block::Bare,
-                takes: Takes::Blocks,
-                marker: None,
-                answers: &["functionResponse"],
-                ..CHAT
-            },
-            Provider::Bedrock => Self {
-                roles: claude,
-                block: Block::Bare,
-                takes: Takes::Blocks,
-                marker: Some("cachePoint"),
-                answers: &["toolResult"],
-                is_of_claude: true,
-                ..CHAT
-            },
-            Provider::Acp => Self { roles: &["user", "assistant"], marker: None, ..CHAT },
-            Provider::Codex => Self { roles: &["user", "assistant"], block: Block::Joined, ..CHAT },
-        }
+    /// Adapts the shape to a model: `is_plain` selects the form that every chat server accepts, and `takes_system` allows
+    /// messages of the role `system`.
+    pub(super) fn for_model(self, is_plain: bool, takes_system: bool) -> Self {
+        let block = if is_plain && self.has_plain_form { Block::Joined } else { self.block };
+        let roles = if takes_system && self.is_of_claude { CLAUDE_WITH_SYSTEM } else { self.roles };
+        Self { roles, block, ..self }
     }
 
     /// A piece of text as a block.

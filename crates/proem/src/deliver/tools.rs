@@ -31,7 +31,7 @@ pub(super) fn head(tool: &Tool) -> Vec<(String, Json)> {
 
 /// Notes tools that a provider refuses.
 pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
-    let Some(rule) = NameRule::for_provider(provider) else { return Vec::new() };
+    let Some(rule) = provider.rules().tool_names.as_ref() else { return Vec::new() };
     let names = tools.iter().filter(|tool| !rule.allows(&tool.name)).map(|tool| {
         let name = &tool.name;
         note(name, format!("{provider} refuses the tool name `{name}`: {}", rule.words()))
@@ -48,24 +48,15 @@ pub(super) fn notes(tools: &[&Tool], provider: Provider) -> Vec<Note> {
 }
 
 /// The rule for a tool's name.
-struct NameRule {
-    bytes_max: usize,
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NameRule {
+    pub(super) bytes_max: usize,
     /// Signs besides letters, digits, `_` and `-`.
-    signs: &'static str,
-    begins_with_letter: bool,
+    pub(super) signs: &'static str,
+    pub(super) begins_with_letter: bool,
 }
 
 impl NameRule {
-    /// The rule of a provider, where tools are sent at all.
-    const fn for_provider(provider: Provider) -> Option<Self> {
-        match provider {
-            Provider::Acp | Provider::Codex => None,
-            Provider::Anthropic => Some(Self { bytes_max: 128, signs: "", begins_with_letter: false }),
-            Provider::Gemini => Some(Self { bytes_max: 128, signs: ".:", begins_with_letter: true }),
-            _ => Some(Self { bytes_max: 64, signs: "", begins_with_letter: false }),
-        }
-    }
-
     fn allows(&self, name: &str) -> bool {
         let is_sign = |sign: char| matches!(sign, '_' | '-') || self.signs.contains(sign);
         let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
