@@ -4,6 +4,7 @@ use crate::error::TemplateError;
 use crate::jinja::asset::Assets;
 use crate::jinja::cost::value_size::{STOPPED, TOO_LARGE};
 use crate::jinja::syntax::TOO_DEEP;
+use crate::jinja::values::UNDEFINED_IN_TEST;
 
 /// Converts minijinja's error to ours: the innermost cause, and the includes around it.
 ///
@@ -75,7 +76,7 @@ fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateEr
     let wanted = first_unknown(wanted, known);
     let near = proem_core::did_you_mean::nearest(wanted, known.iter().map(String::as_str));
     let message = match error.message.split_once(": ") {
-        Some((_, detail)) if detail.starts_with("what ") => detail.to_owned(),
+        Some((_, detail)) if detail == UNDEFINED_IN_TEST => detail.to_owned(),
         _ if wanted.is_empty() => error.message.clone(),
         _ => format!("`{wanted}` is not defined"),
     };

@@ -142,13 +142,13 @@ impl Object for Absent {
     }
 }
 
+/// The message of the error about an undefined name in a test, by which it is recognised.
+pub(super) const UNDEFINED_IN_TEST: &str = "the name before `is present` or `is absent` is not defined";
+
 /// Tells whether a value is an absent fact: the test behind `is absent` and `is present`. An undefined name is neither.
 pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
     if value.is_undefined() {
-        return Err(Error::new(
-            ErrorKind::UndefinedError,
-            "the name before `is present` or `is absent` is not defined",
-        ));
+        return Err(Error::new(ErrorKind::UndefinedError, UNDEFINED_IN_TEST));
     }
     Ok(value.downcast_object_ref::<Absent>().is_some())
 }
