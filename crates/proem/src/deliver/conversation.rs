@@ -317,7 +317,7 @@ impl Reader {
                 return refuse(&format!("its `{}` is empty", self.shape.content));
             }
             Some(Ok(Json::List(list))) if list.iter().any(|block| opened_fields(block).is_none()) => {
-                return refuse("a block of its content is no object, or has a key twice");
+                return refuse("a block of its content is not an object, or has a key twice");
             }
             Some(Ok(Json::List(_) | Json::Text(_))) => {}
             Some(_) => {

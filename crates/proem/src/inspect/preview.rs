@@ -105,7 +105,7 @@ impl Break {
     #[must_use]
     pub fn message(&self) -> String {
         format!(
-            "{} stands at token {} and changes {}: a rebuilt prompt then takes {} tokens out of the cache; move \
+            "{} stands at token {} and changes {}: rebuilding the prompt then loses {} cached tokens; move \
              it to the turn carrier, or as far down as possible",
             self.source,
             self.token,

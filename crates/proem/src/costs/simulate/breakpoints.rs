@@ -80,7 +80,7 @@ impl Breakpoints {
         let is_wrong =
             |pair: &[(usize, CacheMark)]| matches!(pair, [(_, CacheMark::Short), (_, CacheMark::Hour)]);
         if marks.windows(2).any(is_wrong) {
-            return Err("a marker with the longer lifetime stands behind one with the shorter".into());
+            return Err("a marker with the longer lifetime follows one with the shorter".into());
         }
         Ok(marks)
     }

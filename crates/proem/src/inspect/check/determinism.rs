@@ -198,7 +198,7 @@ fn changed(base: &Request, axis: Axis) -> Result<Request, Error> {
             let is_far = base.host.timezone.given().is_some_and(|zone| zone == "Pacific/Kiritimati");
             host.timezone = Pin::Given(if is_far { "America/Adak" } else { "Pacific/Kiritimati" }.into());
         }
-        Axis::Home => host.home = Pin::Given("/home/somebody-else".into()),
+        Axis::Home => host.home = Pin::Given("/home/another-user".into()),
         Axis::Locale => {
             for name in ["LANG", "LC_ALL", "LC_TIME", "LC_COLLATE", "LANGUAGE"] {
                 set(&mut host.env, name, "tr_TR.UTF-8");
@@ -229,7 +229,7 @@ fn set(env: &mut Pin<BTreeMap<String, String>>, name: &str, value: &str) {
 fn moved_clock(now: &Pin<String>, zone: Option<&String>, is_day: bool) -> Result<Pin<String>, Error> {
     let Pin::Given(text) = now else { return Ok(now.clone()) };
     let moment: Timestamp =
-        text.parse().map_err(|_| Error::request(format!("`host.now` is `{text}`, which is no time")))?;
+        text.parse().map_err(|_| Error::request(format!("`host.now` is `{text}`, which is not a time")))?;
     let zone = zone.map_or("UTC", String::as_str);
     let days = |moment: Timestamp| (local_date(moment, "UTC"), local_date(moment, zone));
     let shifts: &[i64] = if is_day { &[86_400, -86_400] } else { &[3671, -3671, 61, -61] };

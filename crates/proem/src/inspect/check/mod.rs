@@ -284,7 +284,7 @@ fn volatile(build: &Build, model: Option<&Model>) -> Vec<Note> {
         let severity = if found.stability == Stability::Turn { Severity::Warning } else { Severity::Info };
         let cost = found.usd.map_or_else(String::new, |usd| format!(" ({usd:.6} dollars each time)"));
         let message = format!(
-            "{} stands at token {} and changes {}: a rebuilt prompt then takes {} tokens out of the cache{cost}",
+            "{} stands at token {} and changes {}: rebuilding the prompt then loses {} cached tokens{cost}",
             found.source,
             found.token,
             found.stability.rhythm(),

@@ -88,7 +88,7 @@ pub(super) fn dangling(paths: &[PathBuf], text: &str, agents: &[Agent], root: &P
         let hint = if is_from_root {
             "write the path from the folder of this file"
         } else {
-            "correct the path, or put it into backticks if it is no import"
+            "correct the path, or put it into backticks if it is not an import"
         };
         let source = Source::File { path: path.to_string_lossy().into(), place: Some(place) };
         notes.push(

@@ -130,7 +130,7 @@ fn bad_lines_are_named() {
             "{\"at\": \"noon\", \"usage\": {\"prompt_cache_hit_tokens\": 1, \"prompt_cache_miss_tokens\": 1}}",
             "`at` is",
         ),
-        ("{\"provider\": \"nobody\", \"usage\": {\"inputTokens\": 1}}", "unknown provider \"nobody\""),
+        ("{\"provider\": \"other\", \"usage\": {\"inputTokens\": 1}}", "unknown provider \"other\""),
     ] {
         let message = read(text).expect_err("the line is wrong").to_string();
         assert!(message.contains(part), "{message}");
