@@ -246,11 +246,12 @@ impl Summary<'_> {
             text.push_str(&Table::new(file_columns()).with(others).print(self.width));
         }
         if missing > 0 {
-            let (files, they, them) =
-                if missing == 1 { ("file", "it", "it") } else { ("files", "they", "them") };
-            let line = format!(
-                "{DIM}{missing} more {files} would be read if {they} existed: `--files` lists {them}{DIM:#}\n"
-            );
+            let line = if missing == 1 {
+                "1 more file would be read if it existed: `--files` lists it".to_owned()
+            } else {
+                format!("{missing} more files would be read if they existed: `--files` lists them")
+            };
+            let line = format!("{DIM}{line}{DIM:#}\n");
             text.push_str(&flow(&line, self.width, ""));
         }
         text
