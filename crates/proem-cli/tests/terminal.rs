@@ -169,7 +169,7 @@ fn a_file_is_followed_into_the_prompt() {
     let prompt = desk.run(&["build", "-q", "--cwd", DEEP]).stdout;
     assert_eq!(prompt.get(range), Some(b"# Rules\n\nUse tabs.\nWrite tests first.".as_slice()));
     assert!(said.starts_with("AGENTS.md is in the prompt\n  system carrier, lines "), "{said}");
-    assert!(said.ends_with(", section context, frozen; from line 1 of the file on\n"), "{said}");
+    assert!(said.ends_with(", section context, frozen; from line 1 of the file\n"), "{said}");
 
     let shadowed = format!("{DEEP}/CLAUDE.md");
     let (code, said, _) = ask(&shadowed);
@@ -232,7 +232,7 @@ fn the_stricter_of_profile_and_configuration_is_in_effect() {
     fs::write(desk.root.path().join(".config/proem/proem.toml"), "hygiene = \"refuse\"\n").unwrap();
     assert_eq!(
         line(&desk),
-        "hygiene in effect: \"refuse\"; the configuration is stricter than the profile `default`, which says \"neutralise\""
+        "hygiene in effect: \"refuse\"; the configuration is stricter than the profile `default`, which has \"neutralise\""
     );
     let json: Value = serde_json::from_slice(&desk.run(&["config", "--json"]).stdout).unwrap();
     let hygiene = json["settings"].as_array().unwrap().iter().find(|setting| setting["key"] == "hygiene");
