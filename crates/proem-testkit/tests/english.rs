@@ -88,7 +88,9 @@ fn few_doc_comments_begin_with_a_question_word() {
 #[test]
 fn listed_words_are_not_used() {
     let mut files = Vec::new();
-    TEXTS.iter().for_each(|name| collect(&project_root().join(name), &mut files));
+    for name in TEXTS {
+        collect(&project_root().join(name), &mut files);
+    }
     let mut found = Vec::new();
     for file in &files {
         let Ok(text) = fs::read_to_string(file) else { continue };
@@ -130,7 +132,9 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
         let mut entries: Vec<PathBuf> =
             fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.sort();
-        entries.iter().for_each(|entry| collect(entry, files));
+        for entry in &entries {
+            collect(entry, files);
+        }
     } else if path.is_file() {
         files.push(path.to_owned());
     }
