@@ -153,7 +153,8 @@ fn payload(root: &Path) -> Box<dyn FnMut()> {
     let request = Request { prompt: Some("Hello".into()), model: Some("claude-opus-5".into()), ..request };
     let models = Models::built_in().expect("they are well-formed");
     boxed(move || {
-        deliver(Provider::Anthropic, &build, &request, &models, &DeliverOptions::default()).expect("it is taken")
+        deliver(Provider::Anthropic, &build, &request, &models, &DeliverOptions::default())
+            .expect("it is taken")
     })
 }
 
