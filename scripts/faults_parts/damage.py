@@ -378,7 +378,9 @@ def run(short):
     )
     refuses_to_start("tables of a later proem", later, "a later proem")
     refuses_to_start(
-        "a text in place of the store", lambda sample: sample.store.write_text("no database\n" * 500), "not a database"
+        "a text in place of the store",
+        lambda sample: sample.store.write_text("no database\n" * 500),
+        "not a SQLite database",
     )
     refuses_to_start("a database of something else", foreign, "something else|no store of proem")
     flips(short)
