@@ -1,4 +1,4 @@
-//! Settings: configuration, profiles, trust, models, and the [`World`](world::World) that one operation works in.
+//! Settings: configuration, profiles, trust, models, and the `World` that one operation works in.
 
 pub(crate) mod allow;
 pub mod config;
