@@ -230,6 +230,7 @@ const fn lower_case<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
     lower
 }
 
+#[expect(clippy::panic, reason = "evaluated by the compiler, which then stops")]
 const fn as_text(name: &'static [u8]) -> &'static str {
     match core::str::from_utf8(name) {
         Ok(text) => text,
