@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use proem_testkit::project_root;
 
-/// The most doc comments that may begin with a question word, in percent. The goal is 4.
-const QUESTION_FIRST_PERCENT_MAX: usize = 16;
+/// The most doc comments that may begin with a question word, in percent.
+const QUESTION_FIRST_PERCENT_MAX: usize = 4;
 /// The most occurrences of the listed words. The goal is 0.
-const LISTED_WORDS_MAX: usize = 292;
+const LISTED_WORDS_MAX: usize = 105;
 
 const QUESTION_WORDS: [&str; 10] =
     ["What", "Whether", "How", "Who", "Whose", "Which", "Why", "Where", "When", "Those"];
@@ -88,7 +88,9 @@ fn few_doc_comments_begin_with_a_question_word() {
 #[test]
 fn listed_words_are_not_used() {
     let mut files = Vec::new();
-    TEXTS.iter().for_each(|name| collect(&project_root().join(name), &mut files));
+    for name in TEXTS {
+        collect(&project_root().join(name), &mut files);
+    }
     let mut found = Vec::new();
     for file in &files {
         let Ok(text) = fs::read_to_string(file) else { continue };
@@ -130,7 +132,9 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
         let mut entries: Vec<PathBuf> =
             fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.sort();
-        entries.iter().for_each(|entry| collect(entry, files));
+        for entry in &entries {
+            collect(entry, files);
+        }
     } else if path.is_file() {
         files.push(path.to_owned());
     }
