@@ -230,7 +230,6 @@ const fn lower_case<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
     lower
 }
 
-#[expect(clippy::panic, reason = "evaluated by the compiler, which then stops")]
 const fn as_text(name: &'static [u8]) -> &'static str {
     // The name of a constant is ASCII, so that the empty text never occurs.
     if let Ok(text) = core::str::from_utf8(name) { text } else { "" }
