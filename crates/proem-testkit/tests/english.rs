@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use proem_testkit::project_root;
 
-/// The most doc comments that may begin with a question word, in percent. The goal is 4.
-const QUESTION_FIRST_PERCENT_MAX: usize = 16;
+/// The most doc comments that may begin with a question word, in percent.
+const QUESTION_FIRST_PERCENT_MAX: usize = 4;
 /// The most occurrences of the listed words. The goal is 0.
-const LISTED_WORDS_MAX: usize = 292;
+const LISTED_WORDS_MAX: usize = 105;
 
 const QUESTION_WORDS: [&str; 10] =
     ["What", "Whether", "How", "Who", "Whose", "Which", "Why", "Where", "When", "Those"];
