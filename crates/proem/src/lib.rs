@@ -60,7 +60,7 @@
 //! A [`Hook`] adds files before a build, or changes one turn. A hook that fails is reported in a note and skipped.
 //!
 //! ```
-//! use proem::hooks::{AgentStart, BeforeAgentStart, HookError, Injected};
+//! use proem::hooks::{AgentStart, BeforeAgentStart, HookError, InjectedMessage};
 //! use proem::{Caller, Engine, Hook, Request, UserInput};
 //!
 //! struct Reminder;
@@ -71,7 +71,7 @@
 //!     }
 //!
 //!     fn before_agent_start(&self, _: &BeforeAgentStart) -> Result<Option<AgentStart>, HookError> {
-//!         let message = Some(Injected::Text("Answer in English.".into()));
+//!         let message = Some(InjectedMessage::Text("Answer in English.".into()));
 //!         Ok(Some(AgentStart { message, ..AgentStart::default() }))
 //!     }
 //! }
