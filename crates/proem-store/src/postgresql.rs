@@ -65,7 +65,7 @@ type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 impl PostgresStore {
     /// Connects to the database that a URL names. Makes its tables, or brings them to the newest version, if they are not.
     ///
-    /// What the URL leaves open, libpq's variables say: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and others.
+    /// Options that the URL leaves out come from libpq's variables: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and others.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let mut address = Address::parse(url, &|name| std::env::var(name).ok())?;
         let tls = tls::connector(address.mode, address.roots.as_ref(), &address.place)?;

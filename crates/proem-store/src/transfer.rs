@@ -252,7 +252,7 @@ fn take_call(
     Ok(())
 }
 
-/// What an import did with a record.
+/// The outcome of importing one record.
 enum Taken {
     New,
     Known,

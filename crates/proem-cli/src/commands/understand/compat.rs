@@ -201,7 +201,7 @@ impl FileQuery<'_> {
         print(&(table.print(output_columns()) + &ages(self.seen)))
     }
 
-    /// What agents do with a file that they do not look for from here, when they are started in a folder on the way to it:
+    /// Returns the outcome of a file for agents that read it only when they start in a folder on the way to it:
     /// the first one, from the working directory on, in which they look for it.
     fn started_below(
         &self,
