@@ -1,9 +1,8 @@
 //! What every request shares.
 
-use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proem::hooks::HookFailure;
@@ -74,8 +73,6 @@ pub struct App {
     /// The workspaces as they really lie, links resolved.
     roots: Vec<PathBuf>,
     workspaces: Workspaces,
-    /// Directories that were found in a workspace a moment ago.
-    looked: Looked,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     /// Tells whether the store takes writes.
@@ -95,7 +92,7 @@ impl App {
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
         let workspaces = Workspaces::new(&options.workspaces);
-        let (metrics, looked, writes) = (Metrics::default(), Looked::default(), Writes::default());
+        let (metrics, writes) = (Metrics::default(), Writes::default());
         let room = Room::new(options.body_bytes_max);
         Arc::new(Self {
             conversations,
@@ -104,7 +101,6 @@ impl App {
             metrics,
             roots,
             workspaces,
-            looked,
             work,
             waiting,
             writes,
@@ -195,19 +191,6 @@ impl App {
         Ok(())
     }
 
-    /// The same for a turn in which nothing is read there: that it was so a moment ago will do.
-    pub(crate) fn check_cwd_of_frozen(&self, cwd: Option<&str>) -> Result<(), ApiError> {
-        let now = Instant::now();
-        if cwd.is_some_and(|cwd| self.looked.has(cwd, now)) {
-            return Ok(());
-        }
-        self.check_cwd(cwd)?;
-        if let Some(cwd) = cwd {
-            self.looked.add(cwd, now);
-        }
-        Ok(())
-    }
-
     /// Tells whether a directory is there, lies in a workspace, and no link is on the way to it: one question to the
     /// system, where finding the real path takes one for each folder. When this says no, that is asked.
     fn is_plainly_inside(&self, path: &Path) -> bool {
@@ -253,31 +236,6 @@ impl Drop for Wanted {
     }
 }
 
-/// How long it is taken for granted that a directory lies where it lay.
-const LOOK_TIME: Duration = Duration::from_millis(100);
-
-/// Most directories that are remembered.
-const LOOKED_MAX: usize = 1024;
-
-/// Directories that were found in a workspace, and when.
-#[derive(Default)]
-struct Looked(Mutex<HashMap<String, Instant>>);
-
-impl Looked {
-    fn has(&self, cwd: &str, now: Instant) -> bool {
-        let looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.get(cwd).is_some_and(|then| now.saturating_duration_since(*then) < LOOK_TIME)
-    }
-
-    fn add(&self, cwd: &str, now: Instant) {
-        let mut looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.len() >= LOOKED_MAX {
-            looked.clear();
-        }
-        looked.insert(cwd.to_owned(), now);
-    }
-}
-
 #[cfg(target_os = "linux")]
 fn has_no_link(path: &Path) -> bool {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -289,22 +247,4 @@ fn has_no_link(path: &Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 const fn has_no_link(_: &Path) -> bool {
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_a_directory_lies_is_known_for_a_moment() {
-        let (looked, now) = (Looked::default(), Instant::now());
-        assert!(!looked.has("/work", now));
-        looked.add("/work", now);
-        assert!(looked.has("/work", now) && !looked.has("/other", now));
-        assert!(!looked.has("/work", now + LOOK_TIME));
-        for index in 0..LOOKED_MAX {
-            looked.add(&index.to_string(), now);
-        }
-        assert!(!looked.has("/work", now), "there is room for so many");
-    }
 }

@@ -2,13 +2,9 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap};
-use axum::http::{HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode, Uri};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Options};
@@ -50,15 +46,8 @@ impl fmt::Debug for Token {
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Lets a request pass, or says why not.
-pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    match check(&app, &request) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-pub(crate) fn check<B>(app: &App, request: &HttpRequest<B>) -> Result<(), ApiError> {
+/// Checks host, origin, token and content type of a request.
+pub(crate) fn check<B>(app: &App, request: &Request<B>) -> Result<(), ApiError> {
     let outside = Outside::of(&app.options, request.extensions(), request.headers());
     check_host(&app.options, &outside, request.uri(), request.headers())?;
     check_origin(&outside, request.headers(), request.method())?;

@@ -1,13 +1,13 @@
-//! Room for bodies: each has a limit of its own, and all that are on their way have one together.
+//! The memory for request bodies: each has a limit, and all that are being received have one together.
 
 use std::sync::Arc;
 
 use proem_core::limit::BODIES_BYTES_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What every body may have without asking: far more than most.
+/// The size that every body may have without a permit; most are far smaller.
 const FREE_BYTES: usize = 16 << 10;
-/// What is asked for at a time.
+/// The size that one permit stands for.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The memory for bodies.

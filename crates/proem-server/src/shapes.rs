@@ -4,14 +4,12 @@ pub(crate) mod comparison;
 mod editor;
 mod epoch;
 mod preview;
-mod reused;
 
 pub(crate) use editor::{
     EditorAnswer, FilesAnswer, LimitsShape, ModelShape, ModelsShape, ProfileShape, ValueShape, ValuesAnswer,
 };
 pub(crate) use epoch::EpochAnswer;
 pub(crate) use preview::PreviewAnswer;
-pub(crate) use reused::reused;
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! When a prompt is built, and when the stored one is used.
+//! Conversations: decides when a prompt is built and when the stored one is used.
 
 mod answer;
 mod change;
@@ -7,7 +7,7 @@ mod evidence;
 mod recent;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proem::stored_prompt::StoredPrompt;
 use proem::{Build, Caller, Engine, Error, Fingerprint, PromptPolicy, Request};
@@ -19,17 +19,17 @@ use crate::{Store, StoreError, is_conversation_id};
 
 pub use answer::{Answer, ConversationError};
 pub use change::{Drift, Plan, Rebuilt};
-pub use compact::{Begun, TIME_OF_COMPACTION};
+pub use compact::{StartedCompaction, TIME_OF_COMPACTION};
 
 use recent::Recent;
 
 /// The reason of the first epoch.
 const STARTUP: &str = "startup";
 
-/// What an epoch takes in memory besides its texts, about: the fields of its head, of its request, and their places.
+/// The approximate size of an epoch in memory without its texts: the fields of its head and request, and map entries.
 const OVERHEAD_BYTES: usize = 2048;
 
-/// How much larger the description of a prompt is in memory than in its stored form, about.
+/// The approximate ratio of the size of a prompt's description in memory to its stored size.
 const DESCRIPTION_GROWTH: usize = 3;
 
 /// Most attempts to read a conversation that is removed and begun again at the same time.
@@ -46,20 +46,19 @@ pub struct Conversations {
 
 /// An epoch whose prompt has been read.
 #[derive(Debug)]
-pub struct Kept {
-    /// What is known about it.
+pub struct LoadedEpoch {
+    /// Its head: number, reason, digests.
     pub head: EpochHead,
     /// The prompt.
     pub frozen: Frozen,
     /// The request that it was built for.
     pub request: Request,
-    /// What it takes in memory without the answer, about.
+    /// Its approximate size in memory.
     bytes: usize,
-    answer: OnceLock<Arc<[u8]>>,
 }
 
-impl Kept {
-    pub(crate) fn of(epoch: Epoch) -> Result<Self, StoreError> {
+impl LoadedEpoch {
+    pub(crate) fn from_stored(epoch: Epoch) -> Result<Self, StoreError> {
         let name = format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation);
         let damaged = |why: String| StoreError::Damaged { what: name.clone(), why };
         let bytes = epoch.prompt.texts.values().map(String::len).sum::<usize>()
@@ -71,14 +70,9 @@ impl Kept {
             return Err(damaged("its prompt is not that of its digest".into()));
         }
         let mut request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
-        // Kept without it, so that conversations with the same request share one text.
+        // LoadedEpoch without it, so that conversations with the same request share one text.
         request.conversation = Some(epoch.head.conversation.clone());
-        Ok(Self { head: epoch.head, frozen, request, bytes, answer: OnceLock::new() })
-    }
-
-    /// What it takes in memory, about; without an answer that it shares with another one.
-    fn bytes(&self, is_shared: bool) -> usize {
-        self.bytes + self.answer.get().filter(|_| !is_shared).map_or(0, |answer| answer.len())
+        Ok(Self { head: epoch.head, frozen, request, bytes })
     }
 
     /// The fingerprint of what is sent.
@@ -89,7 +83,7 @@ impl Kept {
 }
 
 /// The current epoch of a conversation, and the heads of all of them.
-type Shown = (Arc<Kept>, Vec<EpochHead>);
+type Shown = (Arc<LoadedEpoch>, Vec<EpochHead>);
 
 impl Conversations {
     /// Conversations that are kept in `store`, with prompts that `engine` builds.
@@ -109,52 +103,36 @@ impl Conversations {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where they are kept.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
     /// The current epoch of a conversation, as it is stored.
-    pub fn current(&self, id: &str) -> Result<Option<Arc<Kept>>, ConversationError> {
+    pub fn current(&self, id: &str) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
         check_id(id)?;
-        // Before anything is read: what is read then is at least as new.
+        // The generation comes first, so that the epoch read below is at least as new.
         let generation = self.store.generation()?;
         if let Some(known) = self.recent.current(id, generation) {
             return Ok(Some(known));
         }
-        if self.recent.holds(id) {
+        if self.recent.contains(id) {
             let Some(head) = self.store.current_head(id)? else { return Ok(None) };
             if let Some(known) = self.recent.get(&head, generation) {
                 return Ok(Some(known));
             }
         }
         let Some(epoch) = self.store.current(id)? else { return Ok(None) };
-        let kept = Arc::new(Kept::of(epoch)?);
+        let kept = Arc::new(LoadedEpoch::from_stored(epoch)?);
         self.recent.put(&kept, generation);
         Ok(Some(kept))
     }
 
-    /// What an epoch is answered with, in whatever form the caller has for it: made once, and held in memory with
-    /// the epoch.
-    pub fn answer_of(&self, kept: &Arc<Kept>, make: impl FnOnce(&Kept) -> Vec<u8>) -> Arc<[u8]> {
-        if let Some(known) = kept.answer.get() {
-            return Arc::clone(known);
-        }
-        let mut is_shared = false;
-        let answer = kept.answer.get_or_init(|| {
-            let (answer, is_known) = self.recent.shared(&kept.head.digest, make(kept));
-            is_shared = is_known;
-            answer
-        });
-        self.recent.has_grown(kept, is_shared);
-        Arc::clone(answer)
-    }
-
     /// One epoch of a conversation.
-    pub fn epoch(&self, id: &str, number: u64) -> Result<Option<Kept>, ConversationError> {
+    pub fn epoch(&self, id: &str, number: u64) -> Result<Option<LoadedEpoch>, ConversationError> {
         check_id(id)?;
-        Ok(self.store.epoch(id, number)?.map(Kept::of).transpose()?)
+        Ok(self.store.epoch(id, number)?.map(LoadedEpoch::from_stored).transpose()?)
     }
 
     /// The current epoch of a conversation, and all its epochs, as they were at one moment.
@@ -182,13 +160,13 @@ impl Conversations {
     }
 
     /// The current epoch; a conversation that is not known is an error.
-    fn known(&self, id: &str) -> Result<Arc<Kept>, ConversationError> {
+    fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ConversationError> {
         self.current(id)?.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))
     }
 
-    fn remember(&self, epoch: Epoch) -> Result<Arc<Kept>, ConversationError> {
-        let kept = Arc::new(Kept::of(epoch)?);
-        // It was opened by now, and so in no generation that is known: the next turn asks.
+    fn remember(&self, epoch: Epoch) -> Result<Arc<LoadedEpoch>, ConversationError> {
+        let kept = Arc::new(LoadedEpoch::from_stored(epoch)?);
+        // Its generation is not known: the next turn queries the store.
         self.recent.put(&kept, None);
         Ok(kept)
     }
@@ -201,7 +179,7 @@ impl Conversations {
             self.follow(kept, request, caller)?
         } else {
             let build = self.build(request, caller)?;
-            let opening = Opening { id, number: 1, reason: STARTUP, request, caller };
+            let opening = NewEpoch { id, number: 1, reason: STARTUP, request, caller };
             let (kept, is_own) = self.open(&opening, &build)?;
             let notes = if is_own { build.frozen.notes().to_vec() } else { Vec::new() };
             (kept, !is_own, notes)
@@ -224,9 +202,13 @@ impl Conversations {
         Ok(Answer { kept, is_reused, suffix, whole, notes })
     }
 
-    /// A later turn for which nothing has to be built, observed or waited for: the current epoch as it is. `None`
-    /// when that cannot be: then [`turn`](Self::turn) answers.
-    pub fn turn_at_once(&self, id: &str, request: &Request) -> Result<Option<Arc<Kept>>, ConversationError> {
+    /// Returns the current epoch if a turn needs nothing else: nothing is built, observed or waited for. `None` for every
+    /// other turn, which [`turn`](Self::turn) answers.
+    pub fn turn_at_once(
+        &self,
+        id: &str,
+        request: &Request,
+    ) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
         check_id(id)?;
         if !self.store.is_near() {
             return Ok(None);
@@ -247,7 +229,11 @@ impl Conversations {
     }
 
     /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
-    fn open(&self, opening: &Opening<'_>, build: &Build) -> Result<(Arc<Kept>, bool), ConversationError> {
+    fn open(
+        &self,
+        opening: &NewEpoch<'_>,
+        build: &Build,
+    ) -> Result<(Arc<LoadedEpoch>, bool), ConversationError> {
         let epoch = opening.epoch(build)?;
         let stored = self.store_epoch(&epoch)?;
         let is_own = stored == epoch;
@@ -266,7 +252,7 @@ impl Conversations {
 }
 
 /// An epoch that is to be opened, and why.
-struct Opening<'o> {
+struct NewEpoch<'o> {
     id: &'o str,
     number: u64,
     reason: &'o str,
@@ -274,7 +260,7 @@ struct Opening<'o> {
     caller: Caller,
 }
 
-impl Opening<'_> {
+impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
     fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
         let policy = PromptPolicy::from_request(self.request, self.caller)?;

@@ -20,7 +20,8 @@ mod postgresql;
 use std::ops::ControlFlow;
 
 pub use conversations::{
-    Answer, Begun, ConversationError, Conversations, Drift, Kept, Plan, Rebuilt, TIME_OF_COMPACTION,
+    Answer, ConversationError, Conversations, Drift, LoadedEpoch, Plan, Rebuilt, StartedCompaction,
+    TIME_OF_COMPACTION,
 };
 pub use error::StoreError;
 pub use maintenance::{

@@ -9,7 +9,7 @@ use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Epoch, EpochHead, Query, TemplateVersion, check_text};
-use crate::{Kept, Store, StoreError, is_conversation_id};
+use crate::{LoadedEpoch, Store, StoreError, is_conversation_id};
 
 /// How many conversations are asked for at a time.
 const PAGE: usize = 500;
@@ -187,11 +187,11 @@ pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred,
                 let prompt = StoredPrompt::new(texts, find(&description)?);
                 let epoch = Epoch { head: *head, prompt, request: find(&request)? };
                 if !is_conversation_id(&epoch.head.conversation) {
-                    return Err(bad("that is no name of a conversation".into()));
+                    return Err(bad("invalid conversation id".into()));
                 }
                 epoch.head.check().map_err(|why| bad(fixable(&why)))?;
                 // What could not be read afterwards must not be acknowledged.
-                Kept::of(epoch.clone()).map_err(|error| bad(error.to_string()))?;
+                LoadedEpoch::from_stored(epoch.clone()).map_err(|error| bad(error.to_string()))?;
                 let EpochHead { conversation, number, .. } = &epoch.head;
                 let is_known = store.epoch(conversation, *number)?.is_some();
                 if store.open(&epoch)? != epoch {

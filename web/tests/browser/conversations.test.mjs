@@ -195,7 +195,7 @@ it("a conversation that is not there says so", { allow: [/404/] }, async ({ page
 
 it("an address that is nonsense shows something", { allow: [/40\d/] }, async ({ page, server }) => {
   await page.goto(`${server.url}/#/conversations/%zz/epochs/-1/what`);
-  await page.getByRole("alert").filter({ hasText: "that is no name of a conversation" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "invalid conversation id" }).waitFor();
 });
 
 it("the keyboard alone goes from the list to another epoch's payload", async ({ page, server }) => {

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use axum::BoxError;
-use axum::body::{Bytes, HttpBody};
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request as HttpRequest};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -34,11 +33,7 @@ impl FromRequest<Arc<App>> for Text {
 
 impl Text {
     /// Reads a body, as far as its size and that of all others allow.
-    pub(super) async fn read<B>(body: B, app: &App) -> Result<Self, ApiError>
-    where
-        B: HttpBody<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
+    async fn read(body: Body, app: &App) -> Result<Self, ApiError> {
         let most = app.options.body_bytes_max;
         let too_large = || {
             let message = format!("the body has more than {most} bytes");

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction;
-use proem_store::Begun;
+use proem_store::StartedCompaction;
 use serde::Deserialize;
 
 use super::Shared;
@@ -46,7 +46,7 @@ pub(super) async fn begin(
     Ok(Json(answer))
 }
 
-fn answer(begun: &Begun) -> CompactionAnswer {
+fn answer(begun: &StartedCompaction) -> CompactionAnswer {
     let carriers: BTreeMap<&'static str, String> =
         Carrier::ALL.into_iter().filter_map(|carrier| Some((carrier.word(), begun.text(carrier)?))).collect();
     CompactionAnswer {

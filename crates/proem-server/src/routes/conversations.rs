@@ -1,17 +1,16 @@
-//! Conversations: turns, their epochs, and what would change.
+//! Conversations: turns, epochs, plans of changes.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{BoxError, Json};
 use proem::deliver::{DeliverOptions, Provider, deliver};
 use proem::models::Models;
 use proem::{RawMessage, Request, Tool};
-use proem_store::{Answer, Kept, Query, Rebuilt};
+use proem_store::{Answer, LoadedEpoch, Query, Rebuilt};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -21,20 +20,12 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
     ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
-    OwnedNote, PlanShape, TurnAnswer, carriers, comparison, difference, reused,
+    OwnedNote, PlanShape, TurnAnswer, carriers, comparison, difference,
 };
 
-/// Most conversations on one page, and how many without a wish.
+/// The largest and the default number of conversations on one page.
 const PAGE_MAX: usize = 200;
 const PAGE: usize = 50;
-
-/// What a turn asks that says nothing.
-static EMPTY: LazyLock<Request> = LazyLock::new(Request::default);
-
-/// Room for the headers of an answer.
-const HEADERS_MAX: usize = 12;
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,28 +68,22 @@ pub(super) async fn list(
     Ok(Json(ConversationsAnswer { conversations, next: page.next }))
 }
 
-/// One conversation: the frozen prompt, and all epochs; nothing of it if the caller has it already.
+/// Returns one conversation: the frozen prompt and all epochs, or 304 if the client has this state already.
 pub(super) async fn show(
     State(app): Shared,
     Named(id): Named<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    show_answer(&app, &id, &headers).await
-}
-
-/// The answer to a look at one conversation.
-pub(crate) async fn show_answer(app: &Arc<App>, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
-    // A thread of its own for what is near would cost more than the answer.
+    // A read from a near store takes less time than passing it to a thread.
     if app.store().is_near() {
-        return app.show(id, headers);
+        return app.show(&id, &headers);
     }
-    let (id, headers) = (id.to_owned(), headers.clone());
-    Box::pin(app.work(move |app| app.show(&id, &headers))).await
+    app.work(move |app| app.show(&id, &headers)).await
 }
 
-/// What names the state of a conversation. With the time: one that was forgotten and begun anew has the same numbers, and
-/// may have the same prefix beside other carriers.
-fn tag_of(kept: &Kept) -> String {
+/// Returns the entity tag of a conversation's state. It contains the time, because a conversation that was removed and begun
+/// again has the same numbers, and may have the same prefix with other carriers.
+fn tag_of(kept: &LoadedEpoch) -> String {
     format!("\"{}-{}-{:x}\"", kept.head.number, kept.head.digest, kept.head.opened_at)
 }
 
@@ -112,45 +97,24 @@ pub(super) async fn remove(State(app): Shared, Named(id): Named<String>) -> Resu
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Everything that one turn needs.
+/// Answers one turn of a conversation.
 pub(super) async fn turn(
     State(app): Shared,
     Named(id): Named<String>,
     text: Text,
 ) -> Result<Response, ApiError> {
-    answer_to(&app, &id, &text).await
-}
-
-/// The answer to a turn whose body is still to be read.
-pub(crate) async fn turn_answer<B>(app: &Arc<App>, id: &str, body: B) -> Result<Response, ApiError>
-where
-    B: HttpBody<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    answer_to(app, id, &Text::read(body, app).await?).await
-}
-
-async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, ApiError> {
-    // Most turns say nothing: that need not be read, nor made anew each time.
-    if text.is_empty()
-        && let Some(answer) = app.turn_at_once(id, &EMPTY)?
-    {
-        return Ok(answer);
-    }
     let (mut request, provider) = text.turn()?;
-    if request.conversation.as_ref().is_some_and(|named| named != id) {
+    if request.conversation.as_ref().is_some_and(|named| *named != id) {
         return Err(ApiError::bad_request("`conversation` is not the one of the path"));
     }
-    // A thread of its own for what is near would cost more than the answer.
-    if provider.is_none()
-        && !text.is_empty()
-        && let Some(answer) = app.turn_at_once(id, &request)?
-    {
-        return Ok(answer);
-    }
-    request.conversation = Some(id.to_owned());
-    let id = id.to_owned();
-    let answer = Box::pin(app.work(move |app| app.turn(&id, request, provider))).await?;
+    // A turn that only repeats the stored prompt takes less time than passing it to a thread.
+    let known = if provider.is_none() { app.turn_at_once(&id, &request)? } else { None };
+    let answer = if let Some(answer) = known {
+        answer
+    } else {
+        request.conversation = Some(id.clone());
+        app.work(move |app| app.turn(&id, request, provider)).await?
+    };
     let digest = format!("\"{}\"", answer.digest);
     Ok(([(header::ETAG, digest)], Json(answer)).into_response())
 }
@@ -158,20 +122,15 @@ async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, Ap
 impl App {
     fn show(&self, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
         let known = self.known(id)?;
-        let mut tag = tag_of(&known);
+        let tag = tag_of(&known);
         if has_answer(headers, &tag) {
-            let tag = HeaderValue::from_str(&tag).map_err(|_| ApiError::internal())?;
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response.headers_mut().reserve(HEADERS_MAX);
-            response.headers_mut().insert(header::ETAG, tag);
-            return Ok(response);
+            return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
         }
         let found = self.conversations.history(id)?;
         let (kept, epochs) =
             found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()))?;
-        // It may have got another epoch since.
-        tag = tag_of(&kept);
+        // Another epoch may have been opened since.
+        let tag = tag_of(&kept);
         let answer = Json(ConversationAnswer {
             conversation: kept.head.conversation.clone(),
             epoch: kept.head.number,
@@ -182,24 +141,17 @@ impl App {
         Ok(([(header::ETAG, tag)], answer).into_response())
     }
 
-    /// The answer to a turn that gets the current epoch as it is: the bytes that were made for the first such turn.
-    fn turn_at_once(&self, id: &str, request: &Request) -> Result<Option<Response>, ApiError> {
+    /// Returns the answer to a turn for which nothing must be built or observed; `None` for every other turn.
+    fn turn_at_once(&self, id: &str, request: &Request) -> Result<Option<TurnAnswer>, ApiError> {
         let Some(kept) = self.conversations.turn_at_once(id, request)? else { return Ok(None) };
         let cwd = request.cwd.as_ref().or(kept.request.cwd.as_ref());
-        if let Err(error) = self.check_cwd_of_frozen(cwd.map(String::as_str))
+        if let Err(error) = self.check_cwd(cwd.map(String::as_str))
             && !(request.cwd.is_none() && cwd.is_some_and(|cwd| self.is_gone(cwd)))
         {
             return Err(error);
         }
         self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
-        let answer = self.conversations.answer_of(&kept, reused);
-        let tag =
-            HeaderValue::from_str(&format!("\"{}\"", kept.head.digest)).map_err(|_| ApiError::internal())?;
-        let mut response = Response::new(Body::from(Bytes::from_owner(answer)));
-        response.headers_mut().reserve(HEADERS_MAX);
-        response.headers_mut().insert(header::CONTENT_TYPE, JSON);
-        response.headers_mut().insert(header::ETAG, tag);
-        Ok(Some(response))
+        Ok(Some(shape_of(&Answer::frozen(kept), None, None, Vec::new())))
     }
 
     fn turn(
@@ -256,7 +208,7 @@ impl App {
         self.admit(given).map(Some)
     }
 
-    pub(super) fn known(&self, id: &str) -> Result<Arc<Kept>, ApiError> {
+    pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ApiError> {
         let found = self.conversations.current(id)?;
         found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
     }
@@ -287,7 +239,7 @@ fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
     ChangeAnswer { epoch: rebuilt.kept().head.number, opened, plan: None, comparison: None }
 }
 
-/// Builds the prompt anew, or says what that would change.
+/// Rebuilds the prompt, or plans it.
 pub(super) async fn reload(
     State(app): Shared,
     Named(id): Named<String>,

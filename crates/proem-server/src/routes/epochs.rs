@@ -9,7 +9,7 @@ use proem::Caller;
 use proem::deliver::{DeliverOptions, deliver};
 use proem::models::Models;
 use proem_core::note::Note;
-use proem_store::{Answer, ConversationError, Kept, is_conversation_id};
+use proem_store::{Answer, ConversationError, LoadedEpoch, is_conversation_id};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -51,7 +51,7 @@ pub(super) async fn show(
 }
 
 fn payload(
-    kept: &Arc<Kept>,
+    kept: &Arc<LoadedEpoch>,
     provider: proem::deliver::Provider,
 ) -> Result<(Option<Box<RawValue>>, Vec<Note>), ApiError> {
     let answer = Answer::frozen(Arc::clone(kept));

@@ -1,4 +1,4 @@
-//! The routes, and what they have in common.
+//! The table of routes.
 
 mod body;
 mod calls;
@@ -26,32 +26,29 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::front::Matched;
-use crate::guard;
-
-pub(crate) use conversations::{show_answer as show, turn_answer as turn};
 
 type Shared = State<Arc<App>>;
 
-/// All routes, behind the guard.
+/// Returns the router of all routes. The guard has admitted a request before it gets here.
 pub(crate) fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new();
     for (path, methods) in table() {
         router = router.route(path, methods.fallback(wrong_method));
     }
-    router = router.fallback(no_route).layer(middleware::from_fn_with_state(Arc::clone(app), guard::guard));
+    router = router.fallback(no_route);
     if app.options.telemetry.is_some() {
         router = router.layer(middleware::from_fn(name_route));
     }
     router.with_state(Arc::clone(app))
 }
 
-/// Says which route a request takes: its span has that.
+/// Records the route that a request takes, for its span.
 async fn name_route(request: Request, next: Next) -> Response {
-    Matched::tell(&request);
+    Matched::set(&request);
     next.run(request).await
 }
 
-/// Paths and what answers them.
+/// Returns each path with its handlers.
 fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
     vec![
         ("/", get(pages::index)),

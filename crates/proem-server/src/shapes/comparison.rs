@@ -4,13 +4,13 @@ use proem::compare::{ComparisonShape, Snapshot, compare, lost};
 use proem::models::{Model, Models};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Request};
-use proem_store::{Kept, Plan};
+use proem_store::{LoadedEpoch, Plan};
 use serde_json::Value;
 
 use crate::error::ApiError;
 
 /// An epoch as one side.
-pub(crate) fn snapshot(kept: &Kept) -> Snapshot {
+pub(crate) fn snapshot(kept: &LoadedEpoch) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
     let name = format!("{}@{}", kept.head.conversation, kept.head.number);
     Snapshot::new(&name, &kept.frozen, &request, Some(&kept.head.engine))

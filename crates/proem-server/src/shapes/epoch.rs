@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proem::build_shape::{NoteShape, SectionShape, SpanShape, section_shapes, span_shapes};
 use proem_core::note::Note;
-use proem_store::Kept;
+use proem_store::LoadedEpoch;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) struct EpochAnswer<'k> {
 
 impl<'k> EpochAnswer<'k> {
     /// Shows a kept epoch; `more` are notes about its payload.
-    pub(crate) fn of(kept: &'k Kept, payload: Option<Box<RawValue>>, more: &'k [Note]) -> Self {
+    pub(crate) fn of(kept: &'k LoadedEpoch, payload: Option<Box<RawValue>>, more: &'k [Note]) -> Self {
         let (head, frozen) = (&kept.head, &kept.frozen);
         Self {
             conversation: &head.conversation,

@@ -1,4 +1,4 @@
-//! What a turn answers, and why it may not.
+//! The answer to a turn, and the errors of conversations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Suffix};
 use proem_core::note::Note;
 
-use super::Kept;
+use super::LoadedEpoch;
 use crate::StoreError;
 
-/// What one turn needs.
+/// The answer to one turn.
 #[derive(Debug)]
 pub struct Answer {
     /// The epoch in force.
-    pub kept: Arc<Kept>,
-    /// Whether the prompt was there before.
+    pub kept: Arc<LoadedEpoch>,
+    /// `true` if the prompt was stored before this turn.
     pub is_reused: bool,
-    /// What belongs to this turn.
+    /// The text of this turn alone.
     pub suffix: Suffix,
-    /// The frozen prompt with that behind it; `None` when there is no such thing.
+    /// The frozen prompt followed by the suffix; `None` if the suffix is empty.
     pub whole: Option<Body>,
-    /// What a reader should know.
+    /// Notes about the build or the turn.
     pub notes: Vec<Note>,
 }
 
 impl Answer {
     /// An epoch as it is, without anything of a turn.
     #[must_use]
-    pub fn frozen(kept: Arc<Kept>) -> Self {
+    pub fn frozen(kept: Arc<LoadedEpoch>) -> Self {
         Self { kept, is_reused: true, suffix: Suffix::default(), whole: None, notes: Vec::new() }
     }
 
@@ -43,7 +43,7 @@ impl Answer {
     /// conversation.
     #[must_use]
     pub fn delivery(&self, request: &Request) -> (Build, Request) {
-        let Kept { head, frozen, request: own, .. } = &*self.kept;
+        let LoadedEpoch { head, frozen, request: own, .. } = &*self.kept;
         let model = request.model.clone().or_else(|| head.model.clone());
         let request = Request { tools: own.tools.clone(), model, ..request.clone() };
         let build = Build {
@@ -63,7 +63,7 @@ impl Answer {
     }
 }
 
-/// Why a conversation did not answer.
+/// An error of a conversation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConversationError {
@@ -71,13 +71,13 @@ pub enum ConversationError {
     Build(Error),
     /// The store did not do its work.
     Store(StoreError),
-    /// What names a conversation is no name.
+    /// The id of the conversation is invalid.
     BadId,
     /// There is no such conversation.
     NoConversation(String),
     /// There is no such compaction, or not any more.
     NoCompaction,
-    /// What is said about a call cannot be read.
+    /// The record of a call cannot be parsed.
     BadCall(String),
     /// The profile does not rebuild for this reason.
     NotAllowed {
@@ -103,14 +103,14 @@ impl ConversationError {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Build(error) => error.hint(),
             Self::Store(error) => error.hint(),
             Self::BadId => Some("use 1 to 128 letters, digits, `.`, `_`, `:` and `-`".into()),
-            Self::NoConversation(_) => Some("its first turn makes it".into()),
+            Self::NoConversation(_) => Some("the first turn creates it".into()),
             Self::NoCompaction => Some("begin it again".into()),
             Self::BadCall(_) => {
                 Some("send the provider's response, or {\"response\": …, \"request\": …}".into())
@@ -127,7 +127,7 @@ impl fmt::Display for ConversationError {
         match self {
             Self::Build(error) => error.fmt(formatter),
             Self::Store(error) => error.fmt(formatter),
-            Self::BadId => formatter.write_str("that is no name of a conversation"),
+            Self::BadId => formatter.write_str("invalid conversation id"),
             Self::NoConversation(id) => write!(formatter, "there is no conversation `{id}`"),
             Self::NoCompaction => {
                 formatter.write_str("there is no such compaction, or it was ended or took too long")
@@ -143,7 +143,15 @@ impl fmt::Display for ConversationError {
     }
 }
 
-impl std::error::Error for ConversationError {}
+impl std::error::Error for ConversationError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Build(error) => Some(error),
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 impl From<Error> for ConversationError {
     fn from(error: Error) -> Self {

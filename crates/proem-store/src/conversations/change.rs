@@ -1,4 +1,4 @@
-//! Prompts that are built anew: what may be a reason, what would change, and what it would cost.
+//! Rebuilds of a prompt: permitted reasons, changes and their cost.
 
 use std::sync::Arc;
 
@@ -8,38 +8,38 @@ use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
-use super::{ConversationError, Conversations, Kept, Opening};
+use super::{ConversationError, Conversations, LoadedEpoch, NewEpoch};
 use crate::StoreError;
 
-/// What became of a wish to build anew.
+/// The outcome of a rebuild.
 #[derive(Debug)]
 pub enum Rebuilt {
     /// The prompt would be the same: nothing was opened.
-    Unchanged(Arc<Kept>),
+    Unchanged(Arc<LoadedEpoch>),
     /// There is a new epoch.
-    Opened(Arc<Kept>),
+    Opened(Arc<LoadedEpoch>),
 }
 
 impl Rebuilt {
     /// The epoch in force.
     #[must_use]
-    pub const fn kept(&self) -> &Arc<Kept> {
+    pub const fn kept(&self) -> &Arc<LoadedEpoch> {
         match self {
             Self::Unchanged(kept) | Self::Opened(kept) => kept,
         }
     }
 }
 
-/// What building anew would change.
+/// The effect that a rebuild would have.
 #[derive(Debug)]
 pub struct Plan {
     /// The epoch in force.
-    pub kept: Arc<Kept>,
-    /// What would be built.
+    pub kept: Arc<LoadedEpoch>,
+    /// The prompt that would be built.
     pub next: Frozen,
-    /// What would be different.
+    /// The differences.
     pub pending: Pending,
-    /// Whether the profile allows it.
+    /// `true` if the profile allows it.
     pub is_allowed: bool,
 }
 
@@ -62,10 +62,10 @@ impl Conversations {
     /// A later turn: the stored prompt, unless the request names a change that the profile follows.
     pub(super) fn follow(
         &self,
-        kept: Arc<Kept>,
+        kept: Arc<LoadedEpoch>,
         request: &Request,
         caller: Caller,
-    ) -> Result<(Arc<Kept>, bool, Vec<Note>), ConversationError> {
+    ) -> Result<(Arc<LoadedEpoch>, bool, Vec<Note>), ConversationError> {
         let changes = changes(&kept, request);
         if changes.is_empty() {
             return Ok((kept, true, Vec::new()));
@@ -81,7 +81,7 @@ impl Conversations {
         Ok((Arc::clone(rebuilt.kept()), is_reused, notes))
     }
 
-    /// Builds the prompt anew from the files as they are now. A request, if given, takes the place of the stored
+    /// Builds the prompt again from the files as they are now. A request, if given, takes the place of the stored
     /// one.
     pub fn reload(
         &self,
@@ -102,14 +102,14 @@ impl Conversations {
         }
         let next = Request { tools: Some(tools.to_vec()), ..kept.request.clone() };
         let rebuilt = self.rebuild(&kept, &next, Reason::Tools, caller)?;
-        // Somebody may have opened an epoch for another reason meanwhile.
+        // Another caller may have opened an epoch for another reason meanwhile.
         if !has_same_tools(&rebuilt.kept().request, tools) {
             return Err(StoreError::Conflict { current: rebuilt.kept().head.number }.into());
         }
         Ok(rebuilt)
     }
 
-    /// What a reload would change. Nothing is stored.
+    /// Plans a reload. Nothing is stored.
     pub fn plan_reload(
         &self,
         id: &str,
@@ -121,7 +121,7 @@ impl Conversations {
         self.plan(kept, &next, Reason::Reload, caller)
     }
 
-    /// What other tools would change. Nothing is stored.
+    /// Plans a change of tools. Nothing is stored.
     pub fn plan_tools(&self, id: &str, tools: &[Tool], caller: Caller) -> Result<Plan, ConversationError> {
         let kept = self.known(id)?;
         let next = Request { tools: Some(tools.to_vec()), ..kept.request.clone() };
@@ -130,7 +130,7 @@ impl Conversations {
 
     fn plan(
         &self,
-        kept: Arc<Kept>,
+        kept: Arc<LoadedEpoch>,
         next: &Request,
         reason: Reason,
         caller: Caller,
@@ -143,7 +143,7 @@ impl Conversations {
 
     pub(super) fn rebuild(
         &self,
-        kept: &Arc<Kept>,
+        kept: &Arc<LoadedEpoch>,
         next: &Request,
         reason: Reason,
         caller: Caller,
@@ -159,18 +159,18 @@ impl Conversations {
         }
         let id = &kept.head.conversation;
         let opening =
-            Opening { id, number: kept.head.number + 1, reason: word(reason), request: next, caller };
+            NewEpoch { id, number: kept.head.number + 1, reason: word(reason), request: next, caller };
         let (opened, _) = self.open(&opening, &build)?;
         Ok(Rebuilt::Opened(opened))
     }
 }
 
-fn pending(kept: &Kept, build: &Build) -> Pending {
+fn pending(kept: &LoadedEpoch, build: &Build) -> Pending {
     Pending::between((&kept.frozen, &kept.fingerprint()), (&build.frozen, &build.fingerprint))
 }
 
 impl Plan {
-    /// What the cache loses.
+    /// Returns what the cache loses.
     #[must_use]
     pub const fn cost(&self) -> Option<CacheLoss> {
         self.pending.change
@@ -178,12 +178,12 @@ impl Plan {
 }
 
 /// Tells whether a request names no change.
-pub(super) fn is_followed(kept: &Kept, request: &Request) -> bool {
+pub(super) fn is_followed(kept: &LoadedEpoch, request: &Request) -> bool {
     changes(kept, request).is_empty()
 }
 
 /// The changes that a request names.
-fn changes(kept: &Kept, request: &Request) -> Vec<Reason> {
+fn changes(kept: &LoadedEpoch, request: &Request) -> Vec<Reason> {
     let Request { profile, cwd, tools, .. } = request;
     let own = &kept.request;
     let is_other_cwd = |cwd: &String| Some(cwd) != own.cwd.as_ref() && *cwd != kept.head.cwd;
@@ -198,7 +198,7 @@ fn changes(kept: &Kept, request: &Request) -> Vec<Reason> {
 /// The request for the prompt that follows. What the new one does not mention stays, and so does what waits.
 fn next(kept: &Request, request: &Request, waits: &[Reason]) -> Request {
     let (kept, new) = (kept.clone(), super::without_turn(request));
-    // These three say the same thing: who mentions one of them has mentioned all.
+    // These three set one thing, the base: a request that has one of them replaces all.
     let has_base = new.system.is_some() || new.template.is_some() || new.instruction.is_some();
     let base = if has_base { new.clone() } else { kept.clone() };
     let unless = |reason: Reason| !waits.contains(&reason);

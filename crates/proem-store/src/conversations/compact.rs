@@ -1,4 +1,4 @@
-//! Compaction in two steps: a call that summarises, and the new epoch behind it.
+//! Compaction in two steps: a summarising call, then a new epoch.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
 use proem_core::profile::{Compaction as Way, Reason};
 
-use super::{ConversationError, Conversations, Kept, Opening, Rebuilt};
+use super::{ConversationError, Conversations, LoadedEpoch, NewEpoch, Rebuilt};
 use crate::StoreError;
 use crate::record::{Compaction, now};
 
-/// How long a compaction may take, in milliseconds.
+/// The longest that a compaction may take, in milliseconds.
 pub const TIME_OF_COMPACTION: i64 = 15 * 60 * 1000;
 
 /// A compaction that was begun.
 #[derive(Debug)]
-pub struct Begun {
-    /// What names it.
+pub struct StartedCompaction {
+    /// Its token.
     pub token: String,
-    /// How the summarising call is made.
+    /// The policy of the summarising call.
     pub way: Way,
     /// The epoch that it starts from.
     pub from: u64,
-    /// What the summarising call reads.
+    /// The prompt of the summarising call.
     pub body: Body,
-    /// What the model is told. With [`Way::Append`] it stands at the end of the system prompt already; with
+    /// The instructions to the model. With [`Way::Append`] it stands at the end of the system prompt already; with
     /// [`Way::Aligned`] it is the last message of the user.
     pub instructions: String,
 }
 
-impl Begun {
+impl StartedCompaction {
     /// The text of a carrier in the summarising call.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<String> {
@@ -52,7 +52,7 @@ impl Conversations {
         id: &str,
         request: Option<&Request>,
         caller: Caller,
-    ) -> Result<Begun, ConversationError> {
+    ) -> Result<StartedCompaction, ConversationError> {
         let kept = self.known(id)?;
         let next = request.cloned().unwrap_or_else(|| kept.request.clone());
         let policy = PromptPolicy::from_request(&kept.request, caller)?;
@@ -65,7 +65,7 @@ impl Conversations {
             Way::Append => {
                 let build = self.build(&next, caller)?;
                 let number = kept.head.number + 1;
-                let opening = Opening { id, number, reason: "compaction", request: &next, caller };
+                let opening = NewEpoch { id, number, reason: "compaction", request: &next, caller };
                 let rebuilt = opening.epoch(&build)?;
                 (Some(rebuilt), build.frozen.body().clone())
             }
@@ -80,7 +80,7 @@ impl Conversations {
             expires_at: now() + TIME_OF_COMPACTION,
             opened: None,
         })?;
-        Ok(Begun { token, way: policy.compaction, from: kept.head.number, body, instructions })
+        Ok(StartedCompaction { token, way: policy.compaction, from: kept.head.number, body, instructions })
     }
 
     /// Opens the epoch behind a compaction. Of two that were begun from one epoch the first opens it, and the
@@ -91,7 +91,7 @@ impl Conversations {
         id: &str,
         token: &str,
         caller: Caller,
-    ) -> Result<Arc<Kept>, ConversationError> {
+    ) -> Result<Arc<LoadedEpoch>, ConversationError> {
         let Compaction { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
         if let Some(number) = opened {
             let known = self.epoch(id, number)?.ok_or(ConversationError::NoCompaction)?;
@@ -101,7 +101,7 @@ impl Conversations {
             Some(rebuilt) => self.remember(self.store_epoch(&rebuilt)?)?,
             None => self.open_aligned(id, from, &request, caller)?,
         };
-        // Somebody may have opened an epoch for another reason meanwhile.
+        // Another caller may have opened an epoch for another reason meanwhile.
         if opened.head.reason != "compaction" {
             self.store.end_compaction(token, None)?;
             return Err(StoreError::Conflict { current: self.store.current_number(id)? }.into());
@@ -116,13 +116,13 @@ impl Conversations {
         from: u64,
         request: &str,
         caller: Caller,
-    ) -> Result<Arc<Kept>, ConversationError> {
+    ) -> Result<Arc<LoadedEpoch>, ConversationError> {
         let request = Request::from_json(request)?;
         let kept = self.known(id)?;
-        // The epoch behind this one tells who was first, not the one that is current now.
+        // The epoch after `from` decides which compaction was first, not the current one.
         if kept.head.number != from {
             let behind = self.store.epoch(id, from + 1)?.ok_or(ConversationError::NoCompaction)?;
-            return Ok(Arc::new(Kept::of(behind)?));
+            return Ok(Arc::new(LoadedEpoch::from_stored(behind)?));
         }
         let policy = PromptPolicy::from_request(&kept.request, caller)?;
         // A profile that keeps its prompt through compactions goes on with the very same bytes.

@@ -1,11 +1,11 @@
-//! What providers say about calls of a conversation, beside its epochs.
+//! Calls of a conversation, as reported by providers, judged by its epochs.
 
 use proem::compare::{Snapshot, compare};
 use proem::evidence::{Call, Defaults, EpochFact, JudgedCall, judge};
 use proem::models::Models;
 use proem::tokens::Tokenizer;
 
-use super::{ConversationError, Conversations, Kept, check_id};
+use super::{ConversationError, Conversations, LoadedEpoch, check_id};
 use crate::StoreError;
 use crate::record::now;
 
@@ -71,10 +71,11 @@ impl Conversations {
         Ok(judged)
     }
 
-    /// What made an epoch another than one before.
+    /// Returns the cause of the difference between two epochs.
     fn cause(&self, id: &str, from: u64, to: u64) -> Result<Option<String>, ConversationError> {
         let (Some(from), Some(to)) = (self.epoch(id, from)?, self.epoch(id, to)?) else { return Ok(None) };
-        let snapshot = |kept: &Kept| Snapshot::new("", &kept.frozen, &kept.request, Some(&kept.head.engine));
+        let snapshot =
+            |kept: &LoadedEpoch| Snapshot::new("", &kept.frozen, &kept.request, Some(&kept.head.engine));
         let found = compare(&snapshot(&from), &snapshot(&to), Tokenizer::Estimate);
         Ok(found.differences.first().map(|first| first.cause.to_string()))
     }

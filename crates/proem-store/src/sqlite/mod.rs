@@ -9,7 +9,6 @@ mod compactions;
 mod file;
 mod rows;
 mod schema;
-mod stamp;
 mod templates;
 
 use std::cell::RefCell;
@@ -25,7 +24,6 @@ use std::time::{Duration, Instant};
 use file::Files;
 use rows::{HEAD, Rows, current, head, insert, number};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
-use stamp::Watch;
 
 use crate::maintenance::Maintenance;
 use crate::memory::page;
@@ -50,10 +48,9 @@ pub struct SqliteStore {
     /// Held while this process writes.
     writers: Mutex<()>,
     texts: Texts,
-    /// Tells whether anybody has written; `None` where only SQLite itself can tell.
-    watch: Option<Watch>,
-    /// Keeps the log and its index where they are: SQLite removes both with the last connection.
-    _anchor: Mutex<Connection>,
+    /// A connection that never writes. It knows whether another one has written, and it keeps the log and its index in
+    /// place, which SQLite removes with the last connection.
+    observer: Mutex<Connection>,
     /// The files that were opened. Dropped last: connections must be closed before readers may open these.
     files: Files,
 }
@@ -85,7 +82,7 @@ impl SqliteStore {
         let before = Files::find(path).map_err(failed)?;
         let connection = connect(path)?;
         schema::migrate(&connection, path)?;
-        let anchor = connect(path)?;
+        let observer = connect(path)?;
         // Only now is there a log, and its index.
         let files = Files::find(path).map_err(failed)?;
         drop(before);
@@ -96,8 +93,7 @@ impl SqliteStore {
             id,
             writers: Mutex::new(()),
             texts: Texts::default(),
-            watch: Watch::of(path),
-            _anchor: Mutex::new(anchor),
+            observer: Mutex::new(observer),
             files,
         })
     }
@@ -127,11 +123,20 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(Rows<'_>) -> Result<Option<Epoch>, Failure>,
     ) -> Result<Option<Epoch>, StoreError> {
-        let file = self.check_file()?;
+        let generation = self.data_version()?;
         let connection = &self.connection()?;
-        let generation = self.watch.as_ref().and_then(|watch| watch.number(&file));
-        let texts = generation.map(|generation| (&self.texts, generation));
-        work(Rows { connection, texts }).map_err(|failure| self.explain(failure))
+        work(Rows { connection, texts: Some((&self.texts, generation)) })
+            .map_err(|failure| self.explain(failure))
+    }
+
+    /// Returns a number that changes with every commit of every other connection, in any process. All writes count, because
+    /// the connection that is asked never writes.
+    fn data_version(&self) -> Result<u64, StoreError> {
+        self.check_file()?;
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statement =
+            observer.prepare_cached("PRAGMA data_version").map_err(|error| self.fail(&error))?;
+        statement.query_row([], |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
     /// Writes in one transaction that holds the lock from its beginning.
@@ -173,8 +178,8 @@ impl SqliteStore {
     }
 
     /// Fails unless the store's files are still those that were opened.
-    fn check_file(&self) -> Result<fs::Metadata, StoreError> {
-        self.files.check().map_err(|why| {
+    fn check_file(&self) -> Result<(), StoreError> {
+        self.files.check().map(drop).map_err(|why| {
             self.forget();
             let hint =
                 "stop every proem that uses it, put the file back or restore a backup, and start again";
@@ -262,9 +267,7 @@ fn reason(error: &std::io::Error) -> String {
 
 impl Store for SqliteStore {
     fn generation(&self) -> Result<Option<u64>, StoreError> {
-        let Some(watch) = &self.watch else { return Ok(None) };
-        let file = self.check_file()?;
-        Ok(watch.number(&file))
+        self.data_version().map(Some)
     }
 
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {

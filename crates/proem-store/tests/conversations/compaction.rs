@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proem::Caller;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction as Way;
-use proem_store::{Begun, Compaction, ConversationError, Conversations, Store, StoreError};
+use proem_store::{Compaction, ConversationError, Conversations, StartedCompaction, Store, StoreError};
 use serde_json::json;
 
 use crate::site::{
@@ -30,7 +30,7 @@ fn for_each_policy(check: impl Fn(&Site, &Arc<dyn Store>, &str)) {
     });
 }
 
-fn begin(own: &Conversations) -> Begun {
+fn begin(own: &Conversations) -> StartedCompaction {
     own.begin_compaction("c", None, Caller::User).unwrap()
 }
 

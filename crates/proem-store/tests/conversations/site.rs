@@ -10,7 +10,7 @@ use proem::hooks::{HookError, ResourcePaths, ResourcesDiscover};
 use proem::{Caller, Engine, Hook, Request, Tool};
 use proem_core::carrier::Carrier;
 use proem_core::note::{Code, Note};
-use proem_store::{Answer, ConversationError, Conversations, Kept, MemoryStore, SqliteStore, Store};
+use proem_store::{Answer, ConversationError, Conversations, LoadedEpoch, MemoryStore, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -101,12 +101,12 @@ pub(crate) fn turn(conversations: &Conversations, request: &Request) -> Answer {
 }
 
 /// The system prompt of an epoch.
-pub(crate) fn system(kept: &Kept) -> &str {
+pub(crate) fn system(kept: &LoadedEpoch) -> &str {
     kept.frozen.body().text(Carrier::System).unwrap()
 }
 
 /// The epoch's number, its reason and its system prompt.
-pub(crate) fn summary(kept: &Kept) -> (u64, &str, &str) {
+pub(crate) fn summary(kept: &LoadedEpoch) -> (u64, &str, &str) {
     (kept.head.number, &kept.head.reason, system(kept))
 }
 

@@ -208,7 +208,7 @@ fn only_names_name_conversations() {
             for answer in answers {
                 let error = answer.unwrap_err();
                 assert!(error.is_usage());
-                let expected = "that is no name of a conversation\n\
+                let expected = "invalid conversation id\n\
                                 hint: use 1 to 128 letters, digits, `.`, `_`, `:` and `-`";
                 assert_eq!(shown(site, &error), expected, "{id:?}");
             }
@@ -224,7 +224,7 @@ fn what_is_not_known_is_said_by_name() {
         let own = conversations(store);
         assert!(own.current("c").unwrap().is_none() && own.epoch("c", 1).unwrap().is_none());
         let error = own.reload("c", None, Caller::User).unwrap_err();
-        assert_eq!(shown(site, &error), "there is no conversation `c`\nhint: its first turn makes it");
+        assert_eq!(shown(site, &error), "there is no conversation `c`\nhint: the first turn creates it");
         turn(&own, &site.request(json!({})));
         assert!(own.epoch("c", 2).unwrap().is_none());
     });

@@ -50,7 +50,7 @@ impl SequentialSpec for Epochs {
 }
 
 /// What is looked at: a store, or something that has a fault.
-trait Kept: Send + Sync {
+trait LoadedEpoch: Send + Sync {
     fn current(&self) -> Told;
     fn open(&self, number: usize, prompt: u64) -> Told;
 }
@@ -61,7 +61,7 @@ struct OfStore {
     conversation: String,
 }
 
-impl Kept for OfStore {
+impl LoadedEpoch for OfStore {
     fn current(&self) -> Told {
         self.store.current(&self.conversation).unwrap().as_ref().map(told)
     }
@@ -104,7 +104,7 @@ type History = LinearizabilityTester<u64, Epochs>;
 
 /// Lets clients look and store at once, and records what they are told. The record is made under a lock before and after
 /// each call, so its order is one that the clients could see.
-fn recorded(kept: &Arc<dyn Kept>) -> History {
+fn recorded(kept: &Arc<dyn LoadedEpoch>) -> History {
     let history = Arc::new(Mutex::new(History::new(Epochs::default())));
     let gate = Arc::new(Barrier::new(usize::try_from(CLIENTS).unwrap()));
     let clients: Vec<_> = (0..CLIENTS)
@@ -139,7 +139,7 @@ fn recorded(kept: &Arc<dyn Kept>) -> History {
 fn check(name: &str, open: &dyn Fn() -> Arc<dyn Store>, conversations: usize) {
     let store = open();
     for number in 0..conversations {
-        let kept: Arc<dyn Kept> =
+        let kept: Arc<dyn LoadedEpoch> =
             Arc::new(OfStore { store: Arc::clone(&store), conversation: format!("c-{number}") });
         let history = recorded(&kept);
         assert!(history.is_consistent(), "{name}: {history:?}");
@@ -165,7 +165,7 @@ struct Careless {
     gate: Barrier,
 }
 
-impl Kept for Careless {
+impl LoadedEpoch for Careless {
     fn current(&self) -> Told {
         let epochs = self.epochs.lock().unwrap();
         Some((epochs.len(), *epochs.last()?))
@@ -190,7 +190,7 @@ impl Kept for Careless {
 fn a_fault_that_is_put_in_is_found() {
     // Clients 0 and 2 store first, so that two meet at the gate.
     let (epochs, entered, gate) = (Mutex::default(), AtomicUsize::new(0), Barrier::new(2));
-    let kept: Arc<dyn Kept> = Arc::new(Careless { epochs, entered, gate });
+    let kept: Arc<dyn LoadedEpoch> = Arc::new(Careless { epochs, entered, gate });
     let history = recorded(&kept);
     assert!(!history.is_consistent(), "{history:?}");
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use proem::hooks::HookFailure;
 use proem::{Caller, Engine, Request};
 use proem_core::carrier::Carrier;
-use proem_store::{Conversations, Kept, Query, Rebuilt};
+use proem_store::{Conversations, LoadedEpoch, Query, Rebuilt};
 use serde_json::{Value, json};
 
 use crate::arguments::store::open;
@@ -191,7 +191,7 @@ fn from_store(conversations: &Conversations, command: &ConversationCommand) -> R
     }
 }
 
-fn current_epoch(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<Kept>, Failure> {
+fn current_epoch(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<LoadedEpoch>, Failure> {
     let found = conversations.current(id)?;
     found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
 }

@@ -10,7 +10,7 @@ use proem::tokens::Tokenizer;
 use proem::{Caller, Engine, Error, Request, Revision, RevisionError, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::{REQUEST_BYTES_MAX, SAVED_BUILD_BYTES_MAX};
-use proem_store::{Conversations, Kept};
+use proem_store::{Conversations, LoadedEpoch};
 
 use super::comparison::{Page, Texts, show_answer};
 use crate::arguments::request::prompt_request;
@@ -244,7 +244,7 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
 }
 
 /// Makes a side of the comparison from a stored epoch.
-pub(crate) fn frozen(name: &str, kept: &Kept) -> Snapshot {
+pub(crate) fn frozen(name: &str, kept: &LoadedEpoch) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
     Snapshot::new(name, &kept.frozen, &request, Some(&kept.head.engine))
 }
