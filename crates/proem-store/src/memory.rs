@@ -11,11 +11,11 @@ use crate::{Store, StoreError};
 /// Keeps everything in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    kept: Mutex<LoadedEpoch>,
+    kept: Mutex<Contents>,
 }
 
 #[derive(Debug, Default)]
-struct LoadedEpoch {
+struct Contents {
     conversations: BTreeMap<String, Vec<Epoch>>,
     compactions: BTreeMap<String, Compaction>,
     templates: Vec<TemplateVersion>,
@@ -32,12 +32,12 @@ impl MemoryStore {
     }
 
     /// Nobody leaves it half changed: a panic elsewhere does no harm.
-    fn kept(&self) -> MutexGuard<'_, LoadedEpoch> {
+    fn kept(&self) -> MutexGuard<'_, Contents> {
         self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The same for somebody who writes.
-    fn changed(&self) -> MutexGuard<'_, LoadedEpoch> {
+    fn changed(&self) -> MutexGuard<'_, Contents> {
         let mut kept = self.kept();
         kept.writes += 1;
         kept
