@@ -270,6 +270,21 @@ pub enum Reason {
     Profile,
 }
 
+impl Reason {
+    /// Returns the word that profiles and stored epochs use.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Compaction => "compaction",
+            Self::Tools => "tools",
+            Self::Cwd => "cwd",
+            Self::Reload => "reload",
+            Self::Resources => "resources",
+            Self::Profile => "profile",
+        }
+    }
+}
+
 /// The form of the summarising call of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

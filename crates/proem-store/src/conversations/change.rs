@@ -46,18 +46,6 @@ pub struct Plan {
 /// A frozen prompt against what would be built now.
 pub type Drift = Plan;
 
-/// The word of a reason.
-const fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Compaction => "compaction",
-        Reason::Tools => "tools",
-        Reason::Cwd => "cwd",
-        Reason::Reload => "reload",
-        Reason::Resources => "resources",
-        Reason::Profile => "profile",
-    }
-}
-
 impl Conversations {
     /// A later turn: the stored prompt, unless the request names a change that the profile follows.
     pub(super) fn follow(
@@ -73,7 +61,7 @@ impl Conversations {
         let policy = PromptPolicy::from_request(&kept.request, caller)?;
         let (followed, waits): (Vec<Reason>, Vec<Reason>) =
             changes.into_iter().partition(|reason| policy.rebuild.contains(reason));
-        let notes = waits.iter().map(|reason| waiting(word(*reason), &kept.head.profile)).collect();
+        let notes = waits.iter().map(|reason| waiting(reason.word(), &kept.head.profile)).collect();
         let Some(&reason) = followed.first() else { return Ok((kept, true, notes)) };
         let next = next(&kept.request, request, &waits);
         let rebuilt = self.rebuild(&kept, &next, reason, caller)?;
@@ -150,7 +138,7 @@ impl Conversations {
     ) -> Result<Rebuilt, ConversationError> {
         let policy = PromptPolicy::from_request(&kept.request, caller)?;
         if !policy.rebuild.contains(&reason) {
-            return Err(ConversationError::NotAllowed { reason: word(reason), profile: policy.profile });
+            return Err(ConversationError::NotAllowed { reason: reason.word(), profile: policy.profile });
         }
         let build = self.build(next, caller)?;
         let is_same = pending(kept, &build).is_empty() && kept.head.profile == build.frozen.profile();
@@ -159,7 +147,7 @@ impl Conversations {
         }
         let id = &kept.head.conversation;
         let opening =
-            NewEpoch { id, number: kept.head.number + 1, reason: word(reason), request: next, caller };
+            NewEpoch { id, number: kept.head.number + 1, reason: reason.word(), request: next, caller };
         let (opened, _) = self.open(&opening, &build)?;
         Ok(Rebuilt::Opened(opened))
     }

@@ -3,6 +3,8 @@
 pub(crate) mod pending;
 pub(crate) mod prompt_policy;
 pub(crate) mod session;
+pub mod state;
+pub mod tool_set;
 pub(crate) mod turn;
 
 pub use pending::{Pending, PendingKind, PendingSection};

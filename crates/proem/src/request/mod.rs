@@ -8,6 +8,7 @@ pub(crate) mod canonical_json;
 pub(crate) mod message;
 pub(crate) mod raw_json;
 pub(crate) mod strict_json;
+pub(crate) mod update;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::text::Place;
 
 pub use caller::Workspaces;
+pub use update::RequestUpdate;
 
 /// A request for a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
