@@ -30,13 +30,13 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::maintenance::Maintenance;
-use crate::memory::page;
+use crate::Maintenance;
 use crate::record::{
     self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
 };
 use crate::texts::Texts;
 use crate::{Store, StoreError};
+use proem::store::page;
 
 /// Most connections that wait for the next caller.
 const IDLE_MAX: usize = 16;

@@ -9,6 +9,7 @@ use std::thread;
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
+use proem_store::MaintainStore as _;
 use proem_store::{
     Compaction, Epoch, EpochHead, History, MemoryStore, PostgresStore, Query, SqliteStore, Store, StoreError,
     export, import,

@@ -9,6 +9,7 @@ use std::thread;
 
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
+use proem_store::MaintainStore as _;
 use proem_store::{Cursor, Epoch, EpochHead, PostgresStore, Pruned, SqliteStore, Store, check, prune};
 use proem_testkit::PostgresServer;
 use tokio::runtime::Runtime;

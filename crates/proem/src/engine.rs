@@ -1,5 +1,7 @@
 //! The pipeline: read the world once, load sources, collect and render each section, assemble, freeze.
 
+mod hooked;
+
 use std::sync::Arc;
 
 use proem_core::frozen::freeze;
@@ -15,6 +17,8 @@ use crate::sections::build_state::BuildState;
 use crate::sections::sources::Sources;
 use crate::sections::{Builder, Parts};
 use crate::settings::world::World;
+
+pub use hooked::{Engine, TurnFacts};
 
 /// Builds the prompt for `request`.
 ///

@@ -131,8 +131,10 @@ pub mod settings;
 pub use proem_core as core;
 
 pub use build::Build;
-pub use conversation::{Engine, Rebuild, Session, Turn, UserInput};
-pub use engine::build;
+pub use conversation::store;
+pub use conversation::{Rebuild, Session};
+pub use deliver::turn::{Turn, UserInput};
+pub use engine::{Engine, build};
 pub use error::Error;
 pub use hooks::Hook;
 pub use observe::deadline::{Cancel, with_cancel};
@@ -151,13 +153,12 @@ pub const SHAPE_VERSION: u32 = 1;
 #[doc(hidden)]
 pub use {
     build::{Fingerprint, Signature},
-    conversation::{
-        Pending, PendingKind, PendingSection, PrefixChange, PromptPolicy, ToolDefinition, Trigger, TurnFacts,
-        compaction_instructions,
-    },
+    conversation::{Pending, PendingKind, PendingSection, PromptPolicy, Trigger, compaction_instructions},
     costs::{simulate, stats},
     deliver::RawMessage,
+    deliver::turn::{PrefixChange, ToolDefinition},
     discover::catalog,
+    engine::TurnFacts,
     error::{Excerpt, FileRole, Kind, StopReason, TemplateError},
     inspect::{
         SkillReport, VariableReport, check, compare, compat, directory_listing, evidence, preview, skills,

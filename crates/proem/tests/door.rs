@@ -33,7 +33,7 @@ const OPENING: [&str; 20] = [
 ];
 
 /// Modules that may open files, each with the reason.
-const DOORS: [(&str, &str); 17] = [
+const DOORS: [(&str, &str); 16] = [
     ("proem/src/observe/file/handle.rs", "the door itself"),
     ("proem/src/observe/file/open.rs", "finds paths with O_PATH, which opens nothing"),
     ("proem/src/observe/file/below.rs", "finds names below an open folder for the door"),
@@ -49,7 +49,6 @@ const DOORS: [(&str, &str); 17] = [
     ("proem/src/inspect/check/fix.rs", "writes a new file beside the one that it mends, and renames it"),
     ("proem-server/src/app.rs", "looks at a folder with O_PATH, which opens nothing"),
     ("proem-store/src/sqlite/file.rs", "makes the store"),
-    ("proem-store/src/sqlite/stamp.rs", "opens the log's index and never closes it"),
     ("proem-cli/src/commands/server/store.rs", "makes the file of an export: O_EXCL"),
 ];
 

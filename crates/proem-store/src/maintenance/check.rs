@@ -8,8 +8,9 @@ use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 
-use super::{Batch, EpochKey, EpochRow, Maintenance, Progress, Tell, within_time};
+use super::{Progress, Tell, within_time};
 use crate::record::Digests;
+use crate::{Batch, EpochKey, EpochRow, Maintenance};
 use crate::{Store, StoreError};
 
 /// Most rows in a batch.
@@ -200,13 +201,26 @@ fn group<'r>(rows: &'r [EpochRow], sound: &Sound, sizes: &BTreeMap<String, u64>)
     wanted.into_iter().collect()
 }
 
-impl EpochRow {
-    /// A name for the prompt of a row.
+/// The checks of one row.
+trait CheckRow {
+    /// Returns a key of the row's prompt.
+    fn prompt_key(&self) -> Digest;
+
+    /// Returns the digests of the texts that must be read to check the row.
+    fn wanted(&self, sound: &Sound) -> Vec<&str>;
+
+    /// Describes the damage of a row whose texts are at hand.
+    fn damage(&self, held: &BTreeMap<String, Vec<u8>>, sound: &mut Sound) -> Option<String>;
+
+    /// Compares the prompt with its digest.
+    fn check_prompt(&self, held: &BTreeMap<String, Vec<u8>>) -> Result<(), StoreError>;
+}
+
+impl CheckRow for EpochRow {
     fn prompt_key(&self) -> Digest {
         Digest::new(format!("{}\n{}\n{}", self.head.digest, self.description, self.texts).as_bytes())
     }
 
-    /// The digests of texts that must be read to know whether an epoch is sound.
     fn wanted(&self, sound: &Sound) -> Vec<&str> {
         let mut wanted = Vec::new();
         if !sound.prompts.contains(&self.prompt_key()) {
@@ -219,7 +233,6 @@ impl EpochRow {
         wanted
     }
 
-    /// Describes the damage of an epoch whose texts are at hand.
     fn damage(&self, held: &BTreeMap<String, Vec<u8>>, sound: &mut Sound) -> Option<String> {
         let check = || -> Result<(), StoreError> {
             let Self { texts, description, request, .. } = self;

@@ -11,7 +11,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::{EpochKey, Maintenance, Progress, Tell, within_time};
+use super::{Progress, Tell, within_time};
+use crate::{EpochKey, Maintenance};
 use crate::{Store, StoreError};
 
 /// Most rows in a batch: epochs, texts that are looked at, texts that are removed.

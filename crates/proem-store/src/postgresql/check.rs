@@ -9,7 +9,8 @@ use tokio_postgres::types::Type;
 
 use super::rows::{HEAD, head, signed, unsigned};
 use super::{PostgresStore, Value, templates};
-use crate::maintenance::{Batch, EpochKey, EpochRow, Maintenance, References, digests_in};
+use crate::maintenance::digests_in;
+use crate::{Batch, EpochKey, EpochRow, Maintenance, References};
 use crate::{Store, StoreError};
 
 /// The time between two looks at the writers, and the longest that they may take to end.

@@ -8,8 +8,8 @@ use tokio_postgres::types::Type;
 use super::link::Link;
 use super::rows::{signed, unsigned};
 use super::{Failure, PostgresStore, Value};
+use crate::Batch;
 use crate::StoreError;
-use crate::maintenance::Batch;
 use crate::record::{self, TemplateHead, TemplateVersion};
 
 pub(super) fn list(

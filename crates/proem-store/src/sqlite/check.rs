@@ -8,7 +8,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::rows::{HEAD, head};
 use super::{SqliteStore, templates};
 use crate::StoreError;
-use crate::maintenance::{Batch, EpochKey, EpochRow, Maintenance, References, digests_in};
+use crate::maintenance::digests_in;
+use crate::{Batch, EpochKey, EpochRow, Maintenance, References};
 
 /// A number of rows as SQLite takes it.
 fn limit(most: usize) -> i64 {

@@ -25,13 +25,13 @@ use file::Files;
 use rows::{HEAD, Rows, current, head, insert, number};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
 
-use crate::maintenance::Maintenance;
-use crate::memory::page;
+use crate::Maintenance;
 use crate::record::{
     self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
 };
 use crate::texts::Texts;
 use crate::{Store, StoreError};
+use proem::store::page;
 
 /// How long a writer waits for the lock before it gives up.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(10);

@@ -3,8 +3,8 @@
 use rusqlite::{Row, Transaction, params};
 
 use super::{Failure, SqliteStore};
+use crate::Batch;
 use crate::StoreError;
-use crate::maintenance::Batch;
 use crate::record::{self, TemplateHead, TemplateVersion};
 
 pub(super) fn list(

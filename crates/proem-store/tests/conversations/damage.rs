@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use proem::{Caller, Engine};
+use proem_store::MaintainStore as _;
 use proem_store::{ConversationError, Conversations, Store, StoreError};
 use rusqlite::Connection;
 use serde_json::json;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use proem::Caller;
+use proem_store::MaintainStore as _;
 use proem_store::{ConversationError, SqliteStore, Store, StoreError};
 use rusqlite::Connection;
 use serde_json::json;

@@ -1,5 +1,6 @@
 //! Places that take no more: a file that may not grow, and a folder that may not be written to.
 
+use proem_store::MaintainStore as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proem::hooks::{HookError, ResourcePaths, ResourcesDiscover};
 use proem::{Caller, Engine, Hook, Request};
+use proem_store::MaintainStore as _;
 use proem_store::{Conversations, MemoryStore, PostgresStore, Rebuilt, Store};
 use proem_testkit::PostgresServer;
 use serde_json::{Value, json};

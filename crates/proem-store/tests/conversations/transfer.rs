@@ -4,6 +4,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use proem::Caller;
+use proem_store::MaintainStore as _;
 use proem_store::{MemoryStore, PostgresStore, Query, SqliteStore, Store, export, import};
 use proem_testkit::PostgresServer;
 use serde_json::{Value, json};

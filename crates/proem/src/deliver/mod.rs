@@ -11,6 +11,7 @@ mod openai;
 mod provider;
 mod shape;
 mod tools;
+pub mod turn;
 
 use proem_core::carrier::Carrier;
 use proem_core::note::{Code, Note, Severity};

@@ -10,7 +10,7 @@ use proem_core::stability::Stability;
 use proem_core::text::Offsets;
 
 use crate::build::Build;
-use crate::conversation::session::Engine;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::request::Request;
 use crate::request::caller::Caller;
@@ -141,7 +141,7 @@ pub fn breaks(build: &Build, model: Option<&Model>) -> Vec<Break> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::session::Engine;
+    use crate::engine::Engine;
     use crate::request::Request;
     use crate::request::caller::Caller;
 

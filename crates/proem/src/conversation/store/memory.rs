@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::record::{
+use super::record::{
     self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
 };
-use crate::{Store, StoreError};
+use super::{Store, StoreError};
 
 /// Keeps everything in memory.
 #[derive(Debug, Default)]
@@ -262,7 +262,7 @@ fn head(epochs: &[Epoch]) -> Option<ConversationHead> {
 }
 
 /// A page of one item less than was asked for; the one too many says that there are more.
-pub(crate) fn page(items: &mut Vec<ConversationHead>, most: usize) -> Page<ConversationHead> {
+pub fn page(items: &mut Vec<ConversationHead>, most: usize) -> Page<ConversationHead> {
     let has_more = items.len() > most;
     items.truncate(most);
     let next =

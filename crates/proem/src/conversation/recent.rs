@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::LoadedEpoch;
-use crate::record::EpochHead;
+use super::conversations::LoadedEpoch;
+use crate::conversation::store::EpochHead;
 
 /// The approximate size of the cached prompts. A server takes 64 MB more when this is full: the cache of texts and the pages
 /// of connections count, too.
@@ -102,15 +102,16 @@ impl Cached {
 
 #[cfg(test)]
 mod tests {
-    use proem::stored_prompt::StoredPrompt;
-    use proem::{Caller, Request};
-
     use super::*;
-    use crate::record::Epoch;
+    use crate::conversation::store::Epoch;
+    use crate::output::stored_prompt::StoredPrompt;
+    use crate::request::Request;
+    use crate::request::caller::Caller;
 
     fn epoch(conversation: &str, number: u64) -> Arc<LoadedEpoch> {
         let request = r#"{"profile": "template", "system": "text", "cwd": "/"}"#;
-        let build = proem::build(&Request::from_json(request).expect("it is a request"), Caller::User);
+        let build =
+            crate::engine::build(&Request::from_json(request).expect("it is a request"), Caller::User);
         let frozen = build.expect("it can be built").frozen;
         let head = EpochHead {
             conversation: conversation.into(),

@@ -1,13 +1,13 @@
 //! Calls of a conversation, as reported by providers, judged by its epochs.
 
-use proem::compare::{Snapshot, compare};
-use proem::evidence::{Call, Defaults, EpochFact, JudgedCall, judge};
-use proem::models::Models;
-use proem::tokens::Tokenizer;
-
-use super::{ConversationError, Conversations, LoadedEpoch, check_id};
-use crate::StoreError;
-use crate::record::now;
+use super::answer::ConversationError;
+use super::conversations::{Conversations, LoadedEpoch, check_id};
+use crate::conversation::store::StoreError;
+use crate::conversation::store::record::now;
+use crate::inspect::compare::{Snapshot, compare};
+use crate::inspect::evidence::{Call, Defaults, EpochFact, JudgedCall, judge};
+use crate::settings::models::Models;
+use crate::settings::tokens::Tokenizer;
 
 impl Conversations {
     /// Keeps what a provider said about one call, and judges it. What was sent is not kept: only digests of it.
@@ -49,7 +49,7 @@ impl Conversations {
         models: &Models,
     ) -> Result<Vec<JudgedCall>, ConversationError> {
         check_id(id)?;
-        let fact = |head: crate::EpochHead| EpochFact {
+        let fact = |head: crate::conversation::store::EpochHead| EpochFact {
             number: head.number,
             opened_at: head.opened_at,
             digest: head.digest,

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proem::{Build, Error, Kind, Request, Signature};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Suffix};
 use proem_core::note::Note;
 
-use super::LoadedEpoch;
-use crate::StoreError;
+use super::conversations::LoadedEpoch;
+use crate::build::{Build, Signature};
+use crate::conversation::store::StoreError;
+use crate::error::{Error, Kind};
+use crate::request::Request;
 
 /// The answer to one turn.
 #[derive(Debug)]

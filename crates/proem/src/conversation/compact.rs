@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use proem::{Caller, PromptPolicy, Request, compaction_instructions};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
 use proem_core::profile::{Compaction as Way, Reason};
 
-use super::{ConversationError, Conversations, LoadedEpoch, NewEpoch, Rebuilt};
-use crate::StoreError;
-use crate::record::{Compaction, now};
+use super::answer::ConversationError;
+use super::change::Rebuilt;
+use super::conversations::{Conversations, LoadedEpoch, NewEpoch, check_id};
+use super::prompt_policy::{PromptPolicy, compaction_instructions};
+use crate::conversation::store::record::now;
+use crate::conversation::store::{Compaction, StoreError};
+use crate::request::Request;
+use crate::request::caller::Caller;
+use crate::request::update::without_call;
 
 /// The longest that a compaction may take, in milliseconds.
 pub const TIME_OF_COMPACTION: i64 = 15 * 60 * 1000;
@@ -76,7 +81,7 @@ impl Conversations {
             conversation: id.to_owned(),
             from: kept.head.number,
             rebuilt,
-            request: super::without_turn(&next).to_json()?,
+            request: without_call(&next).to_json()?,
             expires_at: now() + TIME_OF_COMPACTION,
             opened: None,
         })?;
@@ -150,7 +155,7 @@ impl Conversations {
 
     /// A compaction of this conversation that is still open.
     fn begun(&self, id: &str, token: &str) -> Result<Compaction, ConversationError> {
-        super::check_id(id)?;
+        check_id(id)?;
         // No token has one, and not every store can be asked for it.
         if token.contains('\0') {
             return Err(ConversationError::NoCompaction);

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use proem::{Build, Caller, HostPins, Pending, PromptPolicy, Request, Tool};
 use proem_core::cache_loss::CacheLoss;
 use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 
-use super::{ConversationError, Conversations, LoadedEpoch, NewEpoch};
-use crate::StoreError;
+use super::answer::ConversationError;
+use super::conversations::{Conversations, LoadedEpoch, NewEpoch};
+use super::pending::Pending;
+use super::prompt_policy::PromptPolicy;
+use crate::build::Build;
+use crate::conversation::store::StoreError;
+use crate::request::caller::Caller;
+use crate::request::update::without_call;
+use crate::request::{HostPins, Request, Tool};
 
 /// The outcome of a rebuild.
 #[derive(Debug)]
@@ -185,7 +191,7 @@ fn changes(kept: &LoadedEpoch, request: &Request) -> Vec<Reason> {
 
 /// The request for the prompt that follows. What the new one does not mention stays, and so does what waits.
 fn next(kept: &Request, request: &Request, waits: &[Reason]) -> Request {
-    let (kept, new) = (kept.clone(), super::without_turn(request));
+    let (kept, new) = (kept.clone(), without_call(request));
     // These three set one thing, the base: a request that has one of them replaces all.
     let has_base = new.system.is_some() || new.template.is_some() || new.instruction.is_some();
     let base = if has_base { new.clone() } else { kept.clone() };

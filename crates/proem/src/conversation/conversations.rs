@@ -1,27 +1,24 @@
 //! Conversations: decides when a prompt is built and when the stored one is used.
 
-mod answer;
-mod change;
-mod compact;
-mod evidence;
-mod recent;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proem::stored_prompt::StoredPrompt;
-use proem::{Build, Caller, Engine, Error, Fingerprint, PromptPolicy, Request};
 use proem_core::frozen::{Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};
 
-use crate::record::{Epoch, EpochHead, History, now};
-use crate::{Store, StoreError, is_conversation_id};
-
-pub use answer::{Answer, ConversationError};
-pub use change::{Drift, Plan, Rebuilt};
-pub use compact::{StartedCompaction, TIME_OF_COMPACTION};
-
-use recent::Recent;
+use super::answer::{Answer, ConversationError};
+use super::change;
+use super::prompt_policy::PromptPolicy;
+use super::recent::Recent;
+use crate::build::{Build, Fingerprint};
+use crate::conversation::store::record::now;
+use crate::conversation::store::{Epoch, EpochHead, History, Store, StoreError, is_conversation_id};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::output::stored_prompt::StoredPrompt;
+use crate::request::Request;
+use crate::request::caller::Caller;
+use crate::request::update::without_call;
 
 /// The reason of the first epoch.
 const STARTUP: &str = "startup";
@@ -37,8 +34,8 @@ const HISTORY_ATTEMPTS_MAX: usize = 8;
 
 /// Conversations in a store.
 pub struct Conversations {
-    store: Arc<dyn Store>,
-    engine: Engine,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) engine: Engine,
     recent: Recent,
     /// Epochs that were opened here, by reason.
     opened: Mutex<BTreeMap<String, u64>>,
@@ -54,11 +51,12 @@ pub struct LoadedEpoch {
     /// The request that it was built for.
     pub request: Request,
     /// Its approximate size in memory.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl LoadedEpoch {
-    pub(crate) fn from_stored(epoch: Epoch) -> Result<Self, StoreError> {
+    /// Reads the prompt and the request of a stored epoch.
+    pub fn from_stored(epoch: Epoch) -> Result<Self, StoreError> {
         let name = format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation);
         let damaged = |why: String| StoreError::Damaged { what: name.clone(), why };
         let bytes = epoch.prompt.texts.values().map(String::len).sum::<usize>()
@@ -160,11 +158,11 @@ impl Conversations {
     }
 
     /// The current epoch; a conversation that is not known is an error.
-    fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ConversationError> {
+    pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ConversationError> {
         self.current(id)?.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))
     }
 
-    fn remember(&self, epoch: Epoch) -> Result<Arc<LoadedEpoch>, ConversationError> {
+    pub(super) fn remember(&self, epoch: Epoch) -> Result<Arc<LoadedEpoch>, ConversationError> {
         let kept = Arc::new(LoadedEpoch::from_stored(epoch)?);
         // Its generation is not known: the next turn queries the store.
         self.recent.put(&kept, None);
@@ -219,7 +217,7 @@ impl Conversations {
 
     /// Builds a prompt. Where the request names no base, the current template of the store is it; that is not kept with
     /// the request, so that the next prompt is built from the template that is current then.
-    fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
+    pub(super) fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
         let has_base =
             request.system.is_some() || request.template.is_some() || request.instruction.is_some();
         let stored = if has_base { None } else { self.store.template()? };
@@ -229,7 +227,7 @@ impl Conversations {
     }
 
     /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
-    fn open(
+    pub(super) fn open(
         &self,
         opening: &NewEpoch<'_>,
         build: &Build,
@@ -241,7 +239,7 @@ impl Conversations {
     }
 
     /// Stores an epoch, and counts it if it is the one that won.
-    fn store_epoch(&self, epoch: &Epoch) -> Result<Epoch, ConversationError> {
+    pub(super) fn store_epoch(&self, epoch: &Epoch) -> Result<Epoch, ConversationError> {
         let stored = self.store.open(epoch)?;
         if stored == *epoch {
             let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,17 +250,17 @@ impl Conversations {
 }
 
 /// An epoch that is to be opened, and why.
-struct NewEpoch<'o> {
-    id: &'o str,
-    number: u64,
-    reason: &'o str,
-    request: &'o Request,
-    caller: Caller,
+pub(super) struct NewEpoch<'o> {
+    pub(super) id: &'o str,
+    pub(super) number: u64,
+    pub(super) reason: &'o str,
+    pub(super) request: &'o Request,
+    pub(super) caller: Caller,
 }
 
 impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
-    fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
+    pub(super) fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
         let policy = PromptPolicy::from_request(self.request, self.caller)?;
         let prompt = StoredPrompt::from_frozen(&build.frozen)
             .map_err(|error| StoreError::Damaged { what: "the prompt".into(), why: error.to_string() })?;
@@ -282,23 +280,11 @@ impl NewEpoch<'_> {
         head.check().map_err(Error::request)?;
         // What the request left to the configuration and to the process is part of what was frozen.
         let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
-        let request = Request { profile, cwd, ..without_turn(self.request) };
+        let request = Request { profile, cwd, ..without_call(self.request) };
         Ok(Epoch { head, prompt, request: request.to_json()? })
     }
 }
 
-/// The request without what belongs to one turn: it is kept to build the next prompt from.
-fn without_turn(request: &Request) -> Request {
-    Request {
-        messages: None,
-        prompt: None,
-        images: None,
-        recalled: None,
-        conversation: None,
-        ..request.clone()
-    }
-}
-
-fn check_id(id: &str) -> Result<(), ConversationError> {
+pub(super) fn check_id(id: &str) -> Result<(), ConversationError> {
     if is_conversation_id(id) { Ok(()) } else { Err(ConversationError::BadId) }
 }

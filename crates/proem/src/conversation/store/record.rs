@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proem::stored_prompt::StoredPrompt;
+use crate::output::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use proem_core::limit::{AUTHOR_BYTES_MAX, CONVERSATION_ID_BYTES_MAX};
@@ -10,7 +10,7 @@ use proem_core::text::clip;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::StoreError;
+use super::StoreError;
 
 /// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`. A dot alone, or two, cannot:
 /// no client could send it in a path.
@@ -62,26 +62,26 @@ pub struct EpochHead {
 impl Epoch {
     /// The digests of everything that is kept once, however many epochs have it: texts by carrier, then the
     /// description and the request.
-    pub(crate) fn blobs(&self) -> Blobs<'_> {
+    pub fn blobs(&self) -> Blobs<'_> {
         let texts = self.prompt.texts.iter().map(|(carrier, text)| (*carrier, text.as_bytes())).collect();
         Blobs { texts, description: self.prompt.description.as_bytes(), request: self.request.as_bytes() }
     }
 }
 
 /// The bytes of an epoch that are kept once.
-pub(crate) struct Blobs<'e> {
-    pub(crate) texts: BTreeMap<Carrier, &'e [u8]>,
-    pub(crate) description: &'e [u8],
-    pub(crate) request: &'e [u8],
+pub struct Blobs<'e> {
+    pub texts: BTreeMap<Carrier, &'e [u8]>,
+    pub description: &'e [u8],
+    pub request: &'e [u8],
 }
 
 impl<'e> Blobs<'e> {
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'e [u8]> {
+    pub fn all(&self) -> impl Iterator<Item = &'e [u8]> {
         self.texts.values().copied().chain([self.description, self.request])
     }
 
     /// The digests of the texts, as they are written beside an epoch.
-    pub(crate) fn texts_json(&self) -> String {
+    pub fn texts_json(&self) -> String {
         let digests: BTreeMap<&str, String> =
             self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::new(bytes).hex())).collect();
         serde_json::to_string(&digests).unwrap_or_default()
@@ -89,15 +89,15 @@ impl<'e> Blobs<'e> {
 }
 
 /// What stands beside an epoch's texts: their digests.
-pub(crate) struct Digests<'d> {
-    pub(crate) texts: &'d str,
-    pub(crate) description: &'d str,
-    pub(crate) request: &'d str,
+pub struct Digests<'d> {
+    pub texts: &'d str,
+    pub description: &'d str,
+    pub request: &'d str,
 }
 
 impl Digests<'_> {
     /// The digest of a row: texts have their own, and everything else in an epoch is to be as safe as they are.
-    pub(crate) fn seal(&self, head: &EpochHead) -> String {
+    pub fn seal(&self, head: &EpochHead) -> String {
         let EpochHead { conversation, number, reason, digest, fingerprint, profile, .. } = head;
         let EpochHead { engine, cwd, model, has_turn, opened_at, .. } = head;
         let Self { texts, description, request } = self;
@@ -123,7 +123,7 @@ impl Digests<'_> {
     }
 
     /// Makes sure that a row is the one that was sealed. Rows of the first version have no seal.
-    pub(crate) fn check(&self, head: &EpochHead, seal: Option<&str>) -> Result<(), StoreError> {
+    pub fn check(&self, head: &EpochHead, seal: Option<&str>) -> Result<(), StoreError> {
         if seal.is_none_or(|seal| seal == self.seal(head)) {
             return Ok(());
         }
@@ -134,13 +134,13 @@ impl Digests<'_> {
 
 impl TemplateVersion {
     /// The digest of a version.
-    pub(crate) fn seal(&self) -> String {
+    pub fn seal(&self) -> String {
         let Self { version, text, author, written_at } = self;
         Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
     }
 
     /// Makes sure that a version is the one that was sealed.
-    pub(crate) fn checked(self, seal: Option<&str>) -> Result<Self, StoreError> {
+    pub fn checked(self, seal: Option<&str>) -> Result<Self, StoreError> {
         if seal.is_none_or(|seal| seal == self.seal()) {
             return Ok(self);
         }
@@ -237,10 +237,10 @@ pub struct TemplateHead {
 
 impl TemplateHead {
     /// Most characters of an author that are read: one more than may be shown.
-    pub(crate) const AUTHOR_READ: usize = AUTHOR_BYTES_MAX + 1;
+    pub const AUTHOR_READ: usize = AUTHOR_BYTES_MAX + 1;
 
     /// An author as it is shown.
-    pub(crate) fn author(read: String) -> String {
+    pub fn author(read: String) -> String {
         if read.len() <= AUTHOR_BYTES_MAX { read } else { format!("{}…", clip(&read, AUTHOR_BYTES_MAX)) }
     }
 }
@@ -255,7 +255,7 @@ pub struct History {
 }
 
 /// Refuses what not every store can keep as text: PostgreSQL has no NUL.
-pub(crate) fn check_text(name: &str, text: &str) -> Result<(), String> {
+pub fn check_text(name: &str, text: &str) -> Result<(), String> {
     match text.find('\0') {
         None => Ok(()),
         Some(place) => Err(format!("`{name}` has a NUL (U+0000) at byte {place}, which cannot be stored")),
@@ -264,7 +264,7 @@ pub(crate) fn check_text(name: &str, text: &str) -> Result<(), String> {
 
 impl EpochHead {
     /// Refuses a head that not every store can keep.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let Self { reason, digest, fingerprint, profile, engine, cwd, model, .. } = self;
         let texts = [
             ("reason", reason),
@@ -294,7 +294,7 @@ impl TemplateVersion {
 }
 
 /// The place of an item in a list that is ordered by time and name.
-pub(crate) fn place(opened_at: i64, conversation: &str) -> String {
+pub fn place(opened_at: i64, conversation: &str) -> String {
     format!("{opened_at}~{conversation}")
 }
 
@@ -305,12 +305,12 @@ pub fn is_place(place: &str) -> bool {
 }
 
 /// Reads a place; one that nobody gave is the beginning.
-pub(crate) fn read_place(place: &str) -> Option<(i64, String)> {
+pub fn read_place(place: &str) -> Option<(i64, String)> {
     let (time, name) = place.split_once('~')?;
     Some((time.parse().ok()?, name.to_owned()))
 }
 
 /// The moment, in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
+pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
