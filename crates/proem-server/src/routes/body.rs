@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proem::Request;
 use proem::deliver::{Provider, ProviderName};
+use proem::request::RequestUpdate;
 use proem_store::ConversationError;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -82,9 +83,9 @@ impl Text {
         Ok(Request::from_json(&self.0)?)
     }
 
-    /// The body as a request, if it says anything: an object without a field is none, as in a turn.
-    pub(super) fn optional_request(&self) -> Result<Option<Request>, ApiError> {
-        if self.is_empty() { Ok(None) } else { self.request().map(Some) }
+    /// Returns the body as an update of a conversation's request. An empty body changes nothing.
+    pub(super) fn update(&self) -> Result<RequestUpdate, ApiError> {
+        if self.is_empty() { Ok(RequestUpdate::default()) } else { Ok(RequestUpdate::from_json(&self.0)?) }
     }
 
     /// Tells whether the body says nothing.
@@ -93,25 +94,22 @@ impl Text {
     }
 
     /// The body as a request and a provider beside it. Messages keep their spelling.
-    pub(super) fn turn(&self) -> Result<(Request, Option<Provider>), ApiError> {
-        if self.is_empty() {
-            return Ok((Request::default(), None));
-        }
+    pub(super) fn turn(&self) -> Result<(RequestUpdate, Option<Provider>), ApiError> {
         // A provider can be named only by its name, or by escapes that spell it.
         if !self.0.contains("\"provider\"") && !self.0.contains("\\u") {
-            return Ok((self.request()?, None));
+            return Ok((self.update()?, None));
         }
         let Ok(Fields(mut fields)) = serde_json::from_str(&self.0) else {
             // The request's own reader says it better.
-            return Ok((self.request()?, None));
+            return Ok((self.update()?, None));
         };
-        let Some(word) = fields.remove("provider") else { return Ok((self.request()?, None)) };
+        let Some(word) = fields.remove("provider") else { return Ok((self.update()?, None)) };
         let word: Option<String> =
             serde_json::from_str(word.get()).map_err(|_| ApiError::bad_request("`provider` is no text"))?;
         let provider = word.map(|word| provider(&word)).transpose()?;
         let rest =
             serde_json::to_string(&fields).map_err(|error| ApiError::bad_request(error.to_string()))?;
-        Ok((Request::from_json(&rest)?, provider))
+        Ok((RequestUpdate::from_json(&rest)?, provider))
     }
 }
 

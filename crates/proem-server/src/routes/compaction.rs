@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use proem::request::RequestUpdate;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction;
 use proem_store::StartedCompaction;
@@ -30,11 +31,11 @@ pub(super) async fn begin(
     text: Text,
 ) -> Result<Json<CompactionAnswer>, ApiError> {
     let BeginQuery { commit } = query;
-    let request = text.optional_request()?;
+    let update = text.update()?;
     let answer = app
         .work(move |app| {
-            let request = app.next(&id, request)?;
-            let begun = app.conversations.begin_compaction(&id, request.as_ref(), app.caller())?;
+            app.admit_next(&id, &update)?;
+            let begun = app.conversations.begin_compaction(&id, Some(&update), app.caller())?;
             let mut answer = answer(&begun);
             if commit {
                 answer.epoch =
@@ -68,7 +69,7 @@ pub(super) async fn commit(
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let number = app
         .work(move |app| {
-            app.next(&id, None)?;
+            app.admit_next(&id, &RequestUpdate::default())?;
             Ok(app.conversations.commit_compaction(&id, &token, app.caller())?.head.number)
         })
         .await?;

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proem::deliver::{DeliverOptions, Provider, deliver};
 use proem::models::Models;
+use proem::request::RequestUpdate;
 use proem::{RawMessage, Request, Tool};
 use proem_store::{Answer, LoadedEpoch, Query, Rebuilt};
 use serde::Deserialize;
@@ -103,17 +104,16 @@ pub(super) async fn turn(
     Named(id): Named<String>,
     text: Text,
 ) -> Result<Response, ApiError> {
-    let (mut request, provider) = text.turn()?;
-    if request.conversation.as_ref().is_some_and(|named| *named != id) {
+    let (update, provider) = text.turn()?;
+    if update.given().conversation.as_ref().is_some_and(|named| *named != id) {
         return Err(ApiError::bad_request("`conversation` is not the one of the path"));
     }
     // A turn that only repeats the stored prompt takes less time than passing it to a thread.
-    let known = if provider.is_none() { app.turn_at_once(&id, &request)? } else { None };
+    let known = if provider.is_none() { app.turn_at_once(&id, &update)? } else { None };
     let answer = if let Some(answer) = known {
         answer
     } else {
-        request.conversation = Some(id.clone());
-        app.work(move |app| app.turn(&id, request, provider)).await?
+        app.work(move |app| app.turn(&id, update, provider)).await?
     };
     let digest = format!("\"{}\"", answer.digest);
     Ok(([(header::ETAG, digest)], Json(answer)).into_response())
@@ -142,8 +142,9 @@ impl App {
     }
 
     /// Returns the answer to a turn for which nothing must be built or observed; `None` for every other turn.
-    fn turn_at_once(&self, id: &str, request: &Request) -> Result<Option<TurnAnswer>, ApiError> {
-        let Some(kept) = self.conversations.turn_at_once(id, request)? else { return Ok(None) };
+    fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<TurnAnswer>, ApiError> {
+        let Some(kept) = self.conversations.turn_at_once(id, update)? else { return Ok(None) };
+        let request = update.given();
         let cwd = request.cwd.as_ref().or(kept.request.cwd.as_ref());
         if let Err(error) = self.check_cwd(cwd.map(String::as_str))
             && !(request.cwd.is_none() && cwd.is_some_and(|cwd| self.is_gone(cwd)))
@@ -157,20 +158,31 @@ impl App {
     fn turn(
         &self,
         id: &str,
-        mut request: Request,
+        update: RequestUpdate,
         provider: Option<Provider>,
     ) -> Result<TurnAnswer, ApiError> {
-        // What a turn does not mention stays.
-        let mut is_gone = false;
-        if request.cwd.is_none()
-            && let Some(kept) = self.conversations.current(id)?
-        {
-            request.cwd.clone_from(&kept.request.cwd);
-            is_gone = request.cwd.as_deref().is_some_and(|cwd| self.is_gone(cwd));
-        }
+        let known = self.conversations.current(id)?;
+        let kept_cwd = known.as_ref().and_then(|kept| kept.request.cwd.clone());
+        let is_gone =
+            update.given().cwd.is_none() && kept_cwd.as_deref().is_some_and(|cwd| self.is_gone(cwd));
         // A conversation outlives its directory: what is frozen needs no file.
-        let request = if is_gone { request } else { self.admit(request)? };
-        let answer = self.conversations.turn(id, &request, self.caller())?;
+        let update = match (kept_cwd, &update.given().cwd) {
+            (_, Some(cwd)) => {
+                self.check_cwd(Some(cwd))?;
+                update
+            }
+            (Some(_), None) if is_gone => update,
+            (Some(cwd), None) => {
+                self.check_cwd(Some(&cwd))?;
+                update
+            }
+            (None, None) => {
+                let cwd = self.admit(Request::default())?.cwd.unwrap_or_default();
+                update.with_cwd(cwd)
+            }
+        };
+        let request = Request { conversation: Some(id.to_owned()), ..update.given().clone() };
+        let answer = self.conversations.turn(id, update, self.caller())?;
         let counter = if answer.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut notes: Vec<OwnedNote> = answer.notes.iter().map(OwnedNote::from).collect();
@@ -196,16 +208,12 @@ impl App {
         Ok(request)
     }
 
-    /// The request for the next prompt of a conversation, if one is given. That one, or else the kept one, must
-    /// lie in a workspace now, whatever was so when the conversation began.
-    pub(super) fn next(&self, id: &str, given: Option<Request>) -> Result<Option<Request>, ApiError> {
+    /// Checks that the next prompt of a conversation is built in a workspace: in the directory that the update gives, or
+    /// else in the stored one, which may have been moved since the conversation began.
+    pub(super) fn admit_next(&self, id: &str, update: &RequestUpdate) -> Result<(), ApiError> {
         let kept = self.known(id)?;
-        let Some(mut given) = given else {
-            self.admit(kept.request.clone())?;
-            return Ok(None);
-        };
-        given.cwd = given.cwd.or_else(|| kept.request.cwd.clone());
-        self.admit(given).map(Some)
+        let cwd = update.given().cwd.clone().or_else(|| kept.request.cwd.clone());
+        self.admit(Request { cwd, ..Request::default() }).map(drop)
     }
 
     pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ApiError> {
@@ -247,14 +255,14 @@ pub(super) async fn reload(
     text: Text,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let is_plan = query.plan;
-    let request = text.optional_request()?;
+    let update = text.update()?;
     let answer = app
         .work(move |app| {
-            let request = app.next(&id, request)?;
+            app.admit_next(&id, &update)?;
             if !is_plan {
-                return Ok(change(&app.conversations.reload(&id, request.as_ref(), app.caller())?));
+                return Ok(change(&app.conversations.reload(&id, Some(&update), app.caller())?));
             }
-            let plan = app.conversations.plan_reload(&id, request.as_ref(), app.caller())?;
+            let plan = app.conversations.plan_reload(&id, Some(&update), app.caller())?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,
                 opened: false,
@@ -282,7 +290,7 @@ pub(super) async fn tools(
     let Body { tools } = text.json()?;
     let answer = app
         .work(move |app| {
-            app.next(&id, None)?;
+            app.admit_next(&id, &RequestUpdate::default())?;
             if !is_plan {
                 return Ok(change(&app.conversations.set_tools(&id, &tools, app.caller())?));
             }
@@ -305,7 +313,7 @@ pub(super) async fn drift(
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let answer = app
         .work(move |app| {
-            app.next(&id, None)?;
+            app.admit_next(&id, &RequestUpdate::default())?;
             let plan = app.conversations.plan_reload(&id, None, app.caller())?;
             Ok(ChangeAnswer {
                 epoch: plan.kept.head.number,

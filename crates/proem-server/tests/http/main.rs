@@ -14,6 +14,7 @@ mod guarded;
 mod ids;
 mod kept;
 mod memory;
+mod merge;
 mod numbers;
 mod routes;
 mod secrets;

@@ -106,7 +106,7 @@ fn a_request_for_a_compaction_is_that_of_the_next_prompt() {
     for_each_policy(|site, store, profile| {
         let own = conversations(store);
         let next = site.request(json!({"profile": profile, "append": "From now on."}));
-        let begun = own.begin_compaction("c", Some(&next), Caller::User).unwrap();
+        let begun = own.begin_compaction("c", Some(&(&next).into()), Caller::User).unwrap();
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         assert!(system(&opened).contains("From now on."), "{profile}: {}", system(&opened));
         assert_eq!(opened.request.append, next.append);

@@ -97,7 +97,7 @@ fn reloads(site: &Site, open: Opener<'_>, own: Vec<Arc<Conversations>>) {
     // None of them wants what is there.
     let requests: Vec<Request> = (0..RACERS).map(|index| of_racer(site, 100 * before + index)).collect();
     let answers = race(own, move |own, index| {
-        system(own.reload("c", Some(&requests[index]), Caller::User).unwrap().kept()).to_owned()
+        system(own.reload("c", Some(&(&requests[index]).into()), Caller::User).unwrap().kept()).to_owned()
     });
     let different: BTreeSet<&String> = answers.iter().collect();
     assert_eq!(different.len(), 1, "all callers get the same bytes: {different:?}");

@@ -32,7 +32,7 @@ fn a_reload_takes_a_request_in_place_of_the_stored_one() {
         let own = conversations(store);
         turn(&own, &site.request(json!({"append": "Old."})));
         let next = site.request(json!({"append": "New."}));
-        let rebuilt = own.reload("c", Some(&next), Caller::User).unwrap();
+        let rebuilt = own.reload("c", Some(&(&next).into()), Caller::User).unwrap();
         assert!(system(rebuilt.kept()).contains("New.") && !system(rebuilt.kept()).contains("Old."));
         assert!(matches!(own.reload("c", None, Caller::User).unwrap(), Rebuilt::Unchanged(_)));
     });

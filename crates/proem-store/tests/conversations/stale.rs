@@ -38,7 +38,7 @@ fn elsewhere(site: &Site, store: &str, task: &str) -> Value {
 
 /// What a turn gets, and whether it was answered at once, if it can be.
 fn seen(own: &Conversations, site: &Site) -> (u64, String) {
-    let at_once = own.turn_at_once("c", &request(site)).unwrap();
+    let at_once = own.turn_at_once("c", &request(site).into()).unwrap();
     let answer = turn(own, &request(site));
     let found = (answer.kept.head.number, system(&answer.kept).to_owned());
     if let Some(kept) = at_once {
@@ -62,7 +62,10 @@ fn follows_others(site: &Site, store: &Arc<dyn Store>, place: &str) {
     assert_eq!(elsewhere(site, place, "compact"), json!({"epoch": 3}));
     assert_eq!(seen(&own, site), (3, "<second>".into()));
     assert_eq!(elsewhere(site, place, "remove"), json!({}));
-    assert!(own.current("c").unwrap().is_none() && own.turn_at_once("c", &request(site)).unwrap().is_none());
+    assert!(
+        own.current("c").unwrap().is_none()
+            && own.turn_at_once("c", &request(site).into()).unwrap().is_none()
+    );
     site.write("work/AGENTS.md", "third");
     // StartedCompaction anew by another process, with the numbers that the forgotten epochs had.
     assert_eq!(elsewhere(site, place, "turn"), json!({"system": "<third>", "epoch": 1}));

@@ -6,6 +6,7 @@ use proem_core::cache_loss::CacheLoss;
 use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
+use proem_core::source::Source;
 
 use super::answer::ConversationError;
 use super::conversations::{Conversations, LoadedEpoch, NewEpoch};
@@ -13,9 +14,10 @@ use super::pending::Pending;
 use super::prompt_policy::PromptPolicy;
 use crate::build::Build;
 use crate::conversation::store::StoreError;
+use crate::hooks::DiscoverReason;
 use crate::request::caller::Caller;
-use crate::request::update::without_call;
-use crate::request::{HostPins, Request, Tool};
+use crate::request::update::differences;
+use crate::request::{Request, RequestUpdate, Tool};
 
 /// The outcome of a rebuild.
 #[derive(Debug)]
@@ -57,34 +59,38 @@ impl Conversations {
     pub(super) fn follow(
         &self,
         kept: Arc<LoadedEpoch>,
-        request: &Request,
+        update: &RequestUpdate,
         caller: Caller,
     ) -> Result<(Arc<LoadedEpoch>, bool, Vec<Note>), ConversationError> {
-        let changes = changes(&kept, request);
-        if changes.is_empty() {
+        let changes = changes(&kept, update);
+        let frozen_only = frozen_only(&kept, update);
+        if changes.is_empty() && frozen_only.is_empty() {
             return Ok((kept, true, Vec::new()));
         }
         let policy = PromptPolicy::from_request(&kept.request, caller)?;
         let (followed, waits): (Vec<Reason>, Vec<Reason>) =
             changes.into_iter().partition(|reason| policy.rebuild.contains(reason));
-        let notes = waits.iter().map(|reason| waiting(reason.word(), &kept.head.profile)).collect();
-        let Some(&reason) = followed.first() else { return Ok((kept, true, notes)) };
-        let next = next(&kept.request, request, &waits);
+        let Some(&reason) = followed.first() else {
+            let waits = waits.into_iter().map(Reason::word).chain(frozen_only);
+            let notes = waits.map(|field| waiting(field, &policy)).collect();
+            return Ok((kept, true, notes));
+        };
+        // The new epoch has everything that this turn gives.
+        let (next, notes) = (update.apply_to(&kept.request), Vec::new());
         let rebuilt = self.rebuild(&kept, &next, reason, caller)?;
         let is_reused = matches!(rebuilt, Rebuilt::Unchanged(_));
         Ok((Arc::clone(rebuilt.kept()), is_reused, notes))
     }
 
-    /// Builds the prompt again from the files as they are now. A request, if given, takes the place of the stored
-    /// one.
+    /// Builds the prompt again from the files as they are now. An update, if given, is merged into the stored request.
     pub fn reload(
         &self,
         id: &str,
-        request: Option<&Request>,
+        update: Option<&RequestUpdate>,
         caller: Caller,
     ) -> Result<Rebuilt, ConversationError> {
         let kept = self.known(id)?;
-        let next = request.cloned().unwrap_or_else(|| kept.request.clone());
+        let next = next_request(&kept, update);
         self.rebuild(&kept, &next, Reason::Reload, caller)
     }
 
@@ -107,11 +113,11 @@ impl Conversations {
     pub fn plan_reload(
         &self,
         id: &str,
-        request: Option<&Request>,
+        update: Option<&RequestUpdate>,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
         let kept = self.known(id)?;
-        let next = request.cloned().unwrap_or_else(|| kept.request.clone());
+        let next = next_request(&kept, update);
         self.plan(kept, &next, Reason::Reload, caller)
     }
 
@@ -146,7 +152,7 @@ impl Conversations {
         if !policy.rebuild.contains(&reason) {
             return Err(ConversationError::NotAllowed { reason: reason.word(), profile: policy.profile });
         }
-        let build = self.build(next, caller)?;
+        let build = self.build_for(DiscoverReason::Reload, next, caller)?;
         let is_same = pending(kept, &build).is_empty() && kept.head.profile == build.frozen.profile();
         if is_same && reason != Reason::Compaction {
             return Ok(Rebuilt::Unchanged(Arc::clone(kept)));
@@ -172,13 +178,22 @@ impl Plan {
 }
 
 /// Tells whether a request names no change.
-pub(super) fn is_followed(kept: &LoadedEpoch, request: &Request) -> bool {
-    changes(kept, request).is_empty()
+pub(super) fn is_followed(kept: &LoadedEpoch, update: &RequestUpdate) -> bool {
+    changes(kept, update).is_empty() && frozen_only(kept, update).is_empty()
 }
 
-/// The changes that a request names.
-fn changes(kept: &LoadedEpoch, request: &Request) -> Vec<Reason> {
-    let Request { profile, cwd, tools, .. } = request;
+/// Returns the request that the next epoch is built from.
+pub(super) fn next_request(kept: &LoadedEpoch, update: Option<&RequestUpdate>) -> Request {
+    let conversation = kept.request.conversation.clone();
+    match update {
+        Some(update) => Request { conversation, ..update.apply_to(&kept.request) },
+        None => kept.request.clone(),
+    }
+}
+
+/// Returns the reasons of the changes that an update makes.
+fn changes(kept: &LoadedEpoch, update: &RequestUpdate) -> Vec<Reason> {
+    let Request { profile, cwd, tools, .. } = update.given();
     let own = &kept.request;
     let is_other_cwd = |cwd: &String| Some(cwd) != own.cwd.as_ref() && *cwd != kept.head.cwd;
     let named = [
@@ -189,40 +204,35 @@ fn changes(kept: &LoadedEpoch, request: &Request) -> Vec<Reason> {
     named.into_iter().filter(|(_, is_changed)| *is_changed).map(|(reason, _)| reason).collect()
 }
 
-/// The request for the prompt that follows. What the new one does not mention stays, and so does what waits.
-fn next(kept: &Request, request: &Request, waits: &[Reason]) -> Request {
-    let (kept, new) = (kept.clone(), without_call(request));
-    // These three set one thing, the base: a request that has one of them replaces all.
-    let has_base = new.system.is_some() || new.template.is_some() || new.instruction.is_some();
-    let base = if has_base { new.clone() } else { kept.clone() };
-    let unless = |reason: Reason| !waits.contains(&reason);
-    Request {
-        profile: new.profile.filter(|_| unless(Reason::Profile)).or(kept.profile),
-        cwd: new.cwd.filter(|_| unless(Reason::Cwd)).or(kept.cwd),
-        tools: new.tools.filter(|_| unless(Reason::Tools)).or(kept.tools),
-        conversation: new.conversation.or(kept.conversation),
-        workspace_id: new.workspace_id.or(kept.workspace_id),
-        model: new.model.or(kept.model),
-        language: new.language.or(kept.language),
-        scope: new.scope.or(kept.scope),
-        packs: new.packs.or(kept.packs),
-        backend: new.backend.or(kept.backend),
-        mcp_servers: new.mcp_servers.or(kept.mcp_servers),
-        append: new.append.or(kept.append),
-        system: base.system,
-        template: base.template,
-        template_path: base.template_path,
-        instruction: base.instruction,
-        residents: new.residents.or(kept.residents),
-        project: new.project.or(kept.project),
-        first_user_text: new.first_user_text.or(kept.first_user_text),
-        variables: if new.variables.is_empty() { kept.variables } else { new.variables },
-        host: if new.host == HostPins::default() { kept.host } else { new.host },
-        recalled: None,
-        prompt: None,
-        images: None,
-        messages: None,
+/// Returns the fields of an update that only the frozen text could show, and that it does not have.
+fn frozen_only(kept: &LoadedEpoch, update: &RequestUpdate) -> Vec<&'static str> {
+    const FIELDS: [&str; 11] = [
+        "system",
+        "template",
+        "instruction",
+        "append",
+        "language",
+        "backend",
+        "mcp_servers",
+        "scope",
+        "packs",
+        "residents",
+        "model",
+    ];
+    if update.is_empty() {
+        return Vec::new();
     }
+    let changed = differences(&update.apply_to(&kept.request), &kept.request);
+    let is_given = |field: &&str| update.names(field) || update.removes(field);
+    let is_frozen = |field: &&str| *field != "model" || has_variable(kept, "prompt:model");
+    FIELDS.into_iter().filter(|field| changed.contains(field)).filter(is_given).filter(is_frozen).collect()
+}
+
+/// Tells whether the frozen text has the value of a variable.
+fn has_variable(kept: &LoadedEpoch, key: &str) -> bool {
+    let is_value = |source: &Source| matches!(source, Source::Variable { key: own, .. } if **own == *key);
+    let body = kept.frozen.body();
+    body.carriers().any(|(carrier, _)| body.spans(carrier).iter().any(|span| is_value(&span.source)))
 }
 
 /// Tells whether a request has these tools, in whatever order.
@@ -231,9 +241,17 @@ fn has_same_tools(request: &Request, tools: &[Tool]) -> bool {
     tools.iter().all(|tool| own.contains(tool)) && own.iter().all(|tool| tools.contains(tool))
 }
 
-fn waiting(reason: &str, profile: &str) -> Note {
+/// Notes a change that the frozen prompt does not have, with the operation that applies it.
+fn waiting(field: &str, policy: &PromptPolicy) -> Note {
+    let PromptPolicy { profile, rebuild, .. } = policy;
     let message =
-        format!("the change of `{reason}` waits: the profile `{profile}` does not rebuild its prompt for it");
-    Note::new(Code::PendingChange, Severity::Info, message)
-        .with_hint("reload the conversation, or begin another one")
+        format!("the change of `{field}` does not take effect: the profile `{profile}` keeps its prompt");
+    let hint = if rebuild.contains(&Reason::Reload) {
+        format!("reload the conversation with `{field}` in the body")
+    } else if rebuild.contains(&Reason::Compaction) {
+        format!("give `{field}` to the next compaction, or begin another conversation")
+    } else {
+        "begin another conversation".to_owned()
+    };
+    Note::new(Code::PendingChange, Severity::Info, message).with_hint(hint)
 }

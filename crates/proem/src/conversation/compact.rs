@@ -7,14 +7,15 @@ use proem_core::frozen::Body;
 use proem_core::profile::{Compaction as Way, Reason};
 
 use super::answer::ConversationError;
-use super::change::Rebuilt;
+use super::change::{Rebuilt, next_request};
 use super::conversations::{Conversations, LoadedEpoch, NewEpoch, check_id};
 use super::prompt_policy::{PromptPolicy, compaction_instructions};
 use crate::conversation::store::record::now;
 use crate::conversation::store::{Compaction, StoreError};
-use crate::request::Request;
+use crate::hooks::DiscoverReason;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
+use crate::request::{Request, RequestUpdate};
 
 /// The longest that a compaction may take, in milliseconds.
 pub const TIME_OF_COMPACTION: i64 = 15 * 60 * 1000;
@@ -55,11 +56,11 @@ impl Conversations {
     pub fn begin_compaction(
         &self,
         id: &str,
-        request: Option<&Request>,
+        update: Option<&RequestUpdate>,
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
         let kept = self.known(id)?;
-        let next = request.cloned().unwrap_or_else(|| kept.request.clone());
+        let next = next_request(&kept, update);
         let policy = PromptPolicy::from_request(&kept.request, caller)?;
         if !policy.rebuild.contains(&Reason::Compaction) && policy.compaction == Way::Append {
             return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
@@ -68,7 +69,7 @@ impl Conversations {
         let (rebuilt, body) = match policy.compaction {
             Way::Aligned => (None, kept.frozen.body().clone()),
             Way::Append => {
-                let build = self.build(&next, caller)?;
+                let build = self.build_for(DiscoverReason::Reload, &next, caller)?;
                 let number = kept.head.number + 1;
                 let opening = NewEpoch { id, number, reason: "compaction", request: &next, caller };
                 let rebuilt = opening.epoch(&build)?;

@@ -15,10 +15,12 @@ use crate::conversation::store::record::now;
 use crate::conversation::store::{Epoch, EpochHead, History, Store, StoreError, is_conversation_id};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::hooks::DiscoverReason;
 use crate::output::stored_prompt::StoredPrompt;
-use crate::request::Request;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
+use crate::request::{Request, RequestUpdate};
+use crate::sections::build_state::BuildState;
 
 /// The reason of the first epoch.
 const STARTUP: &str = "startup";
@@ -68,7 +70,7 @@ impl LoadedEpoch {
             return Err(damaged("its prompt is not that of its digest".into()));
         }
         let mut request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
-        // LoadedEpoch without it, so that conversations with the same request share one text.
+        // It is stored without it, so that conversations with the same request share one text.
         request.conversation = Some(epoch.head.conversation.clone());
         Ok(Self { head: epoch.head, frozen, request, bytes })
     }
@@ -169,13 +171,19 @@ impl Conversations {
         Ok(kept)
     }
 
-    /// Everything that one turn needs. The first turn builds and keeps the prompt, later ones get it as it was
-    /// kept; a change that the request names opens a new epoch if the profile allows that.
-    pub fn turn(&self, id: &str, request: &Request, caller: Caller) -> Result<Answer, ConversationError> {
-        let request = &Request { conversation: Some(id.to_owned()), ..request.clone() };
+    /// Answers one turn. The first one builds and stores the prompt, and later ones get the stored prompt. What a later turn
+    /// does not give stays as it was; a change that it gives opens a new epoch if the profile allows that.
+    pub fn turn(
+        &self,
+        id: &str,
+        update: impl Into<RequestUpdate>,
+        caller: Caller,
+    ) -> Result<Answer, ConversationError> {
+        let update = update.into();
         let (kept, is_reused, mut notes) = if let Some(kept) = self.current(id)? {
-            self.follow(kept, request, caller)?
+            self.follow(kept, &update, caller)?
         } else {
+            let request = &Request { conversation: Some(id.to_owned()), ..update.given().clone() };
             let build = self.build(request, caller)?;
             let opening = NewEpoch { id, number: 1, reason: STARTUP, request, caller };
             let (kept, is_own) = self.open(&opening, &build)?;
@@ -184,8 +192,7 @@ impl Conversations {
         };
         let mut suffix = Suffix::default();
         if kept.head.has_turn {
-            let now = Request { profile: Some(kept.head.profile.clone()), ..request.clone() };
-            match self.engine.observe(&now, caller) {
+            match self.engine.observe(&turn_request(&kept, &update), caller) {
                 Ok(observed) => {
                     notes.extend(observed.notes);
                     suffix = observed.suffix;
@@ -205,25 +212,36 @@ impl Conversations {
     pub fn turn_at_once(
         &self,
         id: &str,
-        request: &Request,
+        update: &RequestUpdate,
     ) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
         check_id(id)?;
         if !self.store.is_near() {
             return Ok(None);
         }
         let known = self.current(id)?.filter(|kept| !kept.head.has_turn);
-        Ok(known.filter(|kept| change::is_followed(kept, request)))
+        Ok(known.filter(|kept| change::is_followed(kept, update)))
+    }
+
+    /// Builds a prompt for the first time.
+    pub(super) fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
+        self.build_for(DiscoverReason::Startup, request, caller)
     }
 
     /// Builds a prompt. Where the request names no base, the current template of the store is it; that is not kept with
     /// the request, so that the next prompt is built from the template that is current then.
-    pub(super) fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
+    pub(super) fn build_for(
+        &self,
+        reason: DiscoverReason,
+        request: &Request,
+        caller: Caller,
+    ) -> Result<Build, ConversationError> {
+        let mut state = BuildState { reason, ..BuildState::default() };
         let has_base =
             request.system.is_some() || request.template.is_some() || request.instruction.is_some();
         let stored = if has_base { None } else { self.store.template()? };
-        let Some(stored) = stored else { return Ok(self.engine.build(request, caller)?) };
+        let Some(stored) = stored else { return Ok(self.engine.build_with(request, caller, &mut state)?) };
         let request = Request { template: Some(stored.text), ..request.clone() };
-        Ok(self.engine.build(&request, caller)?)
+        Ok(self.engine.build_with(&request, caller, &mut state)?)
     }
 
     /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
@@ -282,6 +300,24 @@ impl NewEpoch<'_> {
         let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
         let request = Request { profile, cwd, ..without_call(self.request) };
         Ok(Epoch { head, prompt, request: request.to_json()? })
+    }
+}
+
+/// Returns the request of one turn: what the epoch was built from, with the fields of this turn. Changes that wait for
+/// another epoch do not count.
+fn turn_request(kept: &LoadedEpoch, update: &RequestUpdate) -> Request {
+    let mut merged = update.apply_to(&kept.request);
+    merged.profile = Some(kept.head.profile.clone());
+    merged.cwd.clone_from(&kept.request.cwd);
+    merged.tools.clone_from(&kept.request.tools);
+    let given = update.given();
+    Request {
+        conversation: kept.request.conversation.clone(),
+        messages: given.messages.clone(),
+        prompt: given.prompt.clone(),
+        images: given.images.clone(),
+        recalled: given.recalled.clone(),
+        ..merged
     }
 }
 

@@ -44,6 +44,18 @@ impl From<Request> for RequestUpdate {
     }
 }
 
+impl From<&Request> for RequestUpdate {
+    fn from(given: &Request) -> Self {
+        given.clone().into()
+    }
+}
+
+impl From<&Self> for RequestUpdate {
+    fn from(update: &Self) -> Self {
+        update.clone()
+    }
+}
+
 impl RequestUpdate {
     /// Reads an update from a JSON object; a top-level `null` removes a field.
     pub fn from_json(text: &str) -> Result<Self, Error> {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use proem::hooks::HookFailure;
-use proem::{Caller, Engine, Request};
+use proem::{Caller, Engine};
 use proem_core::carrier::Carrier;
 use proem_store::{Conversations, LoadedEpoch, Query, Rebuilt};
 use serde_json::{Value, json};
@@ -174,7 +174,7 @@ fn from_store(conversations: &Conversations, command: &ConversationCommand) -> R
             }}))
         }
         ConversationCommand::Reload { id, .. } => {
-            let rebuilt = conversations.reload(id, None::<&Request>, Caller::User)?;
+            let rebuilt = conversations.reload(id, None, Caller::User)?;
             let opened = matches!(rebuilt, Rebuilt::Opened(_));
             Ok(json!({ "epoch": rebuilt.kept().head.number, "opened": opened }))
         }
