@@ -9,7 +9,7 @@ use proem_core::profile::{Compaction as Way, Reason};
 
 use super::{ConversationError, Conversations, Kept, Opening, Rebuilt};
 use crate::StoreError;
-use crate::record::{Compaction, now};
+use crate::record::{CompactionRecord, now};
 
 /// How long a compaction may take, in milliseconds.
 pub const TIME_OF_COMPACTION: i64 = 15 * 60 * 1000;
@@ -71,7 +71,7 @@ impl Conversations {
             }
         };
         let token = token()?;
-        self.store.begin_compaction(&Compaction {
+        self.store.begin_compaction(&CompactionRecord {
             token: token.clone(),
             conversation: id.to_owned(),
             from: kept.head.number,
@@ -92,7 +92,7 @@ impl Conversations {
         token: &str,
         caller: Caller,
     ) -> Result<Arc<Kept>, ConversationError> {
-        let Compaction { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
+        let CompactionRecord { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
         if let Some(number) = opened {
             let known = self.epoch(id, number)?.ok_or(ConversationError::NoCompaction)?;
             return Ok(Arc::new(known));
@@ -149,14 +149,14 @@ impl Conversations {
     }
 
     /// A compaction of this conversation that is still open.
-    fn begun(&self, id: &str, token: &str) -> Result<Compaction, ConversationError> {
+    fn begun(&self, id: &str, token: &str) -> Result<CompactionRecord, ConversationError> {
         super::check_id(id)?;
         // No token has one, and not every store can be asked for it.
         if token.contains('\0') {
             return Err(ConversationError::NoCompaction);
         }
         let found = self.store.compaction(token)?;
-        let is_open = |begun: &Compaction| begun.conversation == id && begun.expires_at >= now();
+        let is_open = |begun: &CompactionRecord| begun.conversation == id && begun.expires_at >= now();
         found.filter(is_open).ok_or(ConversationError::NoCompaction)
     }
 }
@@ -166,7 +166,7 @@ fn token() -> Result<String, StoreError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
         place: "the system's random numbers".into(),
-        why: error.to_string(),
+        why: error.to_string().into(),
     })?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
