@@ -371,18 +371,18 @@ def run(short):
     under_a_server(
         "64 bytes of every page are overwritten under a server", scribble, "right bytes or 503", may_write=True
     )
-    refuses_to_start("the file is cut to nothing, then a start", truncate(0), "damaged|empty|no store")
+    refuses_to_start("the file is cut to nothing, then a start", truncate(0), "damaged|empty")
     refuses_to_start("the file is cut to half, then a start", truncate(0.5), "damaged|malformed")
     refuses_to_start(
-        "the file is gone and its log is not, then a start", lose_file_keep_log, "log|gone|removed", untouched=False
+        "the file is gone and its log is not, then a start", lose_file_keep_log, "log|missing|removed", untouched=False
     )
-    refuses_to_start("tables of a later proem", later, "a later proem")
+    refuses_to_start("tables of a later proem", later, "supports versions up to")
     refuses_to_start(
         "a text in place of the store",
         lambda sample: sample.store.write_text("no database\n" * 500),
         "not a SQLite database",
     )
-    refuses_to_start("a database of something else", foreign, "something else|no store of proem")
+    refuses_to_start("a database of something else", foreign, "another program|not a proem store")
     flips(short)
     read_only()
     full_disk()

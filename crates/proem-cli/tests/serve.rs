@@ -177,7 +177,7 @@ fn a_check_that_is_interrupted_goes_on_where_it_stopped() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let first = lines.next().unwrap();
-    assert_eq!(first, "epoch 7 of `d1`: it is gone");
+    assert_eq!(first, "epoch 7 of `d1`: it is missing");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let before = 1 + lines.count();
     let mut said = String::new();

@@ -16,12 +16,12 @@ const FORMS: &str = "hint: use a path, `sqlite:PATH`, `memory:`, `postgres://USE
 fn a_misspelt_url_makes_no_file() {
     let desk = Desk::new();
     for (name, why) in [
-        ("postgress://proem:hunter2@db/proem", "`postgress://…`: the scheme `postgress` is not known"),
-        ("mysql://proem:hunter2@db/proem", "`mysql://…`: the scheme `mysql` is not known"),
+        ("postgress://proem:hunter2@db/proem", "`postgress://…`: unknown scheme `postgress`"),
+        ("mysql://proem:hunter2@db/proem", "`mysql://…`: unknown scheme `mysql`"),
         ("postgres:/proem:hunter2@db/proem", "`postgres:…`: `postgres:` must be followed by `//`"),
         (
             "host=db password=hunter2",
-            "`…`: this is a list of keywords and values of PostgreSQL, not the name of a store",
+            "`…`: this is a connection string of PostgreSQL, not the name of a store",
         ),
     ] {
         let expected = format!("error: invalid store {why}\n{FORMS}");

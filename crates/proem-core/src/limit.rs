@@ -184,6 +184,16 @@ limits! {
     CONVERSATION_ID_BYTES_MAX: usize = 128, "the id of a conversation";
     /// The oldest calls are dropped.
     CONVERSATION_CALLS_MAX: u64 = 10_000, "calls that are kept of one conversation";
+    SQLITE_LOCK_SECONDS_MAX: usize = 10, "seconds that a write waits for the lock of a SQLite store";
+    POSTGRES_CONNECT_SECONDS_MAX: usize = 5, "seconds in which a connection to PostgreSQL is made, by default";
+    /// More than a statement may take, so that the error of the server arrives first, and little enough that a request
+    /// with three queries is answered in time.
+    POSTGRES_ANSWER_SECONDS_MAX: usize = 9, "seconds in which PostgreSQL answers a query";
+    POSTGRES_STATEMENT_SECONDS_MAX: usize = 8, "seconds of one statement in a transaction of PostgreSQL";
+    POSTGRES_LOCK_SECONDS_MAX: usize = 7, "seconds that a statement of PostgreSQL waits for a lock";
+    POSTGRES_PAUSE_SECONDS_MAX: usize = 20, "seconds between two statements of a transaction of PostgreSQL";
+    POSTGRES_CANCEL_SECONDS_MAX: usize = 1, "seconds in which PostgreSQL is asked to cancel a query";
+    POSTGRES_WRITERS_SECONDS_MAX: usize = 60, "seconds that a prune waits for open transactions of PostgreSQL";
     PASSWORD_FILE_BYTES_MAX: u64 = 1 << 20, "a password file of PostgreSQL";
     CERTIFICATES_BYTES_MAX: u64 = 4 << 20, "a file of certificates";
     TOKEN_FILE_BYTES_MAX: usize = 4096, "a file with a token";
@@ -208,6 +218,17 @@ pub const HEADER_TIME_MAX: Duration = seconds(HEADER_SECONDS_MAX);
 pub const STALL_TIME_MAX: Duration = seconds(STALL_SECONDS_MAX);
 /// The longest time in which a server responds to the command line.
 pub const ANSWER_TIME_MAX: Duration = seconds(ANSWER_SECONDS_MAX);
+
+/// The longest time that a write waits for the lock of a SQLite store.
+pub const SQLITE_LOCK_TIME_MAX: Duration = seconds(SQLITE_LOCK_SECONDS_MAX);
+/// The longest time in which a connection to PostgreSQL is made, unless its URL sets another.
+pub const POSTGRES_CONNECT_TIME_MAX: Duration = seconds(POSTGRES_CONNECT_SECONDS_MAX);
+/// The longest time in which PostgreSQL answers a query.
+pub const POSTGRES_ANSWER_TIME_MAX: Duration = seconds(POSTGRES_ANSWER_SECONDS_MAX);
+/// The longest time in which PostgreSQL is asked to cancel a query.
+pub const POSTGRES_CANCEL_TIME_MAX: Duration = seconds(POSTGRES_CANCEL_SECONDS_MAX);
+/// The longest time that a prune waits for open transactions of PostgreSQL.
+pub const POSTGRES_WRITERS_TIME_MAX: Duration = seconds(POSTGRES_WRITERS_SECONDS_MAX);
 
 /// Returns the table as `proem config` and the documentation print it.
 #[must_use]

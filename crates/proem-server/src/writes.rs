@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use proem_store::{Compaction, Store, StoreError};
+use proem_store::{CompactionRecord, Store, StoreError};
 
 use crate::log;
 
@@ -61,7 +61,7 @@ impl Writes {
 /// cannot be removed, the next compaction removes it.
 fn probe(store: &dyn Store) -> Result<(), StoreError> {
     let token = format!("probe-{}", log::random_id());
-    store.begin_compaction(&Compaction {
+    store.begin_compaction(&CompactionRecord {
         token: token.clone(),
         conversation: "-".to_owned(),
         from: 0,

@@ -1,10 +1,33 @@
-//! Keeps what must not change: frozen prompts of conversations, epoch by epoch, and versions of templates.
+//! Stores frozen prompts: the epochs of conversations, and versions of templates.
 //!
-//! A [`Store`] keeps; [`Conversations`] decides when a prompt is built. Acknowledged means durable, and of
-//! several who build the first prompt of a conversation at once, all get the bytes of the one that won.
+//! A [`Store`] holds them; [`Conversations`] decides when a prompt is built. A write is durable when it is acknowledged.
+//! Concurrent first turns of a conversation all get the bytes of the turn that was stored first.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use proem::{Caller, Engine, Request};
+//! use proem_core::carrier::Carrier;
+//! use proem_store::Conversations;
+//!
+//! // A path opens a file of SQLite, and `postgres://…` a database of PostgreSQL.
+//! let store: Arc<dyn proem_store::Store> = proem_store::open("memory:")?.into();
+//! store.put_template("You answer briefly.", Some("docs"), None)?;
+//!
+//! let conversations = Conversations::new(Arc::clone(&store), Engine::new());
+//! let request = Request { profile: Some("template".into()), ..Request::default() };
+//! let first = conversations.turn("c-1", &request, Caller::User)?;
+//! assert_eq!(first.text(Carrier::System), Some("You answer briefly."));
+//!
+//! // A later turn gets the same bytes, although the template has changed.
+//! store.put_template("You answer at length.", Some("docs"), None)?;
+//! let later = conversations.turn("c-1", &request, Caller::User)?;
+//! assert_eq!(later.text(Carrier::System), first.text(Carrier::System));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod location;
 mod maintenance;
-mod place;
 mod sqlite;
 mod texts;
 mod transfer;
@@ -13,24 +36,24 @@ mod url;
 #[cfg(feature = "postgres")]
 mod postgresql;
 
-pub use maintenance::{Cursor, MaintainStore, Progress, Pruned, Tell, check, prune};
-pub use place::{Place, redacted};
+pub use location::{StoreLocation, redacted};
+pub use maintenance::{Cursor, MaintainStore, OnProgress, Progress, PruneReport, check, prune};
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use proem::conversation::{
     Answer, ConversationError, Conversations, Drift, LoadedEpoch, Plan, Rebuilt, StartedCompaction,
     TIME_OF_COMPACTION,
 };
-use proem::store::record;
 pub use proem::store::{
-    Batch, Compaction, ConversationHead, Epoch, EpochHead, EpochKey, EpochRow, History, Maintenance,
-    MemoryStore, Page, Query, References, Store, StoreError, TemplateHead, TemplateVersion,
-    is_conversation_id, is_place,
+    Batch, CallStore, CompactionRecord, CompactionStore, ConversationHead, Epoch, EpochEntry, EpochHead,
+    EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore, Page, Query, References, Store,
+    StoreError, TemplateHead, TemplateStore, TemplateVersion, is_conversation_id, is_page_key,
 };
+use proem::store::{columns, record};
 pub use sqlite::SqliteStore;
-pub use transfer::{Record, TransferError, Transferred, export, import};
+pub use transfer::{ExportLine, TransferCounts, TransferError, export, import};
 
-/// Opens the store that a text names; [`Place::parse`] says how it may be named.
-pub fn open(place: &str) -> Result<Box<dyn Store>, StoreError> {
-    Place::parse(place)?.open()
+/// Opens the store of a name; see [`StoreLocation::parse`] for the forms of names.
+pub fn open(name: &str) -> Result<Box<dyn Store>, StoreError> {
+    StoreLocation::parse(name)?.open()
 }

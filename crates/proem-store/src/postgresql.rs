@@ -1,7 +1,7 @@
-//! PostgreSQL: one database for as many servers as like.
+//! A store in a PostgreSQL database, for any number of servers.
 //!
-//! Nothing is kept in a session: statements are sent with their types, settings hold for one transaction, and so
-//! it works behind a pooler that hands out connections by transaction.
+//! Sessions have no state: statements are sent with their types, and settings hold for one transaction. So the store works
+//! behind a pooler that assigns connections by transaction.
 
 mod address;
 mod calls;
@@ -15,15 +15,14 @@ mod schema;
 mod templates;
 mod tls;
 
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
-use address::{Address, Mode};
+use address::{Address, TlsMode};
 use link::Link;
 use prepared::Prepared;
-use rows::{
-    CURRENT, CURRENT_HEAD, EpochRow, HEAD, NUMBERED, head, head_of_text, insert, number, signed, unsigned,
-    whole,
-};
+use proem_core::limit::POSTGRES_ANSWER_SECONDS_MAX;
+use rows::{CURRENT, CURRENT_HEAD, HISTORY, NUMBERED, insert};
 use tokio_postgres::NoTls;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -31,25 +30,23 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::Maintenance;
-use crate::record::{
-    self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
-};
-use crate::texts::Texts;
-use crate::{Store, StoreError};
-use proem::store::page;
+use crate::columns::{row_limit, signed, unsigned};
+use crate::record::{ConversationHead, Epoch, EpochHead, EpochRow, History, Page, PageKey, Query};
+use crate::texts::TextCache;
+use crate::{Explanation, Store, StoreError};
 
-/// Most connections that wait for the next caller.
+/// The most connections that are kept open for the next callers.
 const IDLE_MAX: usize = 16;
 
-/// Most attempts to store an epoch whose texts a prune removes at the same moment.
+/// The most attempts to store an epoch whose texts a prune removes at the same time.
 const OPEN_ATTEMPTS_MAX: usize = 4;
 
-/// A store in a database server.
+/// A store in a PostgreSQL database.
 pub struct PostgresStore {
     address: Address,
     tls: Option<MakeRustlsConnect>,
     idle: Mutex<Vec<Link>>,
-    texts: Texts,
+    texts: TextCache,
     current: Prepared,
     current_head: Prepared,
 }
@@ -60,21 +57,22 @@ impl std::fmt::Debug for PostgresStore {
     }
 }
 
+/// A parameter of a statement, with its type.
 type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
 impl PostgresStore {
-    /// Connects to the database that a URL names. Makes its tables, or brings them to the newest version, if they are not.
+    /// Connects to the database of a URL. Creates its tables, or migrates them to the newest version.
     ///
-    /// Options that the URL leaves out come from libpq's variables: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and others.
+    /// Options that the URL leaves out come from libpq's environment variables: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and others.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let mut address = Address::parse(url, &|name| std::env::var(name).ok())?;
         let tls = tls::connector(address.mode, address.roots.as_ref(), &address.place)?;
         address.config.ssl_mode(match address.mode {
-            Mode::Disable => SslMode::Disable,
-            Mode::Allow | Mode::Prefer => SslMode::Prefer,
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+            TlsMode::Disable => SslMode::Disable,
+            TlsMode::Allow | TlsMode::Prefer => SslMode::Prefer,
+            TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
         });
-        let (idle, texts) = (Mutex::default(), Texts::default());
+        let (idle, texts) = (Mutex::default(), TextCache::default());
         let (current, current_head) = (Prepared::new(CURRENT), Prepared::new(CURRENT_HEAD));
         let store = Self { address, tls, idle, texts, current, current_head };
         let mut client = store.client().map_err(|failure| store.explain(failure))?;
@@ -83,35 +81,36 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// A connection: one that waits, or a new one.
+    /// Returns an idle connection, or a new one.
     fn client(&self) -> Result<Link, Failure> {
-        let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match waiting {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match idle {
             Some(client) if !client.is_closed() => Ok(client),
             _ => self.new_client(),
         }
     }
 
-    /// Makes a connection, encrypted as the address says.
+    /// Opens a connection, encrypted according to the address.
     fn new_client(&self) -> Result<Link, Failure> {
         let Address { config, mode, connect_time, .. } = &self.address;
         let plain = || Link::new(config, NoTls, *connect_time);
         let Some(tls) = &self.tls else { return plain() };
         let encrypted = || Link::new(config, tls.clone(), *connect_time);
         match mode {
-            Mode::Disable => plain(),
-            Mode::Allow => match plain() {
-                Err(failure) if failure.is_of_encryption() => encrypted(),
+            TlsMode::Disable => plain(),
+            TlsMode::Allow => match plain() {
+                Err(failure) if failure.may_depend_on_tls() => encrypted(),
                 done => done,
             },
-            Mode::Prefer => match encrypted() {
-                Err(failure) if failure.is_of_encryption() => plain().map_err(|_| failure),
+            TlsMode::Prefer => match encrypted() {
+                Err(failure) if failure.may_depend_on_tls() => plain().map_err(|_| failure),
                 done => done,
             },
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => encrypted(),
+            TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => encrypted(),
         }
     }
 
+    /// Keeps a connection for the next caller.
     fn give_back(&self, client: Link) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !client.is_closed() {
@@ -124,13 +123,13 @@ impl PostgresStore {
         self.with_client(|client| client.transact(&work))
     }
 
-    /// Reads, each statement by itself: one way there and back, where a transaction takes four.
+    /// Runs statements without a transaction: one round trip, where a transaction takes four.
     fn read<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
         self.with_client(work)
     }
 
-    /// Does work with a connection. All work may be done twice without harm, and so it is tried once more with a new one if
-    /// that broke; but not if the server said nothing, because whoever waits has waited long enough.
+    /// Runs work with a connection. If the connection breaks, the work runs once more with a new one: all work may safely
+    /// run twice. After a timeout it does not run again, because the caller has waited long enough.
     fn with_client<T>(&self, work: impl Fn(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
         let attempt = || -> Result<T, (Failure, bool)> {
             let mut client = self.client().map_err(|failure| (failure, false))?;
@@ -141,11 +140,11 @@ impl PostgresStore {
         };
         let done = match attempt() {
             Err((Failure::Silent, _)) => {
-                self.forget_idle();
+                self.close_idle();
                 Err(Failure::Silent)
             }
             Err((_, true)) => {
-                self.forget_idle();
+                self.close_idle();
                 attempt().map_err(|(failure, _)| failure)
             }
             done => done.map_err(|(failure, _)| failure),
@@ -153,105 +152,114 @@ impl PostgresStore {
         done.map_err(|failure| self.explain(failure))
     }
 
-    /// Lets go of the connections that wait: when one broke, the others most likely did, too.
-    fn forget_idle(&self) {
+    /// Closes the idle connections: when one breaks, the others have most likely broken, too.
+    fn close_idle(&self) {
         let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
         drop(idle);
     }
 
+    /// Converts an error of a transaction.
     fn explain(&self, failure: Failure) -> StoreError {
         match failure {
-            Failure::Postgres(error) => self.fail(&error),
+            Failure::Postgres(error) => self.store_error(error),
             Failure::Store(error) => error,
             Failure::Silent => StoreError::Unavailable {
                 place: self.address.place.clone(),
-                why: format!("it gave no answer for {} seconds", link::TIME_MAX.as_secs()),
+                why: format!("no answer for {POSTGRES_ANSWER_SECONDS_MAX} seconds").into(),
             },
-            Failure::System(error) => {
-                StoreError::Unavailable { place: self.address.place.clone(), why: error.to_string() }
-            }
+            Failure::System(error) => StoreError::Unavailable {
+                place: self.address.place.clone(),
+                why: Explanation::from_error(error),
+            },
         }
     }
 
-    fn fail(&self, error: &tokio_postgres::Error) -> StoreError {
-        let why = error.as_db_error().map_or_else(|| chain(error), |error| error.message().to_owned());
+    /// Classifies an error of the driver.
+    fn store_error(&self, error: tokio_postgres::Error) -> StoreError {
+        let Some(code) = error.code() else { return self.driver_error(error) };
         let place = self.address.place.clone();
-        let Some(code) = error.code() else { return self.fail_unsaid(error, why) };
         let hint = match code {
             &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => {
-                return StoreError::TimedOut { place, why };
+                return StoreError::TimedOut { place, why: explanation(error) };
             }
             &SqlState::INVALID_PASSWORD => {
-                "check the user name and the password of the URL, PGPASSWORD or ~/.pgpass"
+                "check the user name and the password of the URL, PGPASSWORD or ~/.pgpass".into()
             }
             &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-                "check the user name and `sslmode`, and the server's `pg_hba.conf`"
+                "check the user name and `sslmode`, and the server's `pg_hba.conf`".into()
             }
-            &SqlState::INVALID_CATALOG_NAME => "make it with `createdb`, or name another database in the URL",
+            &SqlState::INVALID_CATALOG_NAME => {
+                "create it with `createdb`, or name another database in the URL".into()
+            }
             &SqlState::INSUFFICIENT_PRIVILEGE => {
-                let hint = schema::grant(self.address.user.as_deref().unwrap_or("ROLE"), "public");
-                return StoreError::Unusable { place, why, hint };
+                schema::grant(self.address.user.as_deref().unwrap_or("ROLE"), "public")
             }
-            code if is_lasting(code) => "see whether the database is the right one, and may be written to",
-            _ => return StoreError::Unavailable { place, why },
+            code if is_permanent(code) => {
+                "check that it is the right database, and that you may write to it".into()
+            }
+            _ => return StoreError::Unavailable { place, why: explanation(error) },
         };
-        StoreError::Unusable { place, why, hint: hint.into() }
+        StoreError::Unusable { place, why: explanation(error), hint }
     }
 
-    /// Explains an error that the server itself did not name.
-    fn fail_unsaid(&self, error: &tokio_postgres::Error, why: String) -> StoreError {
+    /// Classifies an error that does not come from the server.
+    fn driver_error(&self, error: tokio_postgres::Error) -> StoreError {
         let place = self.address.place.clone();
-        if let Some(cause) = tls::cause(error) {
-            return StoreError::Unusable {
-                place,
-                why: format!("TLS failed: {cause}"),
-                hint: tls::hint(cause),
-            };
+        if let Some(cause) = tls::cause(&error) {
+            let (why, hint) = (format!("TLS failed: {cause}"), tls::hint(cause));
+            return StoreError::Unusable { place, why: Explanation::new(why, error), hint };
         }
         let is_encrypted = self.address.config.get_ssl_mode() == SslMode::Require;
-        match Unsaid::of(error) {
-            Unsaid::Tls if is_encrypted => StoreError::Unusable {
+        match DriverErrorKind::new(&error) {
+            DriverErrorKind::Tls if is_encrypted => StoreError::Unusable {
                 place,
-                why: "the server does not offer TLS".into(),
+                why: Explanation::new("the server does not offer TLS", error),
                 hint: "turn `ssl` on in the server's settings, or use `sslmode=prefer` or `sslmode=disable`"
                     .into(),
             },
-            Unsaid::Password => StoreError::Unusable {
+            DriverErrorKind::Password => StoreError::Unusable {
                 place,
-                why: "the server asks for a password, and there is none".into(),
+                why: Explanation::new("the server asks for a password, and there is none", error),
                 hint: "set PGPASSWORD, add a line to ~/.pgpass, or write it into the URL".into(),
             },
-            Unsaid::Tls | Unsaid::Other => StoreError::Unavailable { place, why },
+            DriverErrorKind::Tls | DriverErrorKind::Other => {
+                StoreError::Unavailable { place, why: explanation(error) }
+            }
         }
     }
 }
 
-/// Kinds of errors that the driver does not tell by type.
-enum Unsaid {
+/// The kinds of errors for which the driver has no public type.
+enum DriverErrorKind {
     Tls,
     Password,
     Other,
 }
 
-impl Unsaid {
-    /// The driver keeps the kind to itself; its words are compared here, and a test asks a real server for each.
-    fn of(error: &tokio_postgres::Error) -> Self {
+impl DriverErrorKind {
+    /// Recognises an error by its words, because the driver does not publish its kind. A test provokes each kind with a
+    /// real server.
+    fn new(error: &tokio_postgres::Error) -> Self {
+        let source = || error.source().map(ToString::to_string).unwrap_or_default();
         match error.to_string().as_str() {
             "error performing TLS handshake" => Self::Tls,
-            "invalid configuration" if source(error) == "password missing" => Self::Password,
+            "invalid configuration" if source() == "password missing" => Self::Password,
             _ => Self::Other,
         }
     }
 }
 
-fn source(error: &tokio_postgres::Error) -> String {
-    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
+/// Explains an error in the words of the server, or of the driver and all causes.
+fn explanation(error: tokio_postgres::Error) -> Explanation {
+    Explanation::new(message(&error), error)
 }
 
-/// An error with what caused it.
-fn chain(error: &tokio_postgres::Error) -> String {
+fn message(error: &tokio_postgres::Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return error.message().to_owned();
+    }
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(inner) = cause {
         text.push_str(&format!(": {inner}"));
         cause = inner.source();
@@ -259,24 +267,24 @@ fn chain(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// Tells whether an error will be there again next time.
-fn is_lasting(code: &SqlState) -> bool {
+/// Tells whether an error will occur again next time.
+fn is_permanent(code: &SqlState) -> bool {
     // Wrong password or database, missing tables or rights, a value that does not fit.
     ["28", "3D", "42", "22", "23"].iter().any(|class| code.code().starts_with(class))
 }
 
-/// What went wrong inside of a transaction.
+/// An error inside a transaction.
 enum Failure {
     Postgres(tokio_postgres::Error),
     Store(StoreError),
     /// There was no answer in time.
     Silent,
-    /// This machine has not what it takes to ask.
+    /// This machine cannot open a connection.
     System(std::io::Error),
 }
 
 impl Failure {
-    /// What the server calls it.
+    /// Returns the code of the server.
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Postgres(error) => error.code(),
@@ -284,11 +292,31 @@ impl Failure {
         }
     }
 
-    /// Tells whether a connection may work with encryption if it did not without, or the other way round.
-    fn is_of_encryption(&self) -> bool {
+    /// Returns the message of the server; empty for other errors.
+    fn message(&self) -> String {
+        match self {
+            Self::Postgres(error) => {
+                error.as_db_error().map_or_else(String::new, |error| error.message().into())
+            }
+            Self::Store(_) | Self::Silent | Self::System(_) => String::new(),
+        }
+    }
+
+    /// Explains the error in other words.
+    fn explain_as(self, words: String) -> Explanation {
+        match self {
+            Self::Postgres(error) => Explanation::new(words, error),
+            Self::Store(error) => Explanation::new(words, error),
+            Self::System(error) => Explanation::new(words, error),
+            Self::Silent => words.into(),
+        }
+    }
+
+    /// Tells whether a connection may work with encryption if it failed without, or the other way round.
+    fn may_depend_on_tls(&self) -> bool {
         let Self::Postgres(error) = self else { return false };
         let is_refused = error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
-        is_refused || matches!(Unsaid::of(error), Unsaid::Tls)
+        is_refused || matches!(DriverErrorKind::new(error), DriverErrorKind::Tls)
     }
 }
 
@@ -308,12 +336,12 @@ impl Store for PostgresStore {
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
         let found = self.read(|client| {
             let Some(row) = self.current.row(client, conversation)? else { return Ok(None) };
-            EpochRow::of_text(&row)?.whole(client, Some(&self.texts)).map(Some)
+            rows::with_texts(EpochRow::from_columns(&rows::TextColumns(&row))?, client, &self.texts).map(Some)
         })?;
         if found.is_some() {
             return Ok(found);
         }
-        // There is none, or there should be one.
+        // Either there is none, or it is missing.
         let Some(head) = self.current_head(conversation)? else { return Ok(None) };
         self.epoch(conversation, head.number)
     }
@@ -322,55 +350,47 @@ impl Store for PostgresStore {
         self.read(|client| {
             let Some(row) = self.current_head.row(client, conversation)? else { return Ok(None) };
             if row.get(1).is_some() {
-                return Ok(Some(head_of_text(&row)?));
+                return Ok(Some(EpochHead::from_columns(&rows::TextColumns(&row))?));
             }
-            let what = format!("epoch {} of `{conversation}`", row.get(11).unwrap_or_default());
-            Err(StoreError::Damaged { what, why: "it is gone".into() }.into())
+            let number = row.get(EpochHead::COLUMN_COUNT).unwrap_or_default();
+            Err(StoreError::damaged(format!("epoch {number} of `{conversation}`"), "it is missing").into())
         })
     }
 
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
-        self.read(|client| number(client, conversation))
+        self.read(|client| rows::current_number(client, conversation))
     }
 
     fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError> {
         let number = signed(number);
         let values: [Value<'_>; 2] = [(&conversation, Type::TEXT), (&number, Type::INT8)];
-        self.read(|client| whole(client, Some(&self.texts), NUMBERED, &values))
-    }
-
-    fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError> {
-        let sql = format!("SELECT {HEAD} FROM proem_epoch WHERE conversation = $1 ORDER BY number");
-        self.read(|client| {
-            let rows = client.query_typed(&sql, &[(&conversation, Type::TEXT)])?;
-            Ok(rows.iter().map(head).collect())
-        })
+        self.read(|client| rows::epoch(client, &self.texts, NUMBERED, &values))
     }
 
     fn history(&self, conversation: &str) -> Result<History, StoreError> {
-        let sql = format!(
-            "SELECT {HEAD}, (SELECT epoch FROM proem_conversation WHERE id = $1) \
-             FROM proem_epoch WHERE conversation = $1 ORDER BY number"
-        );
         self.read(|client| {
-            let rows = client.query_typed(&sql, &[(&conversation, Type::TEXT)])?;
-            let current = rows.first().and_then(|row| row.get::<_, Option<i64>>(11)).map_or(0, unsigned);
-            Ok(History { current, epochs: rows.iter().map(head).collect() })
+            let rows = client.query_typed(HISTORY, &[(&conversation, Type::TEXT)])?;
+            let current = rows.first().and_then(|row| row.get::<_, Option<i64>>(EpochHead::COLUMN_COUNT));
+            let epochs = rows
+                .iter()
+                .map(|row| EpochHead::from_columns(&rows::Columns(row)))
+                .collect::<Result<_, _>>()?;
+            Ok(History { current: current.map_or(0, unsigned), epochs })
         })
     }
 
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
-        // Whoever was not first sees the other one's row only in a statement of its own.
+        // A writer that was not first sees the row of the other one only in a later statement.
         self.with_client(|client| {
-            let mut attempt = client.transact(|transaction| insert(transaction, epoch).map(drop));
+            let mut attempt = client.transact(|transaction| insert(transaction, epoch));
             for _ in 1..OPEN_ATTEMPTS_MAX {
-                // A prune removed a text that was there when this began: now it is stored again.
+                // A prune removed a text that existed when this began. The next attempt stores it again.
                 if attempt.as_ref().err().and_then(Failure::code)
                     != Some(&SqlState::T_R_SERIALIZATION_FAILURE)
                 {
                     break;
                 }
-                attempt = client.transact(|transaction| insert(transaction, epoch).map(drop));
+                attempt = client.transact(|transaction| insert(transaction, epoch));
             }
             attempt
         })?;
@@ -382,40 +402,34 @@ impl Store for PostgresStore {
     }
 
     fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError> {
-        let (time, name) =
-            query.after.as_deref().and_then(record::read_place).unwrap_or((i64::MAX, String::new()));
+        let PageKey { opened_at, conversation } = PageKey::from_query(query);
         let search = query.search.clone().unwrap_or_default();
-        let most = i64::try_from(query.most).unwrap_or(i64::MAX - 1) + 1;
+        let most = row_limit(query.most).saturating_add(1);
         let sql = "SELECT c.id, c.epoch, e.reason, e.profile, e.cwd, e.model, c.began_at, c.opened_at \
             FROM proem_conversation c JOIN proem_epoch e ON e.conversation = c.id AND e.number = c.epoch \
             WHERE (c.opened_at, c.id) < ($1, $2) \
             AND (strpos(c.id, $3) > 0 OR strpos(c.cwd, $3) > 0 OR $3 = '') \
             ORDER BY c.opened_at DESC, c.id DESC LIMIT $4";
-        let values: [Value<'_>; 4] =
-            [(&time, Type::INT8), (&name, Type::TEXT), (&search, Type::TEXT), (&most, Type::INT8)];
+        let values: [Value<'_>; 4] = [
+            (&opened_at, Type::INT8),
+            (&conversation, Type::TEXT),
+            (&search, Type::TEXT),
+            (&most, Type::INT8),
+        ];
         self.run(|transaction| {
             let rows = transaction.query_typed(sql, &values)?;
-            let mut items: Vec<ConversationHead> = rows
+            let items = rows
                 .iter()
-                .map(|row| ConversationHead {
-                    conversation: row.get(0),
-                    epoch: unsigned(row.get(1)),
-                    reason: row.get(2),
-                    profile: row.get(3),
-                    cwd: row.get(4),
-                    model: row.get(5),
-                    began_at: row.get(6),
-                    opened_at: row.get(7),
-                })
-                .collect();
-            Ok(page(&mut items, query.most))
+                .map(|row| ConversationHead::from_columns(&rows::Columns(row)))
+                .collect::<Result<_, _>>()?;
+            Ok(Page::new(items, query.most))
         })
     }
 
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         let values: [Value<'_>; 1] = [(&conversation, Type::TEXT)];
         self.run(|transaction| {
-            // The conversation first: whoever opens an epoch of it waits for this row, and then finds none.
+            // The conversation first: a writer that opens an epoch of it waits for this row, and then finds none.
             let removed =
                 transaction.execute_typed("DELETE FROM proem_conversation WHERE id = $1", &values)?;
             transaction.execute_typed("DELETE FROM proem_compaction WHERE conversation = $1", &values)?;
@@ -423,60 +437,6 @@ impl Store for PostgresStore {
             transaction.execute_typed("DELETE FROM proem_epoch WHERE conversation = $1", &values)?;
             Ok(removed > 0)
         })
-    }
-
-    fn begin_compaction(&self, compaction: &Compaction) -> Result<(), StoreError> {
-        compactions::begin(self, compaction)
-    }
-
-    fn compaction(&self, token: &str) -> Result<Option<Compaction>, StoreError> {
-        compactions::find(self, token)
-    }
-
-    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
-        compactions::end(self, token, opened)
-    }
-
-    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
-        calls::add(self, conversation, record)
-    }
-
-    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {
-        calls::list(self, conversation)
-    }
-
-    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError> {
-        calls::last(self, conversation)
-    }
-
-    fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {
-        Ok(self.template_versions(None, 1)?.into_iter().next())
-    }
-
-    fn template_version(&self, version: u64) -> Result<Option<TemplateVersion>, StoreError> {
-        let newest = self.template_versions(version.checked_add(1), 1)?.into_iter().next();
-        Ok(newest.filter(|template| template.version == version))
-    }
-
-    fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError> {
-        templates::list(self, below, most)
-    }
-
-    fn put_template(
-        &self,
-        text: &str,
-        author: Option<&str>,
-        expected: Option<u64>,
-    ) -> Result<TemplateVersion, StoreError> {
-        templates::put(self, text, author, expected)
-    }
-
-    fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
-        templates::restore(self, template)
-    }
-
-    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
-        templates::heads(self, below, most)
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

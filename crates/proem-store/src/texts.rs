@@ -1,76 +1,77 @@
-//! Texts that were read lately, by their digest. Many conversations have one prompt, and what was checked against its
-//! digest once need be neither read nor checked for each of them: under one digest there is only one text.
+//! A cache of texts by digest. Many conversations share one prompt, so its text is read and compared with its digest once
+//! instead of for each of them.
 //!
-//! A text is held from the second time on that it is read: where every conversation has a prompt of its own, that is kept
-//! with its epoch, and a copy here would only push out others.
+//! A text is cached when it is read for the second time. Where every conversation has a prompt of its own, the epoch holds
+//! the text already, and a copy here would only displace others.
 //!
-//! They are held for as long as nobody writes to the store. That they are right would not change by it, but whether
-//! the store still has them would, and damage should be found while there is a backup.
+//! Entries stay correct for ever, but a write to the store drops them all: texts that are read again show damage while there
+//! is still a backup.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// About how many bytes of texts are held.
+/// The bytes of texts that are cached, approximately.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Longest text that is held: one must not push out all others.
+/// The longest text that is cached: one text must not displace all others.
 const TEXT_BYTES_MAX: usize = BYTES_MAX / 16;
 
-/// How many texts are remembered as read, about: a number for each.
+/// The number of texts that are remembered as read, approximately. Each takes one number.
 const READ_MAX: usize = 4096;
 
+/// The cache.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
-    held: Mutex<Held>,
+pub(crate) struct TextCache {
+    entries: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct CacheEntries {
     texts: HashMap<Box<str>, (Arc<str>, u64)>,
     bytes: usize,
-    /// Hashes of digests of texts that were read, each at its place.
+    /// Hashes of the digests of texts that were read, each at the position that it chooses.
     read: Vec<u64>,
     clock: u64,
-    /// The generation of the store in which they were read.
+    /// The generation of the store in which the texts were read.
     generation: u64,
 }
 
-impl Texts {
-    /// The text of a digest, if it was read in this generation of the store.
+impl TextCache {
+    /// Returns the text of a digest, if it was read in this generation of the store.
     pub(crate) fn get(&self, generation: u64, digest: &str) -> Option<Arc<str>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.generation != generation {
-            *held = Held { generation, ..Held::default() };
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.generation != generation {
+            *entries = CacheEntries { generation, ..CacheEntries::default() };
         }
-        held.clock += 1;
-        let now = held.clock;
-        let (text, used) = held.texts.get_mut(digest)?;
+        entries.clock += 1;
+        let now = entries.clock;
+        let (text, used) = entries.texts.get_mut(digest)?;
         *used = now;
         Some(Arc::clone(text))
     }
 
-    /// Holds a text that was found to be that of its digest, after the store said this generation.
+    /// Caches a text that matches its digest. `generation` is that of the store before the text was read.
     pub(crate) fn put(&self, generation: u64, digest: &str, text: &str) {
         if text.len() > TEXT_BYTES_MAX {
             return;
         }
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.generation != generation || !held.was_read(digest) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.generation != generation || !entries.was_read(digest) {
             return;
         }
         let text: Arc<str> = text.into();
-        held.clock += 1;
-        let entry = (Arc::clone(&text), held.clock);
-        if held.texts.insert(digest.into(), entry).is_none() {
-            held.bytes += text.len();
+        entries.clock += 1;
+        let entry = (Arc::clone(&text), entries.clock);
+        if entries.texts.insert(digest.into(), entry).is_none() {
+            entries.bytes += text.len();
         }
-        held.keep_within(BYTES_MAX);
+        entries.shrink_to(BYTES_MAX);
     }
 }
 
-impl Held {
-    /// Tells whether a text was read before, and remembers that it was now.
+impl CacheEntries {
+    /// Tells whether a text was read before, and remembers that it is read now.
     fn was_read(&mut self, digest: &str) -> bool {
         let hash = self.texts.hasher().hash_one(digest);
         self.read.resize(READ_MAX, 0);
@@ -78,8 +79,8 @@ impl Held {
         self.read.get_mut(place).is_some_and(|known| std::mem::replace(known, hash) == hash)
     }
 
-    /// Lets the half go that was not used for longest, if there is too much.
-    fn keep_within(&mut self, bytes_max: usize) {
+    /// Drops the least recently used half of the texts if there are too many bytes.
+    fn shrink_to(&mut self, bytes_max: usize) {
         if self.bytes <= bytes_max {
             return;
         }
@@ -96,14 +97,14 @@ mod tests {
     use super::*;
 
     /// Reads a text twice.
-    fn put(texts: &Texts, generation: u64, digest: &str, text: &str) {
+    fn put(texts: &TextCache, generation: u64, digest: &str, text: &str) {
         texts.put(generation, digest, text);
         texts.put(generation, digest, text);
     }
 
     #[test]
-    fn a_text_is_held_from_the_second_time_on() {
-        let texts = Texts::default();
+    fn a_text_is_cached_from_the_second_time_on() {
+        let texts = TextCache::default();
         texts.put(0, "a", "text");
         assert_eq!(texts.get(0, "a"), None);
         texts.put(0, "a", "text");
@@ -111,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_goes_first() {
-        let texts = Texts::default();
+    fn the_least_recently_used_text_goes_first() {
+        let texts = TextCache::default();
         let text = "x".repeat(TEXT_BYTES_MAX);
         for index in 0..16 {
             put(&texts, 0, &index.to_string(), &text);
@@ -121,25 +122,25 @@ mod tests {
         put(&texts, 0, "one more", &text);
         assert_eq!((texts.get(0, "1"), texts.get(0, "8")), (None, None));
         assert!(texts.get(0, "0").is_some() && texts.get(0, "one more").is_some());
-        assert_eq!(texts.held.lock().expect("nobody panicked").bytes, 9 * TEXT_BYTES_MAX);
+        assert_eq!(texts.entries.lock().expect("no thread panicked").bytes, 9 * TEXT_BYTES_MAX);
         put(&texts, 0, "one more", &text);
-        assert_eq!(texts.held.lock().expect("nobody panicked").bytes, 9 * TEXT_BYTES_MAX);
+        assert_eq!(texts.entries.lock().expect("no thread panicked").bytes, 9 * TEXT_BYTES_MAX);
     }
 
     #[test]
-    fn what_is_too_long_is_not_held() {
-        let texts = Texts::default();
+    fn a_text_that_is_too_long_is_not_cached() {
+        let texts = TextCache::default();
         put(&texts, 0, "long", &"x".repeat(TEXT_BYTES_MAX + 1));
         assert_eq!(texts.get(0, "long"), None);
     }
 
     #[test]
     fn another_generation_has_other_texts() {
-        let texts = Texts::default();
+        let texts = TextCache::default();
         put(&texts, 0, "a", "text");
         assert_eq!(texts.get(1, "a"), None);
-        assert_eq!(texts.get(0, "a"), None, "they do not come back");
+        assert_eq!(texts.get(0, "a"), None, "dropped texts do not come back");
         put(&texts, 1, "b", "late");
-        assert_eq!(texts.get(0, "b"), None, "whoever was slow says nothing about what is now");
+        assert_eq!(texts.get(0, "b"), None, "a late reader caches nothing for a newer generation");
     }
 }

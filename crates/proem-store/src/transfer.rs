@@ -1,7 +1,8 @@
-//! Everything that is kept, as plain JSON lines: for backups, and from one kind of store to another.
+//! The whole store as JSON lines: for backups, and for moving from one kind of store to another.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, Write};
+use std::fmt;
+use std::io::{self, BufRead, Write};
 
 use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
@@ -9,32 +10,35 @@ use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Epoch, EpochHead, Query, TemplateVersion, check_text};
-use crate::{LoadedEpoch, Store, StoreError, is_conversation_id};
+use crate::{Explanation, LoadedEpoch, Store, StoreError, is_conversation_id};
 
-/// How many conversations are asked for at a time.
+/// The version of the export format.
+const VERSION: u32 = 1;
+
+/// The number of conversations that are listed at a time.
 const PAGE: usize = 500;
 
-/// One line of an export. A text stands before the first epoch that has it.
+/// One line of an export. A text comes before the first epoch that has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Record {
+pub enum ExportLine {
     /// The first line.
     Header {
-        /// The version of this form.
+        /// The version of the format.
         version: u32,
     },
     /// A version of the template.
     Template(TemplateVersion),
     /// A text.
     Text {
-        /// Its digest.
+        /// The digest of the text.
         digest: String,
         /// The text.
         text: String,
     },
     /// An epoch, its texts by digest.
     Epoch {
-        /// What is known about it.
+        /// The epoch without its texts.
         #[serde(flatten)]
         head: Box<EpochHead>,
         /// The texts by carrier.
@@ -44,55 +48,67 @@ pub enum Record {
         /// The request.
         request: String,
     },
-    /// What is known about a call.
+    /// The record of a call.
     Call {
         /// The conversation.
         conversation: String,
-        /// What is known.
+        /// The record.
         record: String,
     },
 }
 
-/// What an export or import did.
+impl ExportLine {
+    /// Parses one line of an export.
+    pub fn parse(line: &str) -> Result<Self, Explanation> {
+        serde_json::from_str(line).map_err(|error: serde_json::Error| {
+            // The parser counts lines within `line`, so its line is always the first.
+            let (message, column) = (error.to_string(), error.column());
+            let why = message.split(" at line ").next().unwrap_or(&message);
+            let why = if column == 0 { why.to_owned() } else { format!("column {column}: {why}") };
+            Explanation::new(why, error)
+        })
+    }
+}
+
+/// The numbers of items that an export or import wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Transferred {
+pub struct TransferCounts {
     /// Epochs that were written.
     pub epochs: u64,
     /// Versions of the template that were written.
     pub templates: u64,
-    /// Epochs that the store of an import had already.
+    /// Epochs of an import that the store had already.
     pub known_epochs: u64,
-    /// Versions of the template that the store of an import had already.
+    /// Versions of the template of an import that the store had already.
     pub known_templates: u64,
 }
 
-/// Writes everything that a store keeps, oldest epochs of a conversation first.
-pub fn export(store: &dyn Store, out: &mut dyn Write) -> Result<Transferred, TransferError> {
-    let mut writer = Writer { out, seen: BTreeSet::new(), done: Transferred::default() };
-    writer.line(&Record::Header { version: 1 })?;
+/// Writes the whole store, the oldest epochs of a conversation first.
+pub fn export(store: &dyn Store, out: &mut dyn Write) -> Result<TransferCounts, TransferError> {
+    let mut writer = Writer { out, seen: BTreeSet::new(), counts: TransferCounts::default() };
+    writer.line(&ExportLine::Header { version: VERSION })?;
     let newest = store.template_versions(None, usize::MAX)?;
     for template in newest.into_iter().rev() {
-        writer.line(&Record::Template(template))?;
-        writer.done.templates += 1;
+        writer.line(&ExportLine::Template(template))?;
+        writer.counts.templates += 1;
     }
-    // A conversation that gets an epoch meanwhile moves to the beginning of the list, past what was read: the list is
-    // read again until it has nothing new.
+    // A conversation that gets an epoch meanwhile moves to the beginning of the list, which was read already. So the
+    // list is read again until it has nothing new.
     let mut written = BTreeSet::new();
     while writer.conversations(store, &mut written)? {}
-    Ok(writer.done)
+    Ok(writer.counts)
 }
 
 struct Writer<'w> {
     out: &'w mut dyn Write,
     seen: BTreeSet<Digest>,
-    done: Transferred,
+    counts: TransferCounts,
 }
 
 impl Writer<'_> {
-    fn line(&mut self, record: &Record) -> Result<(), TransferError> {
-        let line =
-            serde_json::to_string(record).map_err(|error| TransferError::Line(0, error.to_string()))?;
-        writeln!(self.out, "{line}").map_err(|error| TransferError::Write(error.to_string()))
+    fn line(&mut self, line: &ExportLine) -> Result<(), TransferError> {
+        let line = serde_json::to_string(line).map_err(|error| TransferError::Write(error.into()))?;
+        writeln!(self.out, "{line}").map_err(TransferError::Write)
     }
 
     /// Writes the conversations that were not written yet; tells whether there were any.
@@ -109,13 +125,13 @@ impl Writer<'_> {
                     continue;
                 }
                 let id = &conversation.conversation;
-                for head in store.epochs(&conversation.conversation)? {
+                for head in store.epochs(id)? {
                     if let Some(epoch) = store.epoch(&head.conversation, head.number)? {
                         self.epoch(epoch)?;
                     }
                 }
                 for record in store.calls(id)? {
-                    self.line(&Record::Call { conversation: id.clone(), record })?;
+                    self.line(&ExportLine::Call { conversation: id.clone(), record })?;
                 }
             }
             match page.next {
@@ -125,10 +141,11 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes a text unless it was written before, and returns its digest.
     fn text(&mut self, text: String) -> Result<String, TransferError> {
         let digest = Digest::new(text.as_bytes());
         if self.seen.insert(digest) {
-            self.line(&Record::Text { digest: digest.hex(), text })?;
+            self.line(&ExportLine::Text { digest: digest.hex(), text })?;
         }
         Ok(digest.hex())
     }
@@ -140,157 +157,162 @@ impl Writer<'_> {
             texts.insert(carrier, self.text(text)?);
         }
         let (description, request) = (self.text(prompt.description)?, self.text(request)?);
-        self.done.epochs += 1;
-        self.line(&Record::Epoch { head: Box::new(head), texts, description, request })
+        self.counts.epochs += 1;
+        self.line(&ExportLine::Epoch { head: Box::new(head), texts, description, request })
     }
 }
 
-/// Reads an export into a store. What is there already and the same is left alone; what is there and other is an
-/// error, and nothing is ever replaced.
-pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<Transferred, TransferError> {
-    let (mut texts, mut done) = (HashMap::<String, String>::new(), Transferred::default());
-    let mut calls = HashMap::new();
+/// Reads an export into a store. Items that the store has already are skipped; an item that differs from the one in the
+/// store is an error. Nothing is ever replaced.
+pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<TransferCounts, TransferError> {
+    let mut reader = Reader {
+        store,
+        texts: HashMap::new(),
+        calls: HashMap::new(),
+        counts: TransferCounts::default(),
+        line: 0,
+    };
     for (index, line) in lines.lines().enumerate() {
-        let line = line.map_err(|error| unreadable(index + 1, &error))?;
-        if line.trim().is_empty() {
-            continue;
+        reader.line = index + 1;
+        let line = line.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => reader.malformed(Explanation::new("it is not UTF-8", error)),
+            _ => TransferError::Read(error),
+        })?;
+        if !line.trim().is_empty() {
+            reader.import(&line)?;
         }
-        let bad = |why: String| TransferError::Line(index + 1, why);
-        match Record::parse(&line).map_err(bad)? {
-            Record::Header { version: 1 } => {}
-            Record::Header { version } => {
-                return Err(bad(format!("it is of form {version}, which this proem does not know")));
-            }
-            Record::Template(template) => {
-                TemplateVersion::check(&template.text, template.author.as_deref())
-                    .map_err(|why| bad(fixable(&why)))?;
-                match take_template(store, &template).map_err(|error| error.at(index + 1))? {
-                    Taken::New => done.templates += 1,
-                    Taken::Known => done.known_templates += 1,
-                }
-            }
-            Record::Text { digest, text } => {
+    }
+    Ok(reader.counts)
+}
+
+struct Reader<'r> {
+    store: &'r dyn Store,
+    /// The texts of the lines so far, by digest.
+    texts: HashMap<String, String>,
+    /// The calls of each conversation that the store had and that were not in the lines so far.
+    calls: HashMap<String, Vec<String>>,
+    counts: TransferCounts,
+    line: usize,
+}
+
+impl Reader<'_> {
+    fn import(&mut self, line: &str) -> Result<(), TransferError> {
+        match ExportLine::parse(line).map_err(|why| self.malformed(why))? {
+            ExportLine::Header { version: VERSION } => Ok(()),
+            ExportLine::Header { version } => Err(self.malformed(format!(
+                "the export has format version {version}, and this proem reads version {VERSION}"
+            ))),
+            ExportLine::Template(template) => self.import_template(&template),
+            ExportLine::Text { digest, text } => {
                 if Digest::new(text.as_bytes()).hex() != digest {
-                    return Err(bad(format!("the text is not that of the digest {digest}")));
+                    return Err(self.malformed(format!("the text does not match its digest {digest}")));
                 }
-                texts.insert(digest, text);
+                self.texts.insert(digest, text);
+                Ok(())
             }
-            Record::Epoch { head, texts: wanted, description, request } => {
-                let find = |digest: &String| {
-                    texts
-                        .get(digest)
-                        .cloned()
-                        .ok_or_else(|| bad(format!("the text {digest} does not stand before it")))
-                };
-                let own = wanted.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-                let texts = own.collect::<Result<_, TransferError>>()?;
-                let prompt = StoredPrompt::new(texts, find(&description)?);
-                let epoch = Epoch { head: *head, prompt, request: find(&request)? };
-                if !is_conversation_id(&epoch.head.conversation) {
-                    return Err(bad("invalid conversation id".into()));
-                }
-                epoch.head.check().map_err(|why| bad(fixable(&why)))?;
-                // What could not be read afterwards must not be acknowledged.
-                LoadedEpoch::from_stored(epoch.clone()).map_err(|error| bad(error.to_string()))?;
-                let EpochHead { conversation, number, .. } = &epoch.head;
-                let is_known = store.epoch(conversation, *number)?.is_some();
-                if store.open(&epoch)? != epoch {
-                    let why = format!("the store has another epoch {number} of `{conversation}`");
-                    return Err(TransferError::Taken(index + 1, why));
-                }
-                *(if is_known { &mut done.known_epochs } else { &mut done.epochs }) += 1;
+            ExportLine::Epoch { head, texts, description, request } => {
+                let texts = texts.iter().map(|(carrier, digest)| Ok((*carrier, self.text(digest)?)));
+                let texts = texts.collect::<Result<_, TransferError>>()?;
+                let prompt = StoredPrompt::new(texts, self.text(&description)?);
+                let request = self.text(&request)?;
+                self.import_epoch(&Epoch { head: *head, prompt, request })
             }
-            Record::Call { conversation, record } => {
-                check_text("conversation", &conversation).map_err(|why| bad(fixable(&why)))?;
-                check_text("record", &record).map_err(|why| bad(fixable(&why)))?;
-                take_call(store, &mut calls, &conversation, &record)?;
-            }
+            ExportLine::Call { conversation, record } => self.import_call(&conversation, &record),
         }
     }
-    Ok(done)
-}
 
-fn unreadable(line: usize, error: &std::io::Error) -> TransferError {
-    match error.kind() {
-        std::io::ErrorKind::InvalidData => TransferError::Line(line, "it is not UTF-8".into()),
-        _ => TransferError::Read(error.to_string()),
+    /// Returns an error about the current line.
+    fn malformed(&self, why: impl Into<Explanation>) -> TransferError {
+        TransferError::Line { line: self.line, why: why.into() }
+    }
+
+    /// Returns an error about a field that no store accepts, with the fix. Texts and digests stay as they are.
+    fn unstorable(&self, why: &str) -> TransferError {
+        self.malformed(format!("{why}; edit this field of this line, and import again"))
+    }
+
+    /// Returns an error about an item that differs from the one in the store.
+    fn conflict(&self, what: &str) -> TransferError {
+        TransferError::Conflict { line: self.line, why: format!("the store has a different {what}") }
+    }
+
+    /// Returns a text of the lines so far.
+    fn text(&self, digest: &str) -> Result<String, TransferError> {
+        let missing = || self.malformed(format!("no line before it has the text {digest}"));
+        self.texts.get(digest).cloned().ok_or_else(missing)
+    }
+
+    fn import_template(&mut self, template: &TemplateVersion) -> Result<(), TransferError> {
+        TemplateVersion::check(&template.text, template.author.as_deref())
+            .map_err(|why| self.unstorable(&why))?;
+        match self.store.template_version(template.version)? {
+            Some(known) if known.text == template.text => self.counts.known_templates += 1,
+            Some(_) => return Err(self.conflict(&format!("version {} of the template", template.version))),
+            None => {
+                self.store.restore_template(template)?;
+                self.counts.templates += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn import_epoch(&mut self, epoch: &Epoch) -> Result<(), TransferError> {
+        let EpochHead { conversation, number, .. } = &epoch.head;
+        if !is_conversation_id(conversation) {
+            return Err(self.malformed("invalid conversation id"));
+        }
+        epoch.head.check().map_err(|why| self.unstorable(&why))?;
+        // An epoch that cannot be read back must not be acknowledged.
+        LoadedEpoch::from_stored(epoch.clone())
+            .map_err(|error| self.malformed(Explanation::from_error(error)))?;
+        let is_known = self.store.epoch(conversation, *number)?.is_some();
+        if self.store.open(epoch)? != *epoch {
+            return Err(self.conflict(&format!("epoch {number} of `{conversation}`")));
+        }
+        *(if is_known { &mut self.counts.known_epochs } else { &mut self.counts.epochs }) += 1;
+        Ok(())
+    }
+
+    /// Adds a call unless the conversation has it: a second import must not add the calls of the first one again.
+    fn import_call(&mut self, conversation: &str, record: &str) -> Result<(), TransferError> {
+        check_text("conversation", conversation).map_err(|why| self.unstorable(&why))?;
+        check_text("record", record).map_err(|why| self.unstorable(&why))?;
+        if !self.calls.contains_key(conversation) {
+            self.calls.insert(conversation.to_owned(), self.store.calls(conversation)?);
+        }
+        let known = self.calls.entry(conversation.to_owned()).or_default();
+        match known.iter().position(|one| *one == record) {
+            Some(index) => drop(known.remove(index)),
+            None => drop(self.store.add_call(conversation, record)?),
+        }
+        Ok(())
     }
 }
 
-impl Record {
-    /// Parses one line of an export.
-    pub fn parse(line: &str) -> Result<Self, String> {
-        serde_json::from_str(line).map_err(|error| {
-            // The line that the parser counts is always the first.
-            let (said, column) = (error.to_string(), error.column());
-            let why = said.split(" at line ").next().unwrap_or(&said);
-            if column == 0 { why.to_owned() } else { format!("column {column}: {why}") }
-        })
-    }
-}
-
-/// Says what to do about a field that no store takes any more; texts and digests stay as they are.
-fn fixable(why: &str) -> String {
-    format!("{why}; edit this field of this line, and import again")
-}
-
-/// Adds a call, unless the conversation has it: what a first import brought, a second one must not bring again.
-fn take_call(
-    store: &dyn Store,
-    known: &mut HashMap<String, Vec<String>>,
-    conversation: &str,
-    record: &str,
-) -> Result<(), TransferError> {
-    if !known.contains_key(conversation) {
-        known.insert(conversation.to_owned(), store.calls(conversation)?);
-    }
-    let there = known.entry(conversation.to_owned()).or_default();
-    match there.iter().position(|one| *one == record) {
-        Some(index) => drop(there.remove(index)),
-        None => drop(store.add_call(conversation, record)?),
-    }
-    Ok(())
-}
-
-/// The outcome of importing one record.
-enum Taken {
-    New,
-    Known,
-}
-
-fn take_template(store: &dyn Store, template: &TemplateVersion) -> Result<Taken, TransferError> {
-    if let Some(known) = store.template_version(template.version)? {
-        let is_same = known.text == template.text;
-        let why = format!("the store has another version {} of the template", template.version);
-        return if is_same { Ok(Taken::Known) } else { Err(TransferError::Taken(0, why)) };
-    }
-    store.restore_template(template)?;
-    Ok(Taken::New)
-}
-
-/// Why an export or import stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An error of an export or import.
+#[derive(Debug)]
+#[non_exhaustive]
 pub enum TransferError {
-    /// The store did not do its work.
+    /// The store failed.
     Store(StoreError),
-    /// A line is not what it should be.
-    Line(usize, String),
-    /// A line brings something that the store has otherwise.
-    Taken(usize, String),
+    /// A line of the export cannot be imported.
+    Line {
+        /// The number of the line, from 1.
+        line: usize,
+        /// The problem.
+        why: Explanation,
+    },
+    /// A line of the export differs from the same item in the store.
+    Conflict {
+        /// The number of the line, from 1.
+        line: usize,
+        /// The problem.
+        why: String,
+    },
     /// The input cannot be read.
-    Read(String),
+    Read(io::Error),
     /// The output cannot be written.
-    Write(String),
-}
-
-impl TransferError {
-    fn at(self, line: usize) -> Self {
-        match self {
-            Self::Line(_, why) => Self::Line(line, why),
-            Self::Taken(_, why) => Self::Taken(line, why),
-            other => other,
-        }
-    }
+    Write(io::Error),
 }
 
 impl From<StoreError> for TransferError {
@@ -299,37 +321,47 @@ impl From<StoreError> for TransferError {
     }
 }
 
-impl std::fmt::Display for TransferError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for TransferError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(formatter),
-            Self::Line(line, why) | Self::Taken(line, why) => write!(formatter, "line {line}: {why}"),
-            Self::Read(why) => write!(formatter, "cannot read the export: {why}"),
-            Self::Write(why) => write!(formatter, "cannot write the export: {why}"),
+            Self::Line { line, why } => write!(formatter, "line {line}: {why}"),
+            Self::Conflict { line, why } => write!(formatter, "line {line}: {why}"),
+            Self::Read(error) => write!(formatter, "cannot read the export: {error}"),
+            Self::Write(error) => write!(formatter, "cannot write the export: {error}"),
         }
     }
 }
 
-impl std::error::Error for TransferError {}
+impl std::error::Error for TransferError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Line { why, .. } => why.source(),
+            Self::Conflict { .. } => None,
+            Self::Read(error) | Self::Write(error) => Some(error),
+        }
+    }
+}
 
-/// An epoch as one JSON text, for a row that is soon gone.
+/// Serialises an epoch as one JSON text, for the row of a compaction.
 pub(crate) fn epoch_json(epoch: &Epoch) -> Result<String, StoreError> {
     let Epoch { head, prompt, request } = epoch.clone();
-    let record =
-        Record::Epoch { head: Box::new(head), texts: prompt.texts, description: prompt.description, request };
-    serde_json::to_string(&record).map_err(|error| damaged(&error))
+    let StoredPrompt { texts, description, .. } = prompt;
+    let line = ExportLine::Epoch { head: Box::new(head), texts, description, request };
+    serde_json::to_string(&line).map_err(damaged_compaction)
 }
 
-/// Reads such a text.
-pub(crate) fn epoch_of_json(text: &str) -> Result<Epoch, StoreError> {
-    match serde_json::from_str(text).map_err(|error| damaged(&error))? {
-        Record::Epoch { head, texts, description, request } => {
+/// Parses the text of [`epoch_json`].
+pub(crate) fn epoch_from_json(text: &str) -> Result<Epoch, StoreError> {
+    match serde_json::from_str(text).map_err(damaged_compaction)? {
+        ExportLine::Epoch { head, texts, description, request } => {
             Ok(Epoch { head: *head, prompt: StoredPrompt::new(texts, description), request })
         }
-        _ => Err(StoreError::Damaged { what: "a compaction".into(), why: "it holds no prompt".into() }),
+        _ => Err(StoreError::damaged("a compaction", "it has no prompt")),
     }
 }
 
-fn damaged(error: &serde_json::Error) -> StoreError {
-    StoreError::Damaged { what: "a compaction".into(), why: error.to_string() }
+fn damaged_compaction(error: serde_json::Error) -> StoreError {
+    StoreError::damaged("a compaction", Explanation::from_error(error))
 }

@@ -1,6 +1,8 @@
-//! The URL of a PostgreSQL database, as libpq reads it. No message of this module repeats a value of the URL.
+//! The URL of a PostgreSQL database, parsed as libpq does. No message of this module repeats a value of the URL.
 
 use proem_core::did_you_mean::nearest;
+
+use crate::Explanation;
 
 /// The parts of a URL, decoded.
 #[derive(Default)]
@@ -16,20 +18,20 @@ pub(crate) struct Url {
     options: Vec<(&'static str, String)>,
 }
 
-/// The reason for which a URL cannot be used.
+/// A problem of a URL, and its fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) why: String,
+    pub(crate) why: Explanation,
     pub(crate) hint: String,
 }
 
 impl Fault {
-    pub(crate) fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(why: impl Into<Explanation>, hint: impl Into<String>) -> Self {
         Self { why: why.into(), hint: hint.into() }
     }
 }
 
-/// Options that may be set, in a URL or by the variable beside it.
+/// The options of a URL, each with the environment variable that also sets it.
 pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
@@ -50,7 +52,7 @@ pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("keepalives_interval", ""),
 ];
 
-/// Options of libpq that have no effect here, and so are refused, with the fix.
+/// Options of libpq that are not supported, each with the fix. They are refused instead of being ignored.
 const UNSUPPORTED: [(&str, &str); 12] = [
     ("sslcert", "client certificates are not supported; use a password"),
     ("sslkey", "client certificates are not supported; use a password"),
@@ -70,11 +72,11 @@ const ENCODE: &str = "in user names and passwords write `@` as %40, `/` as %2F, 
                       %25, or set PGPASSWORD instead";
 
 impl Url {
-    /// Parses what follows `postgres://`.
+    /// Parses the part of a URL after `postgres://`.
     pub(crate) fn parse(rest: &str) -> Result<Self, Fault> {
         let (authority, tail) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if tail.contains('@') {
-            // A password with a slash ends the authority early, and what follows is a part of the password.
+            // A slash in a password ends the authority early, and the rest of the password would be taken for a path.
             return Err(Fault::new("an `@` follows the first `/` or `?` of the URL", ENCODE));
         }
         let mut url = Self::default();
@@ -132,15 +134,12 @@ impl Url {
             return Ok(());
         }
         if let Some((known, fix)) = UNSUPPORTED.iter().find(|(known, _)| *known == name) {
-            return Err(Fault::new(format!("the option `{known}` cannot be used"), *fix));
+            return Err(Fault::new(format!("the option `{known}` is not supported"), *fix));
         }
         // A name that no option could have may be a part of a password.
         let is_name = name.len() <= 32 && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
-        let why = if is_name {
-            format!("the option `{name}` is not known")
-        } else {
-            "an option is not known".into()
-        };
+        let why =
+            if is_name { format!("unknown option `{name}`") } else { "the URL has an unknown option".into() };
         let names = OPTIONS.iter().map(|(known, _)| *known);
         let hint = match nearest(&name, names.clone()).filter(|_| is_name) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -149,9 +148,9 @@ impl Url {
         Err(Fault::new(why, hint))
     }
 
-    /// Returns the value of an option; the last one counts, and it counts more than the part of the URL before it.
+    /// Returns the value of an option. The last one of a name counts, and overrides the same part of the URL.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
-        let said = self.options.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value);
+        let option = self.options.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value);
         let part = match name {
             "user" => self.user.as_ref(),
             "password" => self.password.as_ref(),
@@ -160,16 +159,16 @@ impl Url {
             "dbname" => self.database.as_ref(),
             _ => None,
         };
-        said.or(part).map(String::as_str)
+        option.or(part).map(String::as_str)
     }
 
-    /// Returns the URL with its host, port and database alone.
+    /// Returns the URL with host, port and database only.
     pub(crate) fn shown(&self) -> String {
         shown(self.option("host"), self.option("port"), self.option("dbname"))
     }
 }
 
-/// Writes an address as a URL without credentials. A folder with a socket is written as an option, as libpq does.
+/// Formats an address as a URL without credentials. The folder of a socket becomes an option, as in libpq.
 pub(crate) fn shown(host: Option<&str>, port: Option<&str>, database: Option<&str>) -> String {
     let database = database.map_or_else(String::new, |name| format!("/{}", encoded(name)));
     let hosts: Vec<&str> = host.unwrap_or_default().split(',').collect();
@@ -188,7 +187,7 @@ pub(crate) fn shown(host: Option<&str>, port: Option<&str>, database: Option<&st
     format!("postgres://{}{database}", hosts.iter().enumerate().map(one).collect::<Vec<_>>().join(","))
 }
 
-/// Parses ports that are separated by commas; an empty one is the usual one.
+/// Parses ports that are separated by commas; an empty one is 5432.
 pub(crate) fn read_ports(text: &str) -> Result<Vec<u16>, Fault> {
     let port = |port: &str| match port.trim() {
         "" => Ok(5432),
@@ -201,7 +200,7 @@ fn bad_port() -> Fault {
     Fault::new("the port is not a number between 1 and 65535", format!("write `HOST:PORT`; {ENCODE}"))
 }
 
-/// Decodes `%40` and the like.
+/// Decodes percent-encoded characters such as `%40`.
 fn decoded(text: &str) -> Result<String, Fault> {
     let fault =
         || Fault::new("a `%` in the URL is not followed by two hexadecimal digits of UTF-8 text", ENCODE);
@@ -221,7 +220,7 @@ fn decoded(text: &str) -> Result<String, Fault> {
     if text.contains('\0') { Err(fault()) } else { Ok(text) }
 }
 
-/// Encodes what has a meaning in a URL, and what a terminal should not get.
+/// Encodes characters that have a meaning in a URL or are unsafe in a terminal.
 fn encoded(text: &str) -> String {
     let one = |character: char| match character {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '.' | '_' | '~' | '/' | ':' | ',' | '*' => {

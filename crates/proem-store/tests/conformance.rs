@@ -1,4 +1,4 @@
-//! What every store promises, on memory, SQLite and a real PostgreSQL server.
+//! The contract of every store, checked in memory, on SQLite and on a real PostgreSQL server.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::collections::BTreeSet;
@@ -11,15 +11,15 @@ use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
 use proem_store::MaintainStore as _;
 use proem_store::{
-    Compaction, Epoch, EpochHead, History, MemoryStore, PostgresStore, Query, SqliteStore, Store, StoreError,
-    export, import,
+    CompactionRecord, Epoch, EpochHead, History, MemoryStore, PostgresStore, Query, SqliteStore, Store,
+    StoreError, export, import,
 };
 use proem_testkit::PostgresServer;
 
-/// Opens one store, again and again.
+/// Opens the same store each time it is called.
 type Opener = Box<dyn Fn() -> Arc<dyn Store>>;
 
-/// Where stores come from: each is an empty one, and can be opened by another process or thread again.
+/// Creates empty stores, each of which can be opened several times.
 struct Maker {
     name: &'static str,
     make: Box<dyn Fn() -> Opener>,
@@ -82,22 +82,22 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
 const PROMISES: [(&str, Promise); 16] = [
-    ("what was stored is read as it was", stored_is_read),
+    ("an epoch is read as it was stored", stored_is_read),
     ("an epoch is the next one or none", epochs_have_no_gaps),
-    ("of many first epochs one wins, and all get its bytes", one_wins),
+    ("of many first epochs one wins, and all writers get its bytes", one_wins),
     ("of many next epochs one wins", one_rebuild_wins),
-    ("what one opens the other sees", others_see_it),
+    ("an epoch is visible to other connections", others_see_it),
     ("lists are ordered, searched and paged", lists),
-    ("what is removed is gone, and nothing else", removal),
-    ("a compaction is kept until it ends", compactions),
+    ("a removal removes one conversation", removal),
+    ("a compaction is stored until it ends", compactions),
     ("templates have versions, and conflicts are found", templates),
     ("texts of every kind survive", every_text),
     ("unused texts can be pruned, used ones cannot", pruning),
     ("an export reads back as the same store", transfer),
     ("a generation ends with every write, and with nothing else", generations),
-    ("calls are kept in order, and go with their conversation", calls),
-    ("a history is of one moment", histories),
-    ("a number that no epoch can have is that of none", numbers),
+    ("calls are stored in order, and removed with their conversation", calls),
+    ("a history shows one moment", histories),
+    ("an impossible number finds no epoch", numbers),
 ];
 
 /// Row S1.
@@ -132,11 +132,11 @@ fn stored_is_read(open: &dyn Fn() -> Arc<dyn Store>) {
 fn epochs_have_no_gaps(open: &dyn Fn() -> Arc<dyn Store>) {
     let store = open();
     assert_eq!(store.open(&epoch("c", 2, "x")).unwrap_err(), StoreError::Conflict { current: 0 });
-    assert_eq!(store.current("c").unwrap(), None, "nothing is left of it");
+    assert_eq!(store.current("c").unwrap(), None, "nothing of it is stored");
     assert!(store.conversations(&Query { most: 9, ..Query::default() }).unwrap().items.is_empty());
     store.open(&epoch("c", 1, "x")).unwrap();
     assert_eq!(store.open(&epoch("c", 3, "x")).unwrap_err(), StoreError::Conflict { current: 1 });
-    // The one that is there is returned, not replaced.
+    // The stored epoch is returned, not replaced.
     assert_eq!(store.open(&epoch("c", 1, "other")).unwrap(), epoch("c", 1, "x"));
 }
 
@@ -232,7 +232,7 @@ fn removal(open: &dyn Fn() -> Arc<dyn Store>) {
 
 fn compactions(open: &dyn Fn() -> Arc<dyn Store>) {
     let store = open();
-    let begun = |token: &str, rebuilt: Option<Epoch>| Compaction {
+    let begun = |token: &str, rebuilt: Option<Epoch>| CompactionRecord {
         token: token.into(),
         conversation: "c".into(),
         from: 1,
@@ -252,11 +252,11 @@ fn compactions(open: &dyn Fn() -> Arc<dyn Store>) {
     assert!(!store.end_compaction("t1", Some(2)).unwrap());
     assert_eq!(store.compaction("t1").unwrap(), None);
     assert!(store.end_compaction("t2", Some(2)).unwrap());
-    let ended = Compaction { opened: Some(2), ..begun("t2", None) };
-    assert_eq!(open().compaction("t2").unwrap(), Some(ended), "it is known what it opened");
+    let ended = CompactionRecord { opened: Some(2), ..begun("t2", None) };
+    assert_eq!(open().compaction("t2").unwrap(), Some(ended), "the epoch that it opened is stored");
     store.open(&epoch("c", 1, "x")).unwrap();
     store.remove("c").unwrap();
-    assert_eq!(store.compaction("t2").unwrap(), None, "it goes with its conversation");
+    assert_eq!(store.compaction("t2").unwrap(), None, "it is removed with its conversation");
 }
 
 fn calls(open: &dyn Fn() -> Arc<dyn Store>) {
@@ -317,7 +317,7 @@ fn numbers(open: &dyn Fn() -> Arc<dyn Store>) {
 
 fn generations(open: &dyn Fn() -> Arc<dyn Store>) {
     let (own, other) = (open(), open());
-    // A store that cannot tell is asked each time.
+    // A store without generations is queried each time.
     let Some(mut before) = own.generation().unwrap() else { return };
     let open_epoch = |store: &Arc<dyn Store>, name: &str, number: u64| {
         store.open(&epoch(name, number, "x")).unwrap();
@@ -335,7 +335,7 @@ fn generations(open: &dyn Fn() -> Arc<dyn Store>) {
     for (what, write) in writes {
         own.current("c").unwrap();
         other.conversations(&Query { most: 9, ..Query::default() }).unwrap();
-        assert_eq!(own.generation().unwrap(), Some(before), "reading before {what} is no write");
+        assert_eq!(own.generation().unwrap(), Some(before), "reading before {what} is not a write");
         write();
         let after = own.generation().unwrap();
         assert_ne!(after, Some(before), "{what}");
@@ -368,7 +368,7 @@ fn templates(open: &dyn Fn() -> Arc<dyn Store>) {
         .map(|store| thread::spawn(move || store.put_template("racing", None, Some(2)).is_ok()))
         .collect();
     let won = threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count();
-    assert_eq!(won, 1, "of those who expect the same version one wins");
+    assert_eq!(won, 1, "of several writers that expect the same version one wins");
 }
 
 fn every_text(open: &dyn Fn() -> Arc<dyn Store>) {
@@ -417,7 +417,7 @@ fn transfer(open: &dyn Fn() -> Arc<dyn Store>) {
     let done = import(&copy, &mut BufReader::new(exported.as_slice())).unwrap();
     assert_eq!((done.epochs, done.templates), (10, 2));
     assert_eq!(written(&copy), exported, "it round-trips");
-    // Again into the same one: nothing changes.
+    // A second import into the same store changes nothing.
     import(&*store, &mut BufReader::new(exported.as_slice())).unwrap();
     assert_eq!(written(&*store), exported);
     let other = MemoryStore::new();

@@ -1,4 +1,4 @@
-//! The tests of the stores that need no second process, as one program: linking takes longer than running most of them.
+//! The tests of the stores that need no second process, as one program, because linking takes longer than most of them.
 
 mod conformance;
 mod maintenance;

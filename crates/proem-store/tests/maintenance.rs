@@ -1,4 +1,4 @@
-//! Checks and prunes beside writers: nothing that an epoch has is removed, and what is interrupted goes on.
+//! Checks and prunes while others write: no text that an epoch uses is removed, and an interrupted run continues.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::thread;
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
 use proem_store::MaintainStore as _;
-use proem_store::{Cursor, Epoch, EpochHead, PostgresStore, Pruned, SqliteStore, Store, check, prune};
+use proem_store::{Cursor, Epoch, EpochHead, PostgresStore, PruneReport, SqliteStore, Store, check, prune};
 use proem_testkit::PostgresServer;
 use tokio::runtime::Runtime;
 use tokio_postgres::error::SqlState;
@@ -44,19 +44,19 @@ fn named(epoch: &Epoch, conversation: &str) -> Epoch {
     own
 }
 
-/// A store that others can open, too.
-struct Place {
+/// A store that can be opened several times.
+struct SharedStore {
     open: Box<dyn Fn() -> Arc<dyn Store> + Send + Sync>,
-    /// Runs SQL behind the store's back; `{blob}` and `{epoch}` stand for the names of the tables.
+    /// Runs SQL without the store; `{blob}` and `{epoch}` stand for the names of the tables.
     tamper: Box<dyn Fn(&str)>,
 }
 
-fn sqlite() -> Place {
+fn sqlite() -> SharedStore {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let path = folder.path().join("proem.db");
     drop(SqliteStore::open(&path).unwrap());
     let other = path.clone();
-    Place {
+    SharedStore {
         open: Box::new(move || {
             let _held = &folder;
             Arc::new(SqliteStore::open(&path).unwrap())
@@ -68,10 +68,10 @@ fn sqlite() -> Place {
     }
 }
 
-fn postgres(server: &Arc<PostgresServer>, name: &'static str) -> Place {
+fn postgres(server: &Arc<PostgresServer>, name: &'static str) -> SharedStore {
     let (url, server) = (server.database(name), Arc::clone(server));
     drop(PostgresStore::connect(&url).unwrap());
-    Place {
+    SharedStore {
         open: Box::new(move || Arc::new(PostgresStore::connect(&url).unwrap())),
         tamper: Box::new(move |sql| {
             let sql = sql.replace('{', "proem_").replace('}', "").replace("CAST('x' AS BLOB)", "'x'");
@@ -80,8 +80,8 @@ fn postgres(server: &Arc<PostgresServer>, name: &'static str) -> Place {
     }
 }
 
-/// Does something with each kind of store that can be damaged.
-fn on_each(name: &'static str, work: impl Fn(&Place)) {
+/// Runs `work` on each kind of store that can be damaged.
+fn on_each(name: &'static str, work: impl Fn(&SharedStore)) {
     work(&sqlite());
     if let Some(server) = PostgresServer::start() {
         work(&postgres(&Arc::new(server), name));
@@ -92,9 +92,9 @@ const WRITERS: usize = 4;
 const OPENED: usize = 120;
 const TEXTS: usize = 60;
 
-/// Writers that open conversations with a few texts and remove most of them again, beside a prune that never ends.
-/// Tells how many texts it has removed.
-fn race(place: &Place) -> u64 {
+/// Runs writers that open conversations with a few texts and remove most of them again, and prunes meanwhile. Returns the
+/// number of texts that were removed.
+fn race(place: &SharedStore) -> u64 {
     let texts: Vec<Epoch> = (0..TEXTS).map(|index| epoch("c", &format!("text {index}"))).collect();
     let texts = Arc::new(texts);
     let ended = Arc::new(AtomicUsize::new(0));
@@ -130,12 +130,12 @@ fn race(place: &Place) -> u64 {
 fn a_prune_beside_writers_removes_nothing_that_an_epoch_has() {
     on_each("race", |place| {
         let removed = race(place);
-        eprintln!("{removed} texts were removed beside the writers");
-        assert!(removed > 0, "control: it has removed texts that were used again");
+        eprintln!("{removed} texts were removed while others wrote");
+        assert!(removed > 0, "control: some texts were removed");
     });
 }
 
-/// A prune without a list: it chooses, and removes what it chose a moment later.
+/// A prune without a list, which chooses texts and removes them a moment later.
 #[test]
 fn texts_that_are_chosen_first_and_removed_later_are_lost() {
     on_each("naive", |place| {
@@ -151,7 +151,7 @@ fn texts_that_are_chosen_first_and_removed_later_are_lost() {
     });
 }
 
-/// A session of PostgreSQL that does what it is told, as a writer of any version would.
+/// A plain session of PostgreSQL, as a writer of any version has it.
 struct Session {
     runtime: Runtime,
     client: Client,
@@ -172,7 +172,7 @@ impl Session {
     }
 }
 
-/// A database with an epoch that was removed, its texts, and copies of its rows to store it again from.
+/// Creates a database with the texts of a removed epoch, and with copies of its rows.
 fn left_over(server: &PostgresServer, name: &str) -> (Arc<dyn Store>, Epoch, Session) {
     let url = server.database(name);
     let store: Arc<dyn Store> = Arc::new(PostgresStore::connect(&url).unwrap());
@@ -194,7 +194,7 @@ const STORE_TEXTS: &str =
 const STORE_EPOCH: &str = "INSERT INTO proem_epoch SELECT * FROM old_epoch; \
     INSERT INTO proem_conversation SELECT * FROM old_conversation";
 
-/// A writer that found its texts there, and stores its epoch after they were removed.
+/// A writer finds its texts, and stores its epoch after they were removed.
 #[test]
 fn an_older_writer_whose_texts_were_pruned_is_refused_as_a_whole() {
     let Some(server) = PostgresServer::start() else { return };
@@ -215,31 +215,31 @@ fn an_older_writer_whose_texts_were_pruned_is_refused_as_a_whole() {
     assert!(!store.check().unwrap().is_empty(), "control: without the trigger the texts are lost");
 }
 
-/// A writer that stored its epoch before the list of the prune was made, and acknowledges it after.
+/// A writer stores its epoch before the list of the prune is complete, and commits later.
 #[test]
 fn a_prune_waits_for_writers_that_could_not_see_its_list() {
     let Some(server) = PostgresServer::start() else { return };
     let (store, own, session) = left_over(&server, "waits");
     session.run(&format!("{STORE_TEXTS}; {STORE_EPOCH}")).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (parts, received) = mpsc::channel();
     let pruning = {
         let store = Arc::clone(&store);
         thread::spawn(move || {
             let done = prune(&*store, &mut |progress| {
-                tell.send(progress.part).unwrap();
+                parts.send(progress.part).unwrap();
                 ControlFlow::Continue(())
             });
             done.unwrap()
         })
     };
-    // Its texts are on the list now: no epoch that has them could be seen.
-    assert_eq!(told.recv().unwrap(), "doom");
+    // Its texts are on the list now, because its epoch is not visible yet.
+    assert_eq!(received.recv().unwrap(), "doom");
     session.run("COMMIT").unwrap();
-    assert_eq!(pruning.join().unwrap(), Pruned::default(), "nothing is removed");
+    assert_eq!(pruning.join().unwrap(), PruneReport::default(), "nothing is removed");
     assert_eq!((store.check().unwrap(), store.current("c").unwrap()), (Vec::new(), Some(own)));
 }
 
-/// Fills a store with conversations, and leaves texts of removed ones.
+/// Fills a store with conversations, and with the texts of removed ones.
 fn filled(store: &Arc<dyn Store>) {
     for index in 0..12 {
         store.open(&epoch(&format!("c{index}"), &format!("text {index}"))).unwrap();
@@ -256,29 +256,29 @@ fn a_prune_that_is_stopped_after_every_batch_comes_to_its_end() {
         filled(&store);
         let mut parts = Vec::new();
         let done = loop {
-            // Each as a process of its own would.
+            // Each run opens the store again, as a new process would.
             let done = prune(&*(place.open)(), &mut |progress| {
                 parts.push(progress.part);
                 ControlFlow::Break(())
             });
             match done.unwrap() {
-                Pruned { is_stopped: true, .. } => {}
+                PruneReport { is_stopped: true, .. } => {}
                 done => break done,
             }
         };
         assert_eq!(parts, ["mark", "doom", "spare", "remove"], "no part is done twice");
-        // The prompt and the request of four conversations; the description is that of others.
+        // The prompt and the request of four conversations; other conversations have the same description.
         assert_eq!(done.texts, 8);
         assert!(done.bytes > 0);
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
         assert_eq!(store.prune().unwrap(), 0, "nothing is left");
         filled(&store);
-        assert_eq!(store.check().unwrap(), Vec::<String>::new(), "what was removed can be stored again");
+        assert_eq!(store.check().unwrap(), Vec::<String>::new(), "removed texts can be stored again");
     });
 }
 
-/// One that is stopped while it makes its list must not be continued twice: the first of two would remove what the second
-/// has yet to spare.
+/// A prune that was stopped before its list was complete must not be continued twice: the first run would remove texts that
+/// the second has yet to spare.
 #[test]
 fn an_interrupted_prune_is_continued_by_one_only() {
     on_each("claimed", |place| {
@@ -326,7 +326,7 @@ fn an_interrupted_prune_is_continued_by_one_only() {
             ControlFlow::Continue(())
         })
         .unwrap();
-        assert_eq!((first[0], second[0]), ("doom", "mark"), "one goes on, the other begins");
+        assert_eq!((first[0], second[0]), ("doom", "mark"), "one continues, the other begins");
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
     });
 }
@@ -369,7 +369,7 @@ fn a_check_that_is_stopped_after_every_batch_finds_every_damage() {
         assert!(stops >= 4, "{stops}");
         assert_eq!(found, whole);
         let different: BTreeSet<&String> = found.iter().collect();
-        assert_eq!(different.len(), found.len(), "nothing is told twice");
+        assert_eq!(different.len(), found.len(), "nothing is reported twice");
     });
 }
 

@@ -1,10 +1,10 @@
-//! Names of stores: which are accepted, and that none is ever printed with its password.
+//! Names of stores: the accepted forms, and that no password is ever printed.
 
-use proem_store::{Place, PostgresStore, redacted};
+use proem_store::{PostgresStore, StoreLocation, redacted};
 use proptest::prelude::*;
 
 fn refused(name: &str) -> String {
-    let error = Place::parse(name).expect_err(name);
+    let error = StoreLocation::parse(name).expect_err(name);
     format!("{error}; {}", error.hint().unwrap_or_default())
 }
 
@@ -14,40 +14,40 @@ const FORMS: &str = "use a path, `sqlite:PATH`, `memory:`, `postgres://USER@HOST
 #[test]
 fn stores_are_paths_memory_sqlite_or_postgresql() {
     for (name, expected) in [
-        ("proem.db", Place::Sqlite("proem.db".into())),
-        ("./a:b", Place::Sqlite("./a:b".into())),
-        ("/a:b/c", Place::Sqlite("/a:b/c".into())),
-        ("folder/a:b", Place::Sqlite("folder/a:b".into())),
-        ("a@b=c.db", Place::Sqlite("a@b=c.db".into())),
-        ("./host=a", Place::Sqlite("./host=a".into())),
-        ("sqlite:a:b", Place::Sqlite("a:b".into())),
-        ("SQLite:/x", Place::Sqlite("/x".into())),
-        ("memory:", Place::Memory),
-        ("postgres://h/d", Place::Postgres("postgres://h/d".into())),
-        ("postgresql://h/d", Place::Postgres("postgresql://h/d".into())),
-        ("Postgres://h/d", Place::Postgres("Postgres://h/d".into())),
+        ("proem.db", StoreLocation::Sqlite("proem.db".into())),
+        ("./a:b", StoreLocation::Sqlite("./a:b".into())),
+        ("/a:b/c", StoreLocation::Sqlite("/a:b/c".into())),
+        ("folder/a:b", StoreLocation::Sqlite("folder/a:b".into())),
+        ("a@b=c.db", StoreLocation::Sqlite("a@b=c.db".into())),
+        ("./host=a", StoreLocation::Sqlite("./host=a".into())),
+        ("sqlite:a:b", StoreLocation::Sqlite("a:b".into())),
+        ("SQLite:/x", StoreLocation::Sqlite("/x".into())),
+        ("memory:", StoreLocation::Memory),
+        ("postgres://h/d", StoreLocation::Postgres("postgres://h/d".into())),
+        ("postgresql://h/d", StoreLocation::Postgres("postgresql://h/d".into())),
+        ("Postgres://h/d", StoreLocation::Postgres("Postgres://h/d".into())),
     ] {
-        assert_eq!(Place::parse(name).as_ref(), Ok(&expected), "{name}");
+        assert_eq!(StoreLocation::parse(name).as_ref(), Ok(&expected), "{name}");
     }
 }
 
 #[test]
 fn any_other_scheme_is_refused_without_credentials() {
     for (name, expected) in [
-        ("postgress://u:secret@h/d", "invalid store `postgress://…`: the scheme `postgress` is not known"),
-        ("mysql://u:secret@h/d", "invalid store `mysql://…`: the scheme `mysql` is not known"),
+        ("postgress://u:secret@h/d", "invalid store `postgress://…`: unknown scheme `postgress`"),
+        ("mysql://u:secret@h/d", "invalid store `mysql://…`: unknown scheme `mysql`"),
         ("postgres:/u:secret@h/d", "invalid store `postgres:…`: `postgres:` must be followed by `//`"),
         ("postgres:u:secret@h/d", "invalid store `postgres:…`: `postgres:` must be followed by `//`"),
-        ("C:\\proem.db", "invalid store `C:…`: the scheme `C` is not known"),
-        ("a:b", "invalid store `a:…`: the scheme `a` is not known"),
-        ("u:secret@h/d", "invalid store `u:…`: the scheme `u` is not known"),
+        ("C:\\proem.db", "invalid store `C:…`: unknown scheme `C`"),
+        ("a:b", "invalid store `a:…`: unknown scheme `a`"),
+        ("u:secret@h/d", "invalid store `u:…`: unknown scheme `u`"),
         ("u@h:5432/d?x=secret", "invalid store `…`: this is a URL without a scheme"),
         ("//u:secret@h/d", "invalid store `…`: this is a URL without a scheme"),
         (
             "host=h password=secret",
-            "invalid store `…`: this is a list of keywords and values of PostgreSQL, not the name of a store",
+            "invalid store `…`: this is a connection string of PostgreSQL, not the name of a store",
         ),
-        ("sqlite:", "invalid store `sqlite:`: it names no file"),
+        ("sqlite:", "invalid store `sqlite:`: the path is missing"),
         ("", "invalid store ``: the name is empty"),
     ] {
         assert_eq!(refused(name), format!("{expected}; {FORMS}"), "{name}");
@@ -64,29 +64,29 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat()
 }
 
-/// Everything that is ever said about a store of this name.
-fn said(name: &str) -> String {
-    let mut said = redacted(name);
-    match Place::parse(name) {
+/// Returns all texts that are shown for a store of this name.
+fn shown(name: &str) -> String {
+    let mut texts = redacted(name);
+    match StoreLocation::parse(name) {
         Ok(place) => {
-            said.push_str(&format!("\n{place}\n{place:?}"));
-            if let Place::Postgres(url) = &place {
+            texts.push_str(&format!("\n{place}\n{place:?}"));
+            if let StoreLocation::Postgres(url) = &place {
                 match PostgresStore::connect(url) {
-                    Ok(store) => said.push_str(&format!("\n{store:?}")),
-                    Err(error) => said.push_str(&format!("\n{error}\n{error:?}\n{:?}", error.hint())),
+                    Ok(store) => texts.push_str(&format!("\n{store:?}")),
+                    Err(error) => texts.push_str(&format!("\n{error}\n{error:?}\n{:?}", error.hint())),
                 }
             }
         }
-        Err(error) => said.push_str(&format!("\n{error}\n{error:?}\n{:?}", error.hint())),
+        Err(error) => texts.push_str(&format!("\n{error}\n{error:?}\n{:?}", error.hint())),
     }
-    said
+    texts
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A password of odd characters is in no message, whether it is encoded or not, wherever it stands. Nothing listens on
-    /// port 1, so an address that is accepted is also connected to.
+    /// No message contains a password of unusual characters, encoded or not, in any position. Nothing listens on port 1, so
+    /// the test also connects to accepted addresses.
     #[test]
     fn no_password_is_printed(odd in proptest::collection::vec("[@:/%?#&=;,' \"\\\\+\\[\\]é]{0,3}", 3)) {
         let password = format!("{}HUNTER{}SECRET{}", odd[0], odd[1], odd[2]);
@@ -111,16 +111,16 @@ proptest! {
             format!("password={password} host=h"),
             format!("me@h/x?password={password}"),
         ] {
-            let said = said(&name);
+            let texts = shown(&name);
             for part in ["HUNTER", "SECRET", "%48%55", "%53%45"] {
-                prop_assert!(!said.contains(part), "{name}: {said}");
+                prop_assert!(!texts.contains(part), "{name}: {texts}");
             }
         }
     }
 }
 
-/// A positive control: a password that is put where a host belongs is shown, so the property above can fail.
+/// The control: a host is shown, so the property above can fail.
 #[test]
 fn a_host_is_shown() {
-    assert!(said("postgres://me@HUNTER.invalid:1/x?connect_timeout=1").contains("HUNTER.invalid:1"));
+    assert!(shown("postgres://me@HUNTER.invalid:1/x?connect_timeout=1").contains("HUNTER.invalid:1"));
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
-use proem_store::{Place, Store};
+use proem_store::{Store, StoreLocation};
 
 use crate::failure::Failure;
 
@@ -26,10 +26,10 @@ pub(crate) struct StoreFlags {
 }
 
 /// Returns the location of the store: from the flag, else `PROEM_STORE`, else the data directory of the user.
-pub(crate) fn place(flag: Option<&str>) -> Result<Place, Failure> {
+pub(crate) fn place(flag: Option<&str>) -> Result<StoreLocation, Failure> {
     let named = flag.map(str::to_owned).or_else(named_by_variable).filter(|text| !text.is_empty());
     if let Some(named) = named {
-        return Ok(Place::parse(&named)?);
+        return Ok(StoreLocation::parse(&named)?);
     }
     let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -38,7 +38,7 @@ pub(crate) fn place(flag: Option<&str>) -> Result<Place, Failure> {
         message: "no location for the store: HOME is not set".into(),
         hint: "name one with `--store FILE`".into(),
     })?;
-    Ok(Place::Sqlite(folder.join("proem/proem.db")))
+    Ok(StoreLocation::Sqlite(folder.join("proem/proem.db")))
 }
 
 /// Returns the value of `PROEM_STORE`.

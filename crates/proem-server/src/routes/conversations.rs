@@ -57,7 +57,7 @@ pub(super) async fn list(
 ) -> Result<Json<ConversationsAnswer>, ApiError> {
     let ListQuery { search, after, limit } = query;
     let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
-    if after.as_deref().is_some_and(|after| !proem_store::is_place(after)) {
+    if after.as_deref().is_some_and(|after| !proem_store::is_page_key(after)) {
         let error = ApiError::bad_request("`after` is no place in the list");
         return Err(error.with_hint("take it from `next` of the page before"));
     }

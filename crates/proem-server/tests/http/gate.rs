@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proem_store::{
-    Compaction, ConversationHead, Epoch, EpochHead, History, MemoryStore, Page, Query, Store, StoreError,
-    TemplateHead, TemplateVersion,
+    CallStore, CompactionRecord, CompactionStore, ConversationHead, Epoch, EpochHead, History, MemoryStore,
+    Page, Query, Store, StoreError, TemplateHead, TemplateStore, TemplateVersion,
 };
 
 type StoreResult<T> = Result<T, StoreError>;
@@ -81,17 +81,29 @@ impl Store for Gate {
     fn remove(&self, conversation: &str) -> StoreResult<bool> {
         self.store.remove(conversation)
     }
-    fn begin_compaction(&self, compaction: &Compaction) -> StoreResult<()> {
+    fn is_near(&self) -> bool {
+        (self.near)()
+    }
+    fn describe(&self) -> String {
+        self.store.describe()
+    }
+}
+
+impl CompactionStore for Gate {
+    fn begin_compaction(&self, compaction: &CompactionRecord) -> StoreResult<()> {
         self.write()?;
         self.store.begin_compaction(compaction)
     }
-    fn compaction(&self, token: &str) -> StoreResult<Option<Compaction>> {
+    fn compaction(&self, token: &str) -> StoreResult<Option<CompactionRecord>> {
         self.store.compaction(token)
     }
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> StoreResult<bool> {
         self.write()?;
         self.store.end_compaction(token, opened)
     }
+}
+
+impl CallStore for Gate {
     fn add_call(&self, conversation: &str, record: &str) -> StoreResult<Option<u64>> {
         self.store.add_call(conversation, record)
     }
@@ -101,6 +113,9 @@ impl Store for Gate {
     fn last_call(&self, conversation: &str) -> StoreResult<Option<String>> {
         self.store.last_call(conversation)
     }
+}
+
+impl TemplateStore for Gate {
     fn template(&self) -> StoreResult<Option<TemplateVersion>> {
         (self.before)()?;
         self.store.template()
@@ -125,11 +140,5 @@ impl Store for Gate {
     }
     fn template_heads(&self, below: Option<u64>, most: usize) -> StoreResult<Vec<TemplateHead>> {
         self.store.template_heads(below, most)
-    }
-    fn is_near(&self) -> bool {
-        (self.near)()
-    }
-    fn describe(&self) -> String {
-        self.store.describe()
     }
 }

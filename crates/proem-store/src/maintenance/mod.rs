@@ -1,7 +1,7 @@
-//! Checks and prunes in short batches, so that a store of any size can be looked after while servers write to it.
+//! Checks and prunes in short batches, so that a store of any size can be maintained while servers write to it.
 //!
-//! Every batch is a statement or a short transaction of its own, by primary key from a cursor on. Between two batches
-//! the caller is told how far it is, and may stop; the cursor says where to go on.
+//! Every batch is one statement or a short transaction that reads by primary key from a cursor on. Between two batches
+//! the caller gets the progress and may stop; the cursor is the position to continue from.
 
 mod check;
 mod filter;
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 pub(crate) use check::digests_in;
 pub use check::{Cursor, check};
-pub use prune::{Pruned, prune};
+pub use prune::{PruneReport, prune};
 
 use crate::{Store, StoreError};
 
@@ -20,28 +20,28 @@ use crate::{Store, StoreError};
 pub struct Progress<'p> {
     /// The part of the work, in one word.
     pub part: &'static str,
-    /// Rows of this part that were looked at in this run.
+    /// The rows of this part that this run has read.
     pub rows: u64,
-    /// Damage that the last batch found, a line each.
+    /// The damage in the last batch, one line each.
     pub found: &'p [String],
-    /// The place to go on from after an interruption.
+    /// The position to continue from after an interruption.
     pub cursor: &'p str,
 }
 
-/// Receives the progress after each batch, and tells whether to go on.
-pub type Tell<'t> = &'t mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>;
+/// A callback that gets the progress after each batch, and decides whether to continue.
+pub type OnProgress<'t> = &'t mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>;
 
-/// Does a batch; with fewer rows if that many take longer than one statement may.
+/// Runs a batch, and tries again with fewer rows when a statement times out.
 fn within_time<T>(
     most: &mut usize,
-    most_ever: usize,
+    most_rows: usize,
     mut work: impl FnMut(usize) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     loop {
         match work(*most) {
             Err(StoreError::TimedOut { .. }) if *most > 1 => *most = (*most / 4).max(1),
             done => {
-                *most = (*most * 2).min(most_ever);
+                *most = (*most * 2).min(most_rows);
                 return done;
             }
         }
@@ -53,7 +53,7 @@ pub trait MaintainStore {
     /// Looks for damage; returns a line for each: see [`check`].
     fn check(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Removes texts that no epoch has any more, and returns the number of their bytes: see [`prune`].
+    /// Removes all texts that no epoch uses, and returns the number of their bytes: see [`prune`].
     fn prune(&self) -> Result<u64, StoreError>;
 }
 

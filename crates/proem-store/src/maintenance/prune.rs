@@ -1,37 +1,37 @@
-//! Removing texts that no epoch has any more.
+//! Removes texts that no epoch uses.
 //!
-//! Four passes, each in batches. *Mark* notes in a filter what epochs refer to. *Doom* puts every text that is not in
-//! the filter on a list in the store. *Spare* reads all epochs once more, and takes what they refer to off that list.
-//! *Remove* removes what is left on it.
+//! A prune has four passes, each in batches. *Mark* adds the texts of all epochs to a filter. *Doom* puts every text that is
+//! not in the filter on a list in the store. *Spare* reads all epochs once more and takes their texts off the list. *Remove*
+//! removes the texts that are still on the list.
 //!
-//! The filter only chooses candidates: it may be old, and it may be wrong. That nothing is removed which an epoch refers
-//! to rests on the list. An epoch that was stored before the list was complete is read by the third pass, and one that is
-//! stored later takes its texts off the list itself: see [`Maintenance`]. Nothing here holds a lock between two batches.
+//! The filter only chooses candidates: it may be out of date, and it may be wrong. The list makes the prune safe. An epoch
+//! that was stored before the list was complete is read by the third pass, and one that is stored later takes its texts off
+//! the list itself: see [`Maintenance`]. No lock is held between two batches.
 
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::{Progress, Tell, within_time};
+use super::{OnProgress, Progress, within_time};
 use crate::{EpochKey, Maintenance};
-use crate::{Store, StoreError};
+use crate::{Explanation, Store, StoreError};
 
-/// Most rows in a batch: epochs, texts that are looked at, texts that are removed.
+/// The most rows of a batch: epochs that are read, texts that are read, texts that are removed.
 const EPOCHS: usize = 5_000;
 const TEXTS: usize = 5_000;
 const REMOVED: usize = 500;
 
-/// The name under which the place of a prune is kept; parts of the filter have this before their number.
+/// The names of stored values: the state of a prune, and, before a number, the parts of its filter.
 const STATE: &str = "state";
 const FILTER: &str = "filter";
 
-/// The end of a prune.
+/// The result of a prune.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pruned {
-    /// Texts that were removed.
+pub struct PruneReport {
+    /// The number of texts that were removed.
     pub texts: u64,
-    /// Their bytes.
+    /// The bytes of these texts.
     pub bytes: u64,
-    /// True if the caller has stopped it; the next prune goes on from there.
+    /// True if the caller stopped it. The next prune continues from there.
     pub is_stopped: bool,
 }
 
@@ -44,47 +44,48 @@ enum Pass {
     Remove,
 }
 
-/// The place of a prune, as it is kept.
+/// The state of a prune, as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct PruneState {
     version: u32,
     run: String,
     pass: Pass,
-    /// The key behind which it goes on.
+    /// The key after which it continues.
     after: String,
-    /// The number of parts of the filter that are kept beside it.
+    /// The number of stored parts of the filter.
     filter_parts: usize,
     texts: u64,
     bytes: u64,
 }
 
-/// Removes texts that no epoch has any more. Goes on where an earlier one was stopped.
-pub fn prune(store: &dyn Store, tell: Tell<'_>) -> Result<Pruned, StoreError> {
-    let Some(store) = store.maintenance() else { return Ok(Pruned::default()) };
-    let (state, filter) = match resumed(store)? {
+/// Removes texts that no epoch uses. Continues an earlier prune that was stopped.
+pub fn prune(store: &dyn Store, on_progress: OnProgress<'_>) -> Result<PruneReport, StoreError> {
+    let place = store.describe();
+    let Some(store) = store.maintenance() else { return Ok(PruneReport::default()) };
+    let (state, filter) = match resume(store)? {
         Some(found) => found,
-        None => (State::new()?, Filter::with_room(store.texts_about()?)),
+        None => (PruneState::new(place)?, Filter::with_capacity(store.text_count_estimate()?)),
     };
-    let mut work = Work { store, state, filter, rows: 0, tell };
-    if work.is_listed() {
-        work.keep()?;
+    let mut run = PruneRun { store, state, filter, rows: 0, on_progress };
+    if run.is_listed() {
+        run.save()?;
     }
-    let is_done = work.run()?;
+    let is_done = run.finish()?;
     if is_done {
-        store.keep_progress(&[])?;
+        store.save_progress(&[])?;
     } else {
-        work.keep()?;
+        run.save()?;
     }
-    let State { texts, bytes, .. } = work.state;
-    Ok(Pruned { texts, bytes, is_stopped: !is_done })
+    let PruneState { texts, bytes, .. } = run.state;
+    Ok(PruneReport { texts, bytes, is_stopped: !is_done })
 }
 
-impl State {
-    fn new() -> Result<Self, StoreError> {
+impl PruneState {
+    fn new(place: String) -> Result<Self, StoreError> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StoreError::Unavailable {
-            place: "of random numbers".into(),
-            why: error.to_string(),
+            place,
+            why: Explanation::new(format!("the system has no random numbers: {error}"), error),
         })?;
         let run = random.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let (pass, after) = (Pass::Mark, String::new());
@@ -92,11 +93,11 @@ impl State {
     }
 }
 
-/// An earlier prune, if one was stopped and all of it was kept.
-fn resumed(store: &dyn Maintenance) -> Result<Option<(State, Filter)>, StoreError> {
-    // Only one prune may go on with a list that is not complete: another could remove what the first has yet to spare.
+/// Takes the state of an earlier prune that was stopped, if all of it was stored.
+fn resume(store: &dyn Maintenance) -> Result<Option<(PruneState, Filter)>, StoreError> {
+    // Only one prune may continue an incomplete list: another one could remove texts that the first has yet to spare.
     let Some(bytes) = store.take_progress(STATE)? else { return Ok(None) };
-    let Ok(state) = serde_json::from_slice::<State>(&bytes) else { return Ok(None) };
+    let Ok(state) = serde_json::from_slice::<PruneState>(&bytes) else { return Ok(None) };
     if state.version != 1 {
         return Ok(None);
     }
@@ -106,7 +107,7 @@ fn resumed(store: &dyn Maintenance) -> Result<Option<(State, Filter)>, StoreErro
         bytes.extend(part);
     }
     let needs_filter = matches!(state.pass, Pass::Mark | Pass::Doom);
-    let filter = if needs_filter { Filter::of_bytes(bytes) } else { Some(Filter::with_room(0)) };
+    let filter = if needs_filter { Filter::from_bytes(bytes) } else { Some(Filter::with_capacity(0)) };
     Ok(filter.map(|filter| (state, filter)))
 }
 
@@ -114,18 +115,19 @@ fn part_name(index: usize) -> String {
     format!("{FILTER}/{index}")
 }
 
-struct Work<'w> {
+/// A prune that runs.
+struct PruneRun<'w> {
     store: &'w dyn Maintenance,
-    state: State,
+    state: PruneState,
     filter: Filter,
-    /// Rows of this pass that were looked at.
+    /// The rows that this pass has read.
     rows: u64,
-    tell: Tell<'w>,
+    on_progress: OnProgress<'w>,
 }
 
-impl Work<'_> {
-    /// Does all passes that are left; tells whether it came to the end.
-    fn run(&mut self) -> Result<bool, StoreError> {
+impl PruneRun<'_> {
+    /// Runs the remaining passes; tells whether all of them ended.
+    fn finish(&mut self) -> Result<bool, StoreError> {
         loop {
             let is_done = match self.state.pass {
                 Pass::Mark => self.mark()?,
@@ -145,20 +147,20 @@ impl Work<'_> {
             };
             (self.state.pass, self.state.after, self.rows) = (next, String::new(), 0);
             if self.is_listed() {
-                // The place is small now: it is kept in case that nothing can be kept later.
-                self.keep()?;
+                // The state is small now. It is stored early, in case that it cannot be stored later.
+                self.save()?;
             }
         }
     }
 
-    /// Tells whether the list is complete. From then on several prunes may share it: each spares before it removes.
+    /// Tells whether the list is complete. Several prunes may share a complete list: each spares before it removes.
     fn is_listed(&self) -> bool {
         matches!(self.state.pass, Pass::Spare | Pass::Remove)
     }
 
-    /// Tells the progress; `false` when the caller wants to stop.
-    fn goes_on(&mut self, part: &'static str) -> bool {
-        (self.tell)(&Progress { part, rows: self.rows, found: &[], cursor: "prune" }).is_continue()
+    /// Reports the progress; returns `false` when the caller wants to stop.
+    fn report(&mut self, part: &'static str) -> bool {
+        (self.on_progress)(&Progress { part, rows: self.rows, found: &[], cursor: "prune" }).is_continue()
     }
 
     fn mark(&mut self) -> Result<bool, StoreError> {
@@ -172,7 +174,7 @@ impl Work<'_> {
             }
             self.rows += found.rows;
             (self.state.after, after) = (last.text(), last);
-            if !self.goes_on("mark") {
+            if !self.report("mark") {
                 return Ok(false);
             }
         }
@@ -190,7 +192,7 @@ impl Work<'_> {
                 store.doom(&self.state.run, &unused)?;
             }
             self.state.after = last;
-            if !self.goes_on("doom") {
+            if !self.report("doom") {
                 return Ok(false);
             }
         }
@@ -214,15 +216,16 @@ impl Work<'_> {
             }
             self.rows += found.rows;
             (self.state.after, after) = (last.text(), last);
-            if !self.goes_on("spare") {
+            if !self.report("spare") {
                 return Ok(false);
             }
         }
     }
 
-    /// The texts on the list.
+    /// Reads the texts on the list.
     fn listed(&self) -> Result<Filter, StoreError> {
-        let (mut after, mut listed) = (String::new(), Filter::with_room(self.store.texts_about()?));
+        let (mut after, mut listed) =
+            (String::new(), Filter::with_capacity(self.store.text_count_estimate()?));
         loop {
             let found = self.store.doomed(&self.state.run, &after, TEXTS)?;
             let Some(last) = found.last().cloned() else { break };
@@ -245,21 +248,21 @@ impl Work<'_> {
             self.state.texts += texts;
             self.state.bytes += bytes;
             self.rows += texts;
-            if !self.goes_on("remove") {
+            if !self.report("remove") {
                 return Ok(false);
             }
         }
     }
 
-    /// Keeps the place in the store.
-    fn keep(&mut self) -> Result<(), StoreError> {
+    /// Stores the state.
+    fn save(&mut self) -> Result<(), StoreError> {
         let needs_filter = !self.is_listed();
         let parts = self.filter.chunks().filter(|_| needs_filter).enumerate();
         let mut values: Vec<(String, Vec<u8>)> =
             parts.map(|(index, part)| (part_name(index), part.to_vec())).collect();
         self.state.filter_parts = values.len();
-        // Texts, numbers and truths are always written.
+        // Texts and numbers can always be serialised.
         values.push((STATE.to_owned(), serde_json::to_vec(&self.state).unwrap_or_default()));
-        self.store.keep_progress(&values)
+        self.store.save_progress(&values)
     }
 }

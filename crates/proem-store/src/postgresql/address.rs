@@ -1,26 +1,23 @@
-//! The address of a database: its URL, and libpq's variables for what the URL leaves open.
+//! The address of a database: its URL, and libpq's environment variables for options that the URL leaves out.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proem_core::limit::{POSTGRES_ANSWER_TIME_MAX, POSTGRES_CONNECT_TIME_MAX};
 use tokio_postgres::Config;
 use tokio_postgres::config::{ChannelBinding, Host, TargetSessionAttrs};
 
-use super::link;
-use super::passfile;
+use super::passfile::{self, PasswordKey};
 use crate::StoreError;
 use crate::url::{Fault, OPTIONS, Url, read_ports, shown};
 
-/// Time that a connection may take to be made, unless the address says another.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
-
-/// Folders in which servers put their sockets.
+/// The folders in which servers put their sockets.
 const SOCKET_FOLDERS: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
 
 /// The use of TLS, as libpq names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum TlsMode {
     /// Never.
     Disable,
     /// If the server insists on it.
@@ -35,7 +32,7 @@ pub(super) enum Mode {
     VerifyFull,
 }
 
-impl Mode {
+impl TlsMode {
     const ALL: [(&str, Self); 6] = [
         ("disable", Self::Disable),
         ("allow", Self::Allow),
@@ -47,40 +44,40 @@ impl Mode {
 
     fn parse(text: &str) -> Result<Self, Fault> {
         let found = Self::ALL.iter().find(|(word, _)| *word == text).map(|(_, mode)| *mode);
-        found.ok_or_else(|| one_of("sslmode", &Self::ALL.map(|(word, _)| word)))
+        found.ok_or_else(|| unknown_value("sslmode", &Self::ALL.map(|(word, _)| word)))
     }
 }
 
-/// Certificates that may vouch for a server.
+/// The certificates of authorities that are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Roots {
-    /// Certificates that the system trusts.
+    /// The certificates that the system trusts.
     System,
-    /// Certificates of a file.
+    /// The certificates in a file.
     File(PathBuf),
 }
 
-/// The way to a database.
+/// The address of a database, and the options of its connections.
 pub(super) struct Address {
     pub(super) config: Config,
-    pub(super) mode: Mode,
+    pub(super) mode: TlsMode,
     pub(super) roots: Option<Roots>,
-    /// The address as it may be shown.
+    /// The address without credentials.
     pub(super) place: String,
-    /// The role that connects, as far as it is known.
+    /// The role that connects, if it is known.
     pub(super) user: Option<String>,
     pub(super) connect_time: Duration,
 }
 
 impl Address {
-    /// Reads a URL; `variable` gives the value of an environment variable.
+    /// Parses a URL; `variable` returns the value of an environment variable.
     pub(super) fn parse(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, StoreError> {
         let (_, rest) = url.split_once("://").unwrap_or(("", url));
-        let read = Url::parse(rest).and_then(|url| Self::of(&url, variable));
+        let read = Url::parse(rest).and_then(|url| Self::from_url(&url, variable));
         read.map_err(|Fault { why, hint }| StoreError::Invalid { place: crate::redacted(url), why, hint })
     }
 
-    fn of(url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Fault> {
+    fn from_url(url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Fault> {
         let variable = |name: &str| variable(name).filter(|value| !name.is_empty() && !value.is_empty());
         let option = |name: &str| {
             let named = OPTIONS.iter().find(|(known, _)| *known == name).map_or("", |(_, variable)| variable);
@@ -97,19 +94,19 @@ impl Address {
         let user = user.or_else(|| variable("USER")).or_else(|| variable("LOGNAME"));
         let mut password = option("password");
         if password.is_none() {
-            let wanted = passfile::Wanted {
+            let key = PasswordKey {
                 host: host.split(',').next().unwrap_or_default(),
                 port: ports.first().copied().unwrap_or(5432),
                 database: database.as_deref().or(user.as_deref()).unwrap_or_default(),
                 user: user.as_deref().unwrap_or_default(),
             };
-            password = passfile::find(option("passfile").as_deref(), variable("HOME").as_deref(), &wanted)?;
+            password = passfile::find(option("passfile").as_deref(), variable("HOME").as_deref(), &key)?;
         }
         password.as_ref().map(|password| config.password(password));
         config.application_name(option("application_name").unwrap_or_else(|| "proem".into()));
         option("options").as_ref().map(|options| config.options(options));
         let connect_time = connect_time(option("connect_timeout").as_deref())?;
-        config.connect_timeout(connect_time).tcp_user_timeout(link::TIME_MAX);
+        config.connect_timeout(connect_time).tcp_user_timeout(POSTGRES_ANSWER_TIME_MAX);
         read_keepalives(&mut config, &option)?;
         read_choices(&mut config, &option)?;
         let place = shown(Some(&host), option("port").as_deref(), database.as_deref());
@@ -119,7 +116,7 @@ impl Address {
     }
 }
 
-/// Returns the folder of the socket of a server on this machine.
+/// Finds the folder of the socket of a server on this machine.
 fn socket_folder(ports: &[u16]) -> Option<String> {
     let port = ports.first().copied().unwrap_or(5432);
     let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
@@ -151,12 +148,15 @@ fn read_hosts(config: &mut Config, host: &str, hostaddr: Option<&str>, ports: &[
 }
 
 fn connect_time(text: Option<&str>) -> Result<Duration, Fault> {
-    let Some(text) = text else { return Ok(CONNECT_TIME) };
+    let Some(text) = text else { return Ok(POSTGRES_CONNECT_TIME_MAX) };
     let seconds: i32 = text.trim().parse().map_err(|_| {
         Fault::new("`connect_timeout` is not a number", "write it in seconds, such as `connect_timeout=10`")
     })?;
-    // Zero waits for ever in libpq. A server must not: its clients have limits of their own.
-    Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map_or(CONNECT_TIME, Duration::from_secs))
+    // In libpq 0 means to wait for ever. A server must not: its clients have timeouts of their own.
+    Ok(u64::try_from(seconds)
+        .ok()
+        .filter(|seconds| *seconds > 0)
+        .map_or(POSTGRES_CONNECT_TIME_MAX, Duration::from_secs))
 }
 
 fn read_keepalives(config: &mut Config, option: &dyn Fn(&str) -> Option<String>) -> Result<(), Fault> {
@@ -175,7 +175,9 @@ fn read_keepalives(config: &mut Config, option: &dyn Fn(&str) -> Option<String>)
         config.keepalives(value != 0);
     }
     let idle = number("keepalives_idle")?.filter(|seconds| *seconds > 0);
-    config.keepalives_idle(idle.map_or(link::TIME_MAX, |seconds| Duration::from_secs(seconds.into())));
+    config.keepalives_idle(
+        idle.map_or(POSTGRES_ANSWER_TIME_MAX, |seconds| Duration::from_secs(seconds.into())),
+    );
     if let Some(seconds) = number("keepalives_interval")?.filter(|seconds| *seconds > 0) {
         config.keepalives_interval(Duration::from_secs(seconds.into()));
     }
@@ -188,54 +190,54 @@ fn read_choices(config: &mut Config, option: &dyn Fn(&str) -> Option<String>) ->
             "disable" => ChannelBinding::Disable,
             "prefer" => ChannelBinding::Prefer,
             "require" => ChannelBinding::Require,
-            _ => return Err(one_of("channel_binding", &["disable", "prefer", "require"])),
+            _ => return Err(unknown_value("channel_binding", &["disable", "prefer", "require"])),
         });
     }
     if let Some(text) = option("target_session_attrs") {
         config.target_session_attrs(match text.as_str() {
             "any" => TargetSessionAttrs::Any,
             "read-write" => TargetSessionAttrs::ReadWrite,
-            _ => return Err(one_of("target_session_attrs", &["any", "read-write"])),
+            _ => return Err(unknown_value("target_session_attrs", &["any", "read-write"])),
         });
     }
     Ok(())
 }
 
-/// Returns the use of TLS and the certificates that count.
+/// Returns the use of TLS and the trusted certificates.
 fn encryption(
     config: &Config,
     mode: Option<&str>,
     roots: Option<&str>,
-) -> Result<(Mode, Option<Roots>), Fault> {
+) -> Result<(TlsMode, Option<Roots>), Fault> {
     let roots = match roots {
         Some("system") => Some(Roots::System),
         Some(path) => Some(Roots::File(path.into())),
         None => None,
     };
     let mode = match mode {
-        Some(mode) => Mode::parse(mode)?,
-        // As in libpq, which would not check anything otherwise although it was told by which certificates.
-        None if roots == Some(Roots::System) => Mode::VerifyFull,
-        // On this very machine only administrators can listen in, and many servers there offer no TLS.
-        None if is_of_this_machine(config) => Mode::Allow,
-        None => Mode::Prefer,
+        Some(mode) => TlsMode::parse(mode)?,
+        // As in libpq: the certificates would otherwise not be used.
+        None if roots == Some(Roots::System) => TlsMode::VerifyFull,
+        // On this machine only administrators can intercept the connection, and many local servers offer no TLS.
+        None if is_local(config) => TlsMode::Allow,
+        None => TlsMode::Prefer,
     };
-    if roots == Some(Roots::System) && mode != Mode::VerifyFull {
+    if roots == Some(Roots::System) && mode != TlsMode::VerifyFull {
         return Err(Fault::new(
             "`sslrootcert=system` needs `sslmode=verify-full`",
             "add `sslmode=verify-full`: any site has a certificate that the system trusts, so the name must be checked",
         ));
     }
-    // A socket is a file of this machine: nothing on it is encrypted, as in libpq.
+    // A connection through a socket never leaves this machine, and is not encrypted, as in libpq.
     let is_socket = |host: &Host| matches!(host, Host::Unix(_));
     if config.get_hosts().iter().all(is_socket) {
-        return Ok((Mode::Disable, None));
+        return Ok((TlsMode::Disable, None));
     }
     Ok((mode, roots))
 }
 
-/// Tells whether the server runs on this very machine.
-fn is_of_this_machine(config: &Config) -> bool {
+/// Tells whether the server runs on this machine.
+fn is_local(config: &Config) -> bool {
     config.get_hosts().iter().all(|host| match host {
         Host::Tcp(name) => {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -244,9 +246,9 @@ fn is_of_this_machine(config: &Config) -> bool {
     })
 }
 
-/// Says which values an option may have. Its own value is not repeated.
-fn one_of(name: &str, words: &[&str]) -> Fault {
-    Fault::new(format!("the value of `{name}` is not known"), format!("use one of: {}", words.join(", ")))
+/// Returns the error about an unknown value of an option. The value is not repeated.
+fn unknown_value(name: &str, words: &[&str]) -> Fault {
+    Fault::new(format!("unknown value of `{name}`"), format!("expected one of: {}", words.join(", ")))
 }
 
 #[cfg(test)]

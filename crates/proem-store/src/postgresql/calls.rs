@@ -1,20 +1,17 @@
-//! What providers said about calls.
+//! The records of calls to providers.
 
 use proem_core::limit::CONVERSATION_CALLS_MAX;
 use tokio_postgres::types::Type;
 
 use super::PostgresStore;
-use super::rows::unsigned;
-use crate::StoreError;
+use crate::columns::{signed, unsigned};
+use crate::{CallStore, StoreError};
 
-pub(super) fn add(
-    store: &PostgresStore,
-    conversation: &str,
-    record: &str,
-) -> Result<Option<u64>, StoreError> {
-    let most = i64::try_from(CONVERSATION_CALLS_MAX).unwrap_or(i64::MAX);
-    store.run(|transaction| {
-        // Whoever adds to the same conversation waits here: numbers have no gaps, and no two are the same.
+impl CallStore for PostgresStore {
+    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
+        let most = signed(CONVERSATION_CALLS_MAX);
+        self.run(|transaction| {
+        // The lock orders concurrent writers, so that numbers have no gaps and no duplicates.
         let sql = "SELECT 1 FROM proem_conversation WHERE id = $1 FOR UPDATE";
         if transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?.is_none() {
             return Ok(None);
@@ -27,16 +24,17 @@ pub(super) fn add(
         transaction.execute_typed(sql, &[(&conversation, Type::TEXT), (&(number - most), Type::INT8)])?;
         Ok(Some(unsigned(number)))
     })
-}
+    }
 
-pub(super) fn list(store: &PostgresStore, conversation: &str) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number";
-    let rows = store.run(|transaction| transaction.query_typed(sql, &[(&conversation, Type::TEXT)]))?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
-}
+    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number";
+        let rows = self.run(|transaction| transaction.query_typed(sql, &[(&conversation, Type::TEXT)]))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
 
-pub(super) fn last(store: &PostgresStore, conversation: &str) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number DESC LIMIT 1";
-    let row = store.run(|transaction| transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)]))?;
-    Ok(row.map(|row| row.get(0)))
+    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT record FROM proem_call WHERE conversation = $1 ORDER BY number DESC LIMIT 1";
+        let row = self.run(|transaction| transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)]))?;
+        Ok(row.map(|row| row.get(0)))
+    }
 }

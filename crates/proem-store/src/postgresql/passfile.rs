@@ -1,4 +1,4 @@
-//! The file of passwords that libpq reads: `HOST:PORT:DATABASE:USER:PASSWORD` on each line.
+//! The password file of libpq: `HOST:PORT:DATABASE:USER:PASSWORD` on each line.
 
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -6,30 +6,31 @@ use std::path::{Path, PathBuf};
 
 use proem_core::limit::PASSWORD_FILE_BYTES_MAX;
 
+use crate::Explanation;
 use crate::url::Fault;
 
 /// The connection whose password is looked up.
-pub(super) struct Wanted<'w> {
+pub(super) struct PasswordKey<'w> {
     pub(super) host: &'w str,
     pub(super) port: u16,
     pub(super) database: &'w str,
     pub(super) user: &'w str,
 }
 
-/// Looks a password up in the file that is named, or else in `~/.pgpass`. A file that is not there has none.
+/// Looks up a password in the named file, or else in `~/.pgpass`. A file that does not exist has none.
 pub(super) fn find(
     named: Option<&str>,
     home: Option<&str>,
-    wanted: &Wanted<'_>,
+    key: &PasswordKey<'_>,
 ) -> Result<Option<String>, Fault> {
     let Some(path) = named.map(PathBuf::from).or_else(|| Some(Path::new(home?).join(".pgpass"))) else {
         return Ok(None);
     };
     match read(&path) {
-        Ok(text) => Ok(text.lines().find_map(|line| password(line, wanted))),
+        Ok(text) => Ok(text.lines().find_map(|line| password(line, key))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Fault::new(
-            format!("the password file {} cannot be used: {error}", path.display()),
+            Explanation::new(format!("the password file {} cannot be used: {error}", path.display()), error),
             format!("run `chmod 600 {}`, or set PGPASSFILE to another file", path.display()),
         )),
     }
@@ -41,35 +42,33 @@ fn read(path: &Path) -> io::Result<String> {
     if !data.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    // libpq ignores such a file with a warning; the connection then fails for a reason that is hard to guess.
+    // libpq ignores such a file with a warning, and the connection then fails for a reason that is hard to guess.
     if data.permissions().mode() & 0o077 != 0 {
-        return Err(io::Error::other("others than its owner may read or write it"));
+        return Err(io::Error::other("other users may read or write it"));
     }
     let mut text = String::new();
     file.take(PASSWORD_FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Returns the password of a line, if the line is about this connection.
-fn password(line: &str, wanted: &Wanted<'_>) -> Option<String> {
+/// Returns the password of a line, if the line is for this connection.
+fn password(line: &str, key: &PasswordKey<'_>) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
     let fields = fields(line);
     let [host, port, database, user, password] = fields.as_slice() else { return None };
     let is = |field: &Field, value: &str| field.is_any || field.text == value;
-    // A folder with a socket is `localhost` in this file.
-    let is_host = is(host, wanted.host) || (wanted.host.starts_with('/') && host.text == "localhost");
-    let is_wanted = is_host
-        && is(port, &wanted.port.to_string())
-        && is(database, wanted.database)
-        && is(user, wanted.user);
+    // The folder of a socket is `localhost` in this file.
+    let is_host = is(host, key.host) || (key.host.starts_with('/') && host.text == "localhost");
+    let is_wanted =
+        is_host && is(port, &key.port.to_string()) && is(database, key.database) && is(user, key.user);
     is_wanted.then(|| password.text.clone())
 }
 
 struct Field {
     text: String,
-    /// It is `*`, not escaped.
+    /// True if it is an unescaped `*`.
     is_any: bool,
 }
 
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_first_line_that_fits_counts() {
-        let wanted = Wanted { host: "db", port: 5432, database: "proem", user: "me" };
+        let key = PasswordKey { host: "db", port: 5432, database: "proem", user: "me" };
         for (line, expected) in [
             ("db:5432:proem:me:secret", Some("secret")),
             ("*:*:*:*:any", Some("any")),
@@ -119,9 +118,9 @@ mod tests {
             ("db:*:*:me", None),
             ("", None),
         ] {
-            assert_eq!(password(line, &wanted).as_deref(), expected, "{line}");
+            assert_eq!(password(line, &key).as_deref(), expected, "{line}");
         }
-        let socket = Wanted { host: "/var/run/postgresql", ..wanted };
+        let socket = PasswordKey { host: "/var/run/postgresql", ..key };
         assert_eq!(password("localhost:*:*:*:s", &socket).as_deref(), Some("s"));
     }
 }

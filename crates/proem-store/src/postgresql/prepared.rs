@@ -1,8 +1,8 @@
-//! Statements that the server has planned already. Planning them takes longer than running them.
+//! Prepared statements, because planning these takes longer than running them.
 //!
-//! A pooler may hand every call to another session, in which others have prepared statements, too. So each is prepared
-//! by name in SQL, the name is made from the statement's text, and whoever finds that name finds this statement. A
-//! session that does not have it gets it; nothing needs to be known about sessions here.
+//! A pooler may hand every call to another session, which may have prepared statements of other clients. So statements are
+//! prepared by name in SQL, and the name is a hash of the statement: a name is never ambiguous. A session without the
+//! statement gets it. No state of sessions is kept here.
 
 use proem_core::digest::Digest;
 use proem_core::text::clip;
@@ -12,10 +12,10 @@ use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 use super::Failure;
 use super::link::Link;
 
-/// How often a session may turn out to be another one.
+/// The most attempts to find or prepare a statement: each may reach another session.
 const ATTEMPTS_MAX: usize = 4;
 
-/// A statement with one text for its value.
+/// A prepared statement with one parameter, a text.
 pub(super) struct Prepared {
     name: String,
     sql: &'static str,
@@ -27,7 +27,7 @@ impl Prepared {
         Self { name: format!("proem_{}", clip(&digest, 32)), sql }
     }
 
-    /// The row that it gives, if any; every value as text.
+    /// Returns the first row, if any, with all values as text.
     pub(super) fn row(&self, client: &mut Link, value: &str) -> Result<Option<SimpleQueryRow>, Failure> {
         let Self { name, sql } = self;
         let execute = format!("EXECUTE {name}({})", literal(value));
@@ -50,7 +50,7 @@ impl Prepared {
     }
 }
 
-/// A text as SQL writes it, whatever the server thinks of backslashes.
+/// Quotes a text as a literal that does not depend on the server's setting for backslashes.
 fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
@@ -59,8 +59,8 @@ fn literal(text: &str) -> String {
 mod tests {
     use tokio_postgres::NoTls;
 
-    use super::super::link::TIME_MAX;
     use super::*;
+    use proem_core::limit::POSTGRES_ANSWER_TIME_MAX;
 
     #[test]
     fn a_literal_ends_where_its_text_does() {
@@ -78,23 +78,22 @@ mod tests {
         assert!(one.name.len() < 63, "the server would cut it");
     }
 
-    /// Row S7: behind a pooler a session may be another one with every call: one that has the statement, or
-    /// one that has not.
+    /// Row S7: behind a pooler every call may reach another session, with or without the statement.
     #[test]
     fn a_session_need_not_be_the_one_of_the_call_before() {
         let Some(server) = proem_testkit::PostgresServer::start() else { return };
         let config = server.database("prepared").parse().expect("it is a URL");
-        let mut client = Link::new(&config, NoTls, TIME_MAX).ok().expect("it answers");
+        let mut client = Link::new(&config, NoTls, POSTGRES_ANSWER_TIME_MAX).ok().expect("it answers");
         let statement = Prepared::new("SELECT $1 || '!', NULL::text");
-        let said = |client: &mut Link, text: &str| {
+        let row_of = |client: &mut Link, text: &str| {
             let row = statement.row(client, text).ok().flatten().expect("there is a row");
             (row.get(0).map(str::to_owned), row.get(1).map(str::to_owned))
         };
         for text in ["a", "it's", "\\", "\\'; DROP TABLE x; --", "🦀\n"] {
-            assert_eq!(said(&mut client, text), (Some(format!("{text}!")), None));
+            assert_eq!(row_of(&mut client, text), (Some(format!("{text}!")), None));
         }
         client.batch_execute("DEALLOCATE ALL").ok().expect("it answers");
-        assert_eq!(said(&mut client, "b").0.as_deref(), Some("b!"));
+        assert_eq!(row_of(&mut client, "b").0.as_deref(), Some("b!"));
         let nothing = Prepared::new("SELECT 1 WHERE $1 = 'x'");
         assert!(nothing.row(&mut client, "y").ok().flatten().is_none());
         assert!(Prepared::new("SELECT 1 / length($1)").row(&mut client, "").is_err());

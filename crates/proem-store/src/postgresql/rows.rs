@@ -1,74 +1,166 @@
-//! Epochs as rows, and their texts, which are kept once however many epochs have them.
+//! Epochs as rows, and their texts, which are stored once for all epochs that have them.
 
 use std::collections::BTreeMap;
 
 use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Row, SimpleQueryRow};
 
 use super::link::Link;
 use super::{Failure, Value};
-use crate::StoreError;
-use crate::record::{Digests, Epoch, EpochHead};
-use crate::texts::Texts;
+use crate::columns::{ColumnReader, ColumnValue, signed, unsigned};
+use crate::record::{Epoch, EpochHead, EpochRow, checked_text, missing_text};
+use crate::texts::TextCache;
+use crate::{Explanation, StoreError};
+use proem::{epoch_head_columns, epoch_row_columns};
 
-pub(super) const HEAD: &str =
-    "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at";
+/// The epoch of a number.
+pub(super) const NUMBERED: &str =
+    concat!("SELECT ", epoch_row_columns!(), " FROM proem_epoch WHERE conversation = $1 AND number = $2");
 
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
+/// The current epoch.
+pub(super) const CURRENT: &str = concat!(
+    "SELECT ",
+    epoch_row_columns!(),
+    " FROM proem_epoch \
+     WHERE conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)"
+);
 
-pub(super) fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
-}
+/// The head of the current epoch, NULL if its row is missing, and the number of the current epoch.
+pub(super) const CURRENT_HEAD: &str = concat!(
+    "SELECT ",
+    epoch_head_columns!(),
+    ", c.epoch FROM (SELECT epoch FROM proem_conversation WHERE id = $1) c \
+     LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch"
+);
 
-pub(super) fn head(row: &Row) -> EpochHead {
-    EpochHead {
-        conversation: row.get(0),
-        number: unsigned(row.get(1)),
-        reason: row.get(2),
-        digest: row.get(3),
-        fingerprint: row.get(4),
-        profile: row.get(5),
-        engine: row.get(6),
-        cwd: row.get(7),
-        model: row.get(8),
-        has_turn: row.get(9),
-        opened_at: row.get(10),
+/// All epochs of a conversation, each with the number of the current one.
+pub(super) const HISTORY: &str = concat!(
+    "SELECT ",
+    epoch_head_columns!(),
+    ", (SELECT epoch FROM proem_conversation WHERE id = $1) \
+     FROM proem_epoch WHERE conversation = $1 ORDER BY number"
+);
+
+/// Stores an epoch if the one before it exists and no other epoch has its number.
+const INSERT: &str = concat!(
+    "INSERT INTO proem_epoch (",
+    epoch_row_columns!(),
+    ") SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 \
+     WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
+     ON CONFLICT DO NOTHING"
+);
+
+/// The generation of all cached texts: PostgreSQL does not report writes, and texts never change.
+const GENERATION: u64 = 0;
+
+/// The columns of a row.
+pub(super) struct Columns<'r>(pub(super) &'r Row);
+
+impl ColumnReader for Columns<'_> {
+    type Error = StoreError;
+
+    fn text(&self, column: usize) -> Result<String, StoreError> {
+        read_column(self.0, column)
+    }
+
+    fn optional_text(&self, column: usize) -> Result<Option<String>, StoreError> {
+        read_column(self.0, column)
+    }
+
+    fn integer(&self, column: usize) -> Result<i64, StoreError> {
+        read_column(self.0, column)
+    }
+
+    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+        read_column(self.0, column)
     }
 }
 
-/// The epoch of a number.
-pub(super) const NUMBERED: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, \
-    model, has_turn, opened_at, texts, description, request, seal FROM proem_epoch \
-    WHERE conversation = $1 AND number = $2";
+fn read_column<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| unreadable(column, Some(error)))
+}
 
-/// The current epoch.
-pub(super) const CURRENT: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, cwd, \
-    model, has_turn, opened_at, texts, description, request, seal FROM proem_epoch \
-    WHERE conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)";
+/// The columns of a row of the simple protocol, whose values are all texts.
+pub(super) struct TextColumns<'r>(pub(super) &'r SimpleQueryRow);
 
-/// The head of the current epoch, empty if it is gone, and the number that it should have.
-pub(super) const CURRENT_HEAD: &str = "SELECT conversation, number, reason, digest, fingerprint, profile, engine, e.cwd, \
-    model, has_turn, e.opened_at, c.epoch FROM proem_conversation c \
-    LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch WHERE c.id = $1";
+impl ColumnReader for TextColumns<'_> {
+    type Error = StoreError;
 
-/// Texts are held whoever writes: the server does not say whether anybody has, and they are right in any case.
-const GENERATION: u64 = 0;
+    fn text(&self, column: usize) -> Result<String, StoreError> {
+        self.optional_text(column)?.ok_or_else(|| unreadable(column, None))
+    }
 
-/// Texts that are kept once, each made sure to be the one.
-fn blobs(
+    fn optional_text(&self, column: usize) -> Result<Option<String>, StoreError> {
+        let text = self.0.try_get(column).map_err(|error| unreadable(column, Some(error)))?;
+        Ok(text.map(str::to_owned))
+    }
+
+    fn integer(&self, column: usize) -> Result<i64, StoreError> {
+        self.text(column)?.parse().map_err(|_| unreadable(column, None))
+    }
+
+    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+        Ok(self.text(column)? == "t")
+    }
+}
+
+fn unreadable(column: usize, error: Option<tokio_postgres::Error>) -> StoreError {
+    let why = format!("its column {column} cannot be read");
+    let why = match error {
+        Some(error) => Explanation::new(why, error),
+        None => why.into(),
+    };
+    StoreError::damaged("a row", why)
+}
+
+/// Returns a value as a parameter of a statement.
+fn parameter<'v>(value: &'v ColumnValue<'_>) -> Value<'v> {
+    match value {
+        ColumnValue::Text(text) => (text, Type::TEXT),
+        ColumnValue::OptionalText(text) => (text, Type::TEXT),
+        ColumnValue::Integer(number) => (number, Type::INT8),
+        ColumnValue::Flag(flag) => (flag, Type::BOOL),
+    }
+}
+
+/// Reads the epoch of a statement.
+pub(super) fn epoch(
     client: &mut Link,
-    held: Option<&Texts>,
+    cache: &TextCache,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<Option<Epoch>, Failure> {
+    let Some(row) = client.query_typed_opt(sql, values)? else { return Ok(None) };
+    with_texts(EpochRow::from_columns(&Columns(&row))?, client, cache).map(Some)
+}
+
+/// Reads the texts of an epoch.
+pub(super) fn with_texts(row: EpochRow, client: &mut Link, cache: &TextCache) -> Result<Epoch, Failure> {
+    row.check()?;
+    let carriers = row.text_digests()?;
+    let digests: Vec<&String> = carriers.values().chain([&row.description, &row.request]).collect();
+    let found = texts(client, cache, &digests)?;
+    let find = |digest: &str| found.get(digest).cloned().ok_or_else(|| missing_text(digest));
+    let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
+    let texts = texts.collect::<Result<_, StoreError>>()?;
+    // Each text was compared with its digest.
+    let system = carriers.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
+    let prompt = StoredPrompt::new(texts, find(&row.description)?).hashed(system);
+    Ok(Epoch { head: row.head, prompt, request: find(&row.request)? })
+}
+
+/// Reads texts, and compares them with their digests.
+fn texts(
+    client: &mut Link,
+    cache: &TextCache,
     digests: &[&String],
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let known = |digest: &String| held.and_then(|held| held.get(GENERATION, digest));
     let (mut found, mut wanted) = (BTreeMap::new(), Vec::new());
     for digest in digests {
-        match known(digest) {
+        match cache.get(GENERATION, digest) {
             Some(text) => drop(found.insert((*digest).clone(), text.as_ref().to_owned())),
             None => wanted.push(*digest),
         }
@@ -79,193 +171,55 @@ fn blobs(
     let sql = "SELECT digest, bytes FROM proem_blob WHERE digest = ANY($1)";
     for row in client.query_typed(sql, &[(&wanted, Type::TEXT_ARRAY)])? {
         let (digest, bytes): (String, Vec<u8>) = (row.get(0), row.get(1));
-        if Digest::new(&bytes).hex() != digest {
-            return Err(damaged(&digest, "its bytes are not those of its digest").into());
-        }
-        let text = String::from_utf8(bytes).map_err(|_| damaged(&digest, "it is no text"))?;
-        if let Some(held) = held {
-            held.put(GENERATION, &digest, &text);
-        }
+        let text = checked_text(&digest, bytes)?;
+        cache.put(GENERATION, &digest, &text);
         found.insert(digest, text);
     }
     Ok(found)
 }
 
-fn damaged(digest: &str, why: &str) -> StoreError {
-    StoreError::Damaged { what: format!("the text {digest}"), why: why.to_owned() }
-}
-
-/// The row of an epoch: what is known about it, and the digests of its texts.
-pub(super) struct EpochRow {
-    head: EpochHead,
-    texts: String,
-    description: String,
-    request: String,
-    seal: Option<String>,
-}
-
-impl EpochRow {
-    /// Reads the columns of [`NUMBERED`].
-    pub(super) fn of(row: &Row) -> Self {
-        Self {
-            head: head(row),
-            texts: row.get(11),
-            description: row.get(12),
-            request: row.get(13),
-            seal: row.get(14),
-        }
+/// Stores an epoch and makes it the current one, if its number is the next one; does nothing otherwise.
+pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<(), Failure> {
+    let EpochHead { conversation, number, opened_at, cwd, .. } = &epoch.head;
+    // The row stays locked until the end: a conversation that is being removed must not get another epoch.
+    if *number != 1 && locked_number(transaction, conversation)? + 1 != *number {
+        return Ok(());
     }
-
-    /// Reads the columns of [`CURRENT`], as text.
-    pub(super) fn of_text(row: &SimpleQueryRow) -> Result<Self, StoreError> {
-        let text = |column: usize| column_of(row, column);
-        Ok(Self {
-            head: head_of_text(row)?,
-            texts: text(11)?,
-            description: text(12)?,
-            request: text(13)?,
-            seal: row.get(14).map(str::to_owned),
-        })
-    }
-
-    /// The epoch with its texts; those that are held need not be read.
-    pub(super) fn whole(self, client: &mut Link, held: Option<&Texts>) -> Result<Epoch, Failure> {
-        let Self { head, texts, description, request, seal } = self;
-        let digests = Digests { texts: &texts, description: &description, request: &request };
-        digests.check(&head, seal.as_deref())?;
-        let carriers: BTreeMap<Carrier, String> = serde_json::from_str(&texts).map_err(|error| {
-            StoreError::Damaged { what: "the list of an epoch's texts".into(), why: error.to_string() }
-        })?;
-        let digests: Vec<&String> = carriers.values().chain([&description, &request]).collect();
-        let found = blobs(client, held, &digests)?;
-        let find = |digest: &String| found.get(digest).cloned().ok_or_else(|| damaged(digest, "it is gone"));
-        let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
-        let texts = texts.collect::<Result<_, StoreError>>()?;
-        // Each text was found to be that of its digest.
-        let digest = carriers.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
-        let prompt = StoredPrompt::new(texts, find(&description)?).hashed(digest);
-        Ok(Epoch { head, prompt, request: find(&request)? })
-    }
-}
-
-/// A head whose values are texts.
-pub(super) fn head_of_text(row: &SimpleQueryRow) -> Result<EpochHead, StoreError> {
-    let text = |column: usize| column_of(row, column);
-    let number = |column: usize| {
-        let found = text(column)?.parse::<i64>();
-        found.map_err(|_| not_read(column))
-    };
-    Ok(EpochHead {
-        conversation: text(0)?,
-        number: unsigned(number(1)?),
-        reason: text(2)?,
-        digest: text(3)?,
-        fingerprint: text(4)?,
-        profile: text(5)?,
-        engine: text(6)?,
-        cwd: text(7)?,
-        model: row.get(8).map(str::to_owned),
-        has_turn: text(9)? == "t",
-        opened_at: number(10)?,
-    })
-}
-
-fn column_of(row: &SimpleQueryRow, column: usize) -> Result<String, StoreError> {
-    row.try_get(column).ok().flatten().map(str::to_owned).ok_or_else(|| not_read(column))
-}
-
-fn not_read(column: usize) -> StoreError {
-    StoreError::Damaged { what: "an epoch".into(), why: format!("its column {column} cannot be read") }
-}
-
-/// An epoch with its texts.
-pub(super) fn whole(
-    client: &mut Link,
-    known: Option<&Texts>,
-    sql: &str,
-    values: &[Value<'_>],
-) -> Result<Option<Epoch>, Failure> {
-    let found = client.query_typed_opt(sql, values)?;
-    found.map(|row| EpochRow::of(&row).whole(client, known)).transpose()
-}
-
-/// Stores an epoch if its number is the next one; tells whether it did.
-pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<bool, Failure> {
-    let is_next = match epoch.head.number {
-        1 => true,
-        // Held until the end: a conversation that is being removed must not get another epoch.
-        next => locked_number(transaction, &epoch.head.conversation)? + 1 == next,
-    };
-    if !is_next {
-        return Ok(false);
-    }
-    let own = epoch.blobs();
-    // In one order, so that two who store the same texts wait for each other instead of for ever.
-    let all: BTreeMap<String, &[u8]> = own.all().map(|bytes| (Digest::new(bytes).hex(), bytes)).collect();
-    for (digest, bytes) in &all {
+    // In the order of digests, so that two writers of the same texts cannot deadlock.
+    for (digest, bytes) in epoch.blobs() {
         transaction.execute_typed(
             "INSERT INTO proem_blob (digest, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            &[(digest, Type::TEXT), (bytes, Type::BYTEA)],
+            &[(&digest, Type::TEXT), (&bytes, Type::BYTEA)],
         )?;
     }
-    let EpochHead {
-        conversation,
-        number,
-        reason,
-        digest,
-        fingerprint,
-        profile,
-        engine,
-        cwd,
-        model,
-        has_turn,
-        opened_at,
-    } = &epoch.head;
-    let (number, texts) = (signed(*number), own.texts_json());
-    let (description, request) = (Digest::new(own.description).hex(), Digest::new(own.request).hex());
-    let seal = Digests { texts: &texts, description: &description, request: &request }.seal(&epoch.head);
-    let sql = format!(
-        "INSERT INTO proem_epoch ({HEAD}, texts, description, request, seal) \
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 \
-         WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
-         ON CONFLICT DO NOTHING"
-    );
-    let values: [Value<'_>; 15] = [
-        (conversation, Type::TEXT),
-        (&number, Type::INT8),
-        (reason, Type::TEXT),
-        (digest, Type::TEXT),
-        (fingerprint, Type::TEXT),
-        (profile, Type::TEXT),
-        (engine, Type::TEXT),
-        (cwd, Type::TEXT),
-        (model, Type::TEXT),
-        (has_turn, Type::BOOL),
-        (opened_at, Type::INT8),
-        (&texts, Type::TEXT),
-        (&description, Type::TEXT),
-        (&request, Type::TEXT),
-        (&seal, Type::TEXT),
-    ];
-    if transaction.execute_typed(&sql, &values)? == 0 {
-        return Ok(false);
+    let row = EpochRow::new(epoch);
+    let values = row.values();
+    let values: Vec<Value<'_>> = values.iter().map(parameter).collect();
+    if transaction.execute_typed(INSERT, &values)? == 0 {
+        return Ok(());
     }
     transaction.execute_typed(
         "INSERT INTO proem_conversation (id, epoch, began_at, opened_at, cwd) VALUES ($1, $2, $3, $3, $4) \
          ON CONFLICT (id) DO UPDATE SET epoch = $2, opened_at = $3, cwd = $4",
-        &[(conversation, Type::TEXT), (&number, Type::INT8), (opened_at, Type::INT8), (cwd, Type::TEXT)],
+        &[
+            (conversation, Type::TEXT),
+            (&signed(*number), Type::INT8),
+            (opened_at, Type::INT8),
+            (cwd, Type::TEXT),
+        ],
     )?;
     transaction.execute_typed("SELECT pg_notify('proem_epoch', $1)", &[(conversation, Type::TEXT)])?;
-    Ok(true)
+    Ok(())
 }
 
-pub(super) fn number(client: &mut Link, conversation: &str) -> Result<u64, Failure> {
+/// Reads the number of the current epoch of a conversation; 0 when there is none.
+pub(super) fn current_number(client: &mut Link, conversation: &str) -> Result<u64, Failure> {
     let sql = "SELECT epoch FROM proem_conversation WHERE id = $1";
     let row = client.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
     Ok(row.map_or(0, |row| unsigned(row.get(0))))
 }
 
-/// The number of the current epoch, which nobody else can change until the transaction ends.
+/// Reads the number of the current epoch, and locks it until the transaction ends.
 fn locked_number(transaction: &mut Link, conversation: &str) -> Result<u64, Failure> {
     let sql = "SELECT epoch FROM proem_conversation WHERE id = $1 FOR UPDATE";
     let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;

@@ -1,11 +1,11 @@
-//! The tables, and the way from one version of them to the next.
+//! The tables, and the migrations from each version to the next.
 
 use tokio_postgres::error::SqlState;
 
 use super::link::Link;
 use super::{Failure, StoreError};
 
-/// One step for each version; a step is never changed once it was released.
+/// The migrations, one for each version. A released migration never changes.
 const STEPS: [&str; 4] = [
     "
 CREATE TABLE proem_blob (
@@ -52,20 +52,20 @@ CREATE TABLE proem_template (
     written_at bigint NOT NULL
 );
 ",
-    // The epoch that a compaction opened: whoever commits it again gets the same answer. The digest of a row.
+    // The epoch that a compaction opened, for a client that commits it again, and the digests of rows.
     "ALTER TABLE proem_compaction ADD COLUMN opened bigint;
      ALTER TABLE proem_epoch ADD COLUMN seal text;
      ALTER TABLE proem_template ADD COLUMN seal text;",
-    // What providers said about calls.
+    // The records of calls to providers.
     "CREATE TABLE proem_call (
         conversation text NOT NULL,
         number bigint NOT NULL,
         record text NOT NULL,
         PRIMARY KEY (conversation, number)
     );",
-    // Texts that a prune is about to remove, and the place of one that was interrupted. An epoch takes its texts off that
-    // list in its own transaction, and is refused if one of them is gone. A trigger, so that it holds for writers of every
-    // version.
+    // The texts that a prune is about to remove, and the state of an interrupted prune. An epoch takes its texts off that
+    // list in its own transaction, and is refused if one of them is missing. A trigger does this, so that it holds for
+    // writers of every version.
     "CREATE TABLE proem_doomed (
         digest text PRIMARY KEY,
         run text NOT NULL
@@ -97,16 +97,17 @@ CREATE TABLE proem_template (
         FOR EACH ROW EXECUTE FUNCTION proem_epoch_uses();",
 ];
 
-/// What two servers that start at once agree on to go one after the other.
+/// The advisory lock that serialises the migrations of servers that start together.
 const LOCK: i64 = 0x0070_726F_656D;
 
-/// Brings the tables to the newest version, if they are not. A role that may not create tables can use those that are there.
+/// Migrates the tables to the newest version. A role that may not create tables can use tables of that version.
 pub(super) fn migrate(client: &mut Link, place: &str) -> Result<(), Failure> {
     let from = match version(client) {
         Err(failure) if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
             let Role { role, schema } = Role::current(client)?;
-            let why = format!("the role `{role}` may not read its tables: {}", said(&failure));
-            return Err(StoreError::Unusable { place: place.into(), why, hint: grant(&role, &schema) }.into());
+            let why = format!("the role `{role}` may not read its tables: {}", failure.message());
+            let (place, why) = (place.into(), failure.explain_as(why));
+            return Err(StoreError::Unusable { place, why, hint: grant(&role, &schema) }.into());
         }
         found => found?,
     };
@@ -115,13 +116,13 @@ pub(super) fn migrate(client: &mut Link, place: &str) -> Result<(), Failure> {
     }
     match client.transact(|transaction| upgrade(transaction, place)) {
         Err(failure) if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-            Err(refused(client, place, from, &said(&failure))?.into())
+            Err(refused(client, place, from, failure)?.into())
         }
         done => done,
     }
 }
 
-/// The version of the tables; `None` when there are none.
+/// Reads the version of the tables; `None` when there are none.
 fn version(client: &mut Link) -> Result<Option<usize>, Failure> {
     let row = client.query_typed_one("SELECT to_regclass('proem_schema') IS NOT NULL", &[])?;
     if !row.get::<_, bool>(0) {
@@ -130,7 +131,7 @@ fn version(client: &mut Link) -> Result<Option<usize>, Failure> {
     newest_step(client).map(Some)
 }
 
-/// The newest step that was done.
+/// Reads the newest migration that was done.
 fn newest_step(client: &mut Link) -> Result<usize, Failure> {
     let row = client.query_typed_one("SELECT coalesce(max(version), 0) FROM proem_schema", &[])?;
     Ok(usize::try_from(row.get::<_, i32>(0)).unwrap_or(0))
@@ -138,15 +139,16 @@ fn newest_step(client: &mut Link) -> Result<usize, Failure> {
 
 fn upgrade(transaction: &mut Link, place: &str) -> Result<(), Failure> {
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
-    // Another server may have been first. This locks the table, so it also sees what was committed while it waited; a lookup by
-    // `to_regclass` would answer from the session's cache.
+    // Another server may have been first. This statement locks the table, so it sees commits during its wait; `to_regclass`
+    // would answer from the cache of the session.
     transaction.batch_execute("CREATE TABLE IF NOT EXISTS proem_schema (version int NOT NULL)")?;
     let (from, newest) = (newest_step(transaction)?, STEPS.len());
     if from > newest {
         return Err(StoreError::Unusable {
             place: place.to_owned(),
-            why: format!("its tables are those of a later proem (version {from}, this one knows {newest})"),
-            hint: "use the later proem, or restore a backup".into(),
+            why: format!("its tables have version {from}, and this proem supports versions up to {newest}")
+                .into(),
+            hint: "use a newer proem, or restore a backup".into(),
         }
         .into());
     }
@@ -157,30 +159,36 @@ fn upgrade(transaction: &mut Link, place: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Explains that a role may not make the tables: the right that is missing, and the command that needs it.
-fn refused(client: &mut Link, place: &str, from: Option<usize>, why: &str) -> Result<StoreError, Failure> {
+/// Returns the error about a role that may not migrate the tables, with the commands that fix it.
+fn refused(
+    client: &mut Link,
+    place: &str,
+    from: Option<usize>,
+    failure: Failure,
+) -> Result<StoreError, Failure> {
+    let message = failure.message();
     let Role { role, schema } = Role::current(client)?;
     let newest = STEPS.len();
     let as_owner = place.replacen("postgres://", "postgres://OWNER@", 1);
     let (why, who) = match from {
         None => (
-            format!("it has no tables of proem, and the role `{role}` may not create them: {why}"),
+            format!("it has no tables of proem, and the role `{role}` may not create them: {message}"),
             format!("a role that has CREATE on the schema `{schema}`"),
         ),
         Some(from) => (
             format!(
                 "its tables have version {from}, this proem needs {newest}, and the role `{role}` may not change \
-                 them: {why}"
+                 them: {message}"
             ),
             "the role that owns the tables".to_owned(),
         ),
     };
     let then = grant(&role, &schema);
     let hint = format!("run `proem store migrate --store '{as_owner}'` as {who}; then {then}");
-    Ok(StoreError::Unusable { place: place.into(), why, hint })
+    Ok(StoreError::Unusable { place: place.into(), why: failure.explain_as(why), hint })
 }
 
-/// Returns the statement that gives a role what it needs to use the tables.
+/// Returns the statement that grants a role the rights to use the tables.
 pub(super) fn grant(role: &str, schema: &str) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let (role, schema) = (quoted(role), quoted(schema));
@@ -190,16 +198,7 @@ pub(super) fn grant(role: &str, schema: &str) -> String {
     )
 }
 
-fn said(failure: &Failure) -> String {
-    match failure {
-        Failure::Postgres(error) => {
-            error.as_db_error().map_or_else(String::new, |error| error.message().into())
-        }
-        _ => String::new(),
-    }
-}
-
-/// The role that is connected, and the schema in which it makes tables.
+/// The role of a connection, and the schema in which it creates tables.
 struct Role {
     role: String,
     schema: String,

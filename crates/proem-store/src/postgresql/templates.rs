@@ -1,4 +1,4 @@
-//! Versions of the template.
+//! The versions of the template.
 
 use std::cell::Cell;
 
@@ -6,23 +6,81 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::link::Link;
-use super::rows::{signed, unsigned};
 use super::{Failure, PostgresStore, Value};
 use crate::Batch;
-use crate::StoreError;
+use crate::columns::{row_limit, signed, unsigned};
 use crate::record::{self, TemplateHead, TemplateVersion};
+use crate::{StoreError, TemplateStore};
 
-pub(super) fn list(
-    store: &PostgresStore,
-    below: Option<u64>,
-    most: usize,
-) -> Result<Vec<TemplateVersion>, StoreError> {
-    store.run(|transaction| list_in(transaction, below, most))
+impl TemplateStore for PostgresStore {
+    fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError> {
+        self.run(|transaction| versions(transaction, below, most))
+    }
+
+    fn put_template(
+        &self,
+        text: &str,
+        author: Option<&str>,
+        expected: Option<u64>,
+    ) -> Result<TemplateVersion, StoreError> {
+        let written_at = record::now();
+        let is_retried = Cell::new(false);
+        let is_own = |newest: &TemplateVersion| {
+            newest.written_at == written_at && newest.text == text && newest.author.as_deref() == author
+        };
+        self.run(|transaction| {
+            let current = newest_template(transaction)?;
+            // The answer to a commit can be lost with the connection; then the work is done once more.
+            if is_retried.replace(true)
+                && let Some(own) = versions(transaction, None, 1)?.pop().filter(|newest| is_own(newest))
+            {
+                return Ok(own);
+            }
+            if expected.is_some_and(|expected| expected != current) {
+                return Err(StoreError::Conflict { current }.into());
+            }
+            let (text, author) = (text.to_owned(), author.map(str::to_owned));
+            let template = TemplateVersion { version: current + 1, text, author, written_at };
+            insert_template(transaction, &template)?;
+            Ok(template)
+        })
+    }
+
+    fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
+        self.run(|transaction| {
+            let current = newest_template(transaction)?;
+            if template.version != current + 1 {
+                return Err(StoreError::Conflict { current }.into());
+            }
+            insert_template(transaction, template)
+        })
+    }
+
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
+        let below = below.map_or(i64::MAX, signed);
+        let most = row_limit(most);
+        let sql = "SELECT version, octet_length(text)::bigint, left(author, $3), written_at FROM proem_template \
+        WHERE version < $1 ORDER BY version DESC LIMIT $2";
+        let author_most = i32::try_from(TemplateHead::AUTHOR_READ).unwrap_or(i32::MAX);
+        let values: [Value<'_>; 3] = [(&below, Type::INT8), (&most, Type::INT8), (&author_most, Type::INT4)];
+        let rows = self.run(|transaction| transaction.query_typed(sql, &values))?;
+        let head = |row: &Row| TemplateHead {
+            version: unsigned(row.get(0)),
+            bytes: unsigned(row.get(1)),
+            author: row.get::<_, Option<String>>(2).map(TemplateHead::author),
+            written_at: row.get(3),
+        };
+        Ok(rows.iter().map(head).collect())
+    }
 }
 
-fn list_in(transaction: &mut Link, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, Failure> {
+fn versions(
+    transaction: &mut Link,
+    below: Option<u64>,
+    most: usize,
+) -> Result<Vec<TemplateVersion>, Failure> {
     let below = below.map_or(i64::MAX, signed);
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let most = row_limit(most);
     let sql = "SELECT version, text, author, written_at, seal FROM proem_template WHERE version < $1 \
         ORDER BY version DESC LIMIT $2";
     let rows = transaction.query_typed(sql, &[(&below, Type::INT8), (&most, Type::INT8)])?;
@@ -36,7 +94,7 @@ fn version(row: &Row) -> Result<TemplateVersion, StoreError> {
 
 /// Compares the next versions with their seals.
 pub(super) fn check(store: &PostgresStore, after: u64, most: usize) -> Result<Batch, StoreError> {
-    let (after, most) = (signed(after), i64::try_from(most).unwrap_or(i64::MAX));
+    let (after, most) = (signed(after), row_limit(most));
     let sql = "SELECT version, text, author, written_at, seal FROM proem_template WHERE version > $1 \
         ORDER BY version LIMIT $2";
     let values: [Value<'_>; 2] = [(&after, Type::INT8), (&most, Type::INT8)];
@@ -44,67 +102,6 @@ pub(super) fn check(store: &PostgresStore, after: u64, most: usize) -> Result<Ba
     let found = rows.iter().filter_map(|row| version(row).err()).map(|error| error.to_string()).collect();
     let last = rows.last().map(|row| row.get::<_, i64>(0).to_string());
     Ok(Batch { rows: rows.len() as u64, last, found })
-}
-
-/// Versions without their texts.
-pub(super) fn heads(
-    store: &PostgresStore,
-    below: Option<u64>,
-    most: usize,
-) -> Result<Vec<TemplateHead>, StoreError> {
-    let below = below.map_or(i64::MAX, signed);
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let sql = "SELECT version, octet_length(text)::bigint, left(author, $3), written_at FROM proem_template \
-        WHERE version < $1 ORDER BY version DESC LIMIT $2";
-    let author_most = i32::try_from(TemplateHead::AUTHOR_READ).unwrap_or(i32::MAX);
-    let values: [Value<'_>; 3] = [(&below, Type::INT8), (&most, Type::INT8), (&author_most, Type::INT4)];
-    let rows = store.run(|transaction| transaction.query_typed(sql, &values))?;
-    let head = |row: &Row| TemplateHead {
-        version: unsigned(row.get(0)),
-        bytes: unsigned(row.get(1)),
-        author: row.get::<_, Option<String>>(2).map(TemplateHead::author),
-        written_at: row.get(3),
-    };
-    Ok(rows.iter().map(head).collect())
-}
-
-pub(super) fn put(
-    store: &PostgresStore,
-    text: &str,
-    author: Option<&str>,
-    expected: Option<u64>,
-) -> Result<TemplateVersion, StoreError> {
-    let written_at = record::now();
-    let is_retried = Cell::new(false);
-    let is_own = |newest: &TemplateVersion| {
-        newest.written_at == written_at && newest.text == text && newest.author.as_deref() == author
-    };
-    store.run(|transaction| {
-        let current = newest_template(transaction)?;
-        // The answer to a commit can be lost with the connection, and the work is then done once more.
-        if is_retried.replace(true)
-            && let Some(own) = list_in(transaction, None, 1)?.pop().filter(|newest| is_own(newest))
-        {
-            return Ok(own);
-        }
-        if expected.is_some_and(|expected| expected != current) {
-            return Err(StoreError::Conflict { current }.into());
-        }
-        let (text, author) = (text.to_owned(), author.map(str::to_owned));
-        let template = TemplateVersion { version: current + 1, text, author, written_at };
-        insert_template(transaction, &template)?;
-        Ok(template)
-    })
-}
-
-pub(super) fn restore(store: &PostgresStore, template: &TemplateVersion) -> Result<(), StoreError> {
-    store.run(|transaction| {
-        let current = newest_template(transaction)?;
-        if template.version != current + 1 {
-            return Err(StoreError::Conflict { current }.into());
-        }
-        insert_template(transaction, template)
-    })
 }
 
 fn newest_template(transaction: &mut Link) -> Result<u64, Failure> {

@@ -1,4 +1,4 @@
-//! TLS to a database: which certificates are accepted, by the modes of libpq.
+//! TLS to a database, with the modes of libpq for the certificates that are accepted.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,21 +13,21 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::{Mode, Roots};
-use crate::StoreError;
+use super::address::{Roots, TlsMode};
 use crate::url::Fault;
+use crate::{Explanation, StoreError};
 
-/// Returns what makes connections encrypted; `None` where they never are.
+/// Returns the connector of encrypted connections; `None` where connections are never encrypted.
 pub(super) fn connector(
-    mode: Mode,
+    mode: TlsMode,
     roots: Option<&Roots>,
     place: &str,
 ) -> Result<Option<MakeRustlsConnect>, StoreError> {
     let check = match (mode, roots) {
-        (Mode::Disable, _) => return Ok(None),
-        (Mode::Allow | Mode::Prefer, _) | (Mode::Require, None) => Check::Nothing,
-        (Mode::Require | Mode::VerifyCa, _) => Check::Authority,
-        (Mode::VerifyFull, _) => Check::AuthorityAndName,
+        (TlsMode::Disable, _) => return Ok(None),
+        (TlsMode::Allow | TlsMode::Prefer, _) | (TlsMode::Require, None) => CertificateCheck::Nothing,
+        (TlsMode::Require | TlsMode::VerifyCa, _) => CertificateCheck::Authority,
+        (TlsMode::VerifyFull, _) => CertificateCheck::AuthorityAndName,
     };
     let provider = Arc::new(ring::default_provider());
     let verifier = verifier(check, roots.unwrap_or(&Roots::System), &provider);
@@ -38,7 +38,7 @@ pub(super) fn connector(
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| StoreError::Unusable {
         place: place.to_owned(),
-        why: format!("TLS cannot be set up: {error}"),
+        why: Explanation::new(format!("TLS cannot be set up: {error}"), error),
         hint: "report this as a bug".into(),
     })?;
     let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
@@ -47,19 +47,19 @@ pub(super) fn connector(
 
 /// Parts of a certificate that are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Check {
+enum CertificateCheck {
     Nothing,
     Authority,
     AuthorityAndName,
 }
 
 fn verifier(
-    check: Check,
+    check: CertificateCheck,
     roots: &Roots,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Fault> {
-    if check == Check::Nothing {
-        return Ok(Arc::new(Lenient { check: None, provider: Arc::clone(provider) }));
+    if check == CertificateCheck::Nothing {
+        return Ok(Arc::new(LenientVerifier { check: None, provider: Arc::clone(provider) }));
     }
     let mut store = RootCertStore::empty();
     match roots {
@@ -70,15 +70,15 @@ fn verifier(
         Roots::File(path) => read(path, &mut store)?,
     }
     let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
-    let whole = whole.map_err(|_| {
+    let whole = whole.map_err(|error| {
         Fault::new(
-            "the system has no certificates to check that of the server with",
+            Explanation::new("the system has no certificates of authorities", error),
             "install the package `ca-certificates`, or name a file with `sslrootcert=FILE`",
         )
     })?;
     Ok(match check {
-        Check::AuthorityAndName => whole,
-        _ => Arc::new(Lenient { check: Some(whole), provider: Arc::clone(provider) }),
+        CertificateCheck::AuthorityAndName => whole,
+        _ => Arc::new(LenientVerifier { check: Some(whole), provider: Arc::clone(provider) }),
     })
 }
 
@@ -86,27 +86,30 @@ fn verifier(
 fn read(path: &Path, store: &mut RootCertStore) -> Result<(), Fault> {
     let shown = path.display();
     let hint = "name a PEM file with the certificate of the authority, or `sslrootcert=system`";
-    let refused = |why: String| Fault::new(format!("`sslrootcert` {shown} cannot be used: {why}"), hint);
+    let why = |message: &str| format!("`sslrootcert` {shown} cannot be used: {message}");
     let mut bytes = Vec::new();
     let read =
         proem::open_named(path).and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(|error: io::Error| refused(error.to_string()))?;
+    read.map_err(|error| Fault::new(Explanation::new(why(&error.to_string()), error), hint))?;
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
-        let certificate = certificate.map_err(|error| refused(error.to_string()))?;
-        store.add(certificate).map_err(|error| refused(error.to_string()))?;
+        let certificate = certificate
+            .map_err(|error| Fault::new(Explanation::new(why(&error.to_string()), error), hint))?;
+        store
+            .add(certificate)
+            .map_err(|error| Fault::new(Explanation::new(why(&error.to_string()), error), hint))?;
     }
-    if store.is_empty() { Err(refused("it has no certificate in it".into())) } else { Ok(()) }
+    if store.is_empty() { Err(Fault::new(why("it contains no certificate"), hint)) } else { Ok(()) }
 }
 
 /// Accepts certificates for another name, or any certificate. The server must still prove that the certificate is its own.
 #[derive(Debug)]
-struct Lenient {
+struct LenientVerifier {
     /// Checks the authority; `None` accepts any certificate.
     check: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Lenient {
+impl ServerCertVerifier for LenientVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -116,7 +119,7 @@ impl ServerCertVerifier for Lenient {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let Some(check) = &self.check else { return Ok(ServerCertVerified::assertion()) };
-        // The name is checked last, so an error about it says that everything else is right.
+        // The name is checked last, so an error about it means that everything else is valid.
         match check.verify_server_cert(certificate, intermediates, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -150,11 +153,11 @@ impl ServerCertVerifier for Lenient {
     }
 }
 
-/// Returns the error of TLS that another error was caused by.
+/// Returns the error of TLS that caused another error.
 pub(super) fn cause<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Error> {
     let mut next = Some(error);
     while let Some(inner) = next {
-        // An error of the system hides the one inside from `source`.
+        // `source` of an `io::Error` skips the error that it wraps.
         let hidden = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let found = hidden.and_then(|hidden| hidden.downcast_ref::<Error>());
         if let Some(found) = found.or_else(|| inner.downcast_ref()) {
@@ -183,6 +186,6 @@ pub(super) fn hint(error: &Error) -> String {
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. },
         ) => "renew the certificate of the server, and compare the clocks of both machines".into(),
-        _ => "see the log of the database, and compare `sslmode` with its settings".into(),
+        _ => "read the log of the database, and compare `sslmode` with its settings".into(),
     }
 }

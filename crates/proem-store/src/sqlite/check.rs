@@ -1,29 +1,26 @@
-//! Looking for damage, and removing what no epoch has: short statements by primary key.
+//! The steps of checks and prunes: short statements by primary key.
 
 use std::collections::BTreeMap;
 
 use proem_core::digest::Digest;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::rows::{HEAD, head};
 use super::{SqliteStore, templates};
 use crate::StoreError;
+use crate::columns::{ColumnReader, row_limit, signed};
 use crate::maintenance::digests_in;
-use crate::{Batch, EpochKey, EpochRow, Maintenance, References};
+use crate::record::EpochRow;
+use crate::{Batch, EpochEntry, EpochKey, Maintenance, References};
+use proem::epoch_row_columns;
 
-/// A number of rows as SQLite takes it.
-fn limit(most: usize) -> i64 {
-    i64::try_from(most).unwrap_or(i64::MAX)
-}
-
-/// The key of an epoch as SQLite takes it.
+/// Returns the key of an epoch as SQLite takes it.
 fn key(after: &EpochKey) -> (&str, i64) {
-    (&after.conversation, i64::try_from(after.number).unwrap_or(i64::MAX))
+    (&after.conversation, signed(after.number))
 }
 
 impl SqliteStore {
-    /// Reads a value for each digest; those that are not there are left out.
-    fn of_digests<T: rusqlite::types::FromSql>(
+    /// Reads a value for each digest. Missing digests are left out.
+    fn values_by_digest<T: rusqlite::types::FromSql>(
         &self,
         sql: &str,
         digests: &[&str],
@@ -55,13 +52,13 @@ impl Maintenance for SqliteStore {
         self.read(|connection| {
             let sql = "SELECT digest, bytes FROM blob WHERE digest > ?1 ORDER BY digest LIMIT ?2";
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query(params![after, limit(most)])?;
+            let mut rows = statement.query(params![after, row_limit(most)])?;
             let mut batch = Batch::default();
             while let Some(row) = rows.next()? {
                 let digest: String = row.get(0)?;
-                // In place: a copy of a large text would be made to be thrown away.
+                // Compared in place: a large text is not copied.
                 if Digest::new(row.get_ref(1)?.as_bytes().unwrap_or_default()).hex() != digest {
-                    batch.found.push(format!("the text {digest}: its bytes are not those of its digest"));
+                    batch.found.push(format!("the text {digest}: its bytes do not match its digest"));
                 }
                 batch.rows += 1;
                 batch.last = Some(digest);
@@ -76,12 +73,12 @@ impl Maintenance for SqliteStore {
                 (SELECT 1 FROM epoch e WHERE e.conversation = c.id AND e.number = c.epoch) \
                 FROM conversation c WHERE c.id > ?1 ORDER BY c.id LIMIT ?2";
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query(params![after, limit(most)])?;
+            let mut rows = statement.query(params![after, row_limit(most)])?;
             let mut batch = Batch::default();
             while let Some(row) = rows.next()? {
-                let (id, number, is_there): (String, i64, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                if !is_there {
-                    batch.found.push(format!("epoch {number} of `{id}`: it is gone"));
+                let (id, number, has_epoch): (String, i64, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                if !has_epoch {
+                    batch.found.push(format!("epoch {number} of `{id}`: it is missing"));
                 }
                 batch.rows += 1;
                 batch.last = Some(id);
@@ -94,36 +91,31 @@ impl Maintenance for SqliteStore {
         templates::check(self, after, most)
     }
 
-    fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochRow>, StoreError> {
+    fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochEntry>, StoreError> {
         self.read(|connection| {
-            let sql = format!(
-                "SELECT {HEAD}, texts, description, request, seal, \
-                 EXISTS (SELECT 1 FROM conversation c WHERE c.id = e.conversation) FROM epoch e \
+            let sql = concat!(
+                "SELECT ",
+                epoch_row_columns!(),
+                ", EXISTS (SELECT 1 FROM conversation c WHERE c.id = e.conversation) FROM epoch e \
                  WHERE (conversation, number) > (?1, ?2) ORDER BY conversation, number LIMIT ?3"
             );
-            let row = |row: &Row<'_>| {
-                Ok(EpochRow {
-                    head: head(row)?,
-                    texts: row.get(11)?,
-                    description: row.get(12)?,
-                    request: row.get(13)?,
-                    seal: row.get(14)?,
-                    has_conversation: row.get(15)?,
-                })
+            let entry = |row: &Row<'_>| {
+                let has_conversation = super::rows::Columns(row).flag(EpochRow::COLUMN_COUNT)?;
+                Ok(EpochEntry { row: EpochRow::from_columns(&super::rows::Columns(row))?, has_conversation })
             };
             let (conversation, number) = key(after);
-            let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(params![conversation, number, limit(most)], row)?;
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(params![conversation, number, row_limit(most)], entry)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 
     fn text_sizes(&self, digests: &[&str]) -> Result<BTreeMap<String, u64>, StoreError> {
-        self.of_digests("SELECT length(bytes) FROM blob WHERE digest = ?1", digests)
+        self.values_by_digest("SELECT length(bytes) FROM blob WHERE digest = ?1", digests)
     }
 
     fn text_bytes(&self, digests: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
-        self.of_digests("SELECT bytes FROM blob WHERE digest = ?1", digests)
+        self.values_by_digest("SELECT bytes FROM blob WHERE digest = ?1", digests)
     }
 
     fn references(&self, after: &EpochKey, most: usize) -> Result<References, StoreError> {
@@ -132,7 +124,7 @@ impl Maintenance for SqliteStore {
                 WHERE (conversation, number) > (?1, ?2) ORDER BY conversation, number LIMIT ?3";
             let (conversation, number) = key(after);
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query(params![conversation, number, limit(most)])?;
+            let mut rows = statement.query(params![conversation, number, row_limit(most)])?;
             let mut found = References::default();
             while let Some(row) = rows.next()? {
                 found.rows += 1;
@@ -149,12 +141,12 @@ impl Maintenance for SqliteStore {
         self.read(|connection| {
             let sql = "SELECT digest FROM blob WHERE digest > ?1 ORDER BY digest LIMIT ?2";
             let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params![after, limit(most)], |row| row.get(0))?;
+            let rows = statement.query_map(params![after, row_limit(most)], |row| row.get(0))?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 
-    fn texts_about(&self) -> Result<u64, StoreError> {
+    fn text_count_estimate(&self) -> Result<u64, StoreError> {
         self.read(|connection| {
             let sql = "SELECT coalesce(max(id), 0) FROM blob";
             Ok(connection.query_row(sql, [], |row| row.get(0))?)
@@ -173,7 +165,7 @@ impl Maintenance for SqliteStore {
         })
     }
 
-    /// Does nothing: there is one writer at a time, and those before the list was stored have ended.
+    /// Does nothing: there is one writer at a time, and the writers before the list was stored have ended.
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -182,7 +174,7 @@ impl Maintenance for SqliteStore {
         self.read(|connection| {
             let sql = "SELECT digest FROM doomed WHERE run = ?1 AND digest > ?2 ORDER BY digest LIMIT ?3";
             let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params![run, after, limit(most)], |row| row.get(0))?;
+            let rows = statement.query_map(params![run, after, row_limit(most)], |row| row.get(0))?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
@@ -202,21 +194,21 @@ impl Maintenance for SqliteStore {
             let sql = "SELECT digest FROM doomed WHERE run = ?1 ORDER BY digest LIMIT ?2";
             let mut statement = transaction.prepare_cached(sql)?;
             let listed: Vec<String> = statement
-                .query_map(params![run, limit(most)], |row| row.get(0))?
+                .query_map(params![run, row_limit(most)], |row| row.get(0))?
                 .collect::<Result<_, _>>()?;
             let mut bytes = 0;
             for digest in &listed {
                 let sql = "DELETE FROM blob WHERE digest = ?1 RETURNING length(bytes)";
-                let gone: Option<u64> =
+                let removed: Option<u64> =
                     transaction.prepare_cached(sql)?.query_row([digest], |row| row.get(0)).optional()?;
-                bytes += gone.unwrap_or(0);
+                bytes += removed.unwrap_or(0);
                 transaction.prepare_cached("DELETE FROM doomed WHERE digest = ?1")?.execute([digest])?;
             }
             Ok((listed.len() as u64, bytes))
         })
     }
 
-    fn keep_progress(&self, values: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+    fn save_progress(&self, values: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
         self.write(|transaction| {
             transaction.execute("DELETE FROM prune", [])?;
             for (name, bytes) in values {

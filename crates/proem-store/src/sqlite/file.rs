@@ -1,4 +1,4 @@
-//! The files of a store: which ones they are, and how the first one is made.
+//! The files of a store: their identity, and the creation of the database.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -8,16 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proem::Reservation;
 use rusqlite::Connection;
 
-use super::{reason, reason_of, schema, unusable, write_ahead};
+use super::{enable_wal, io_explanation, schema, store_error, unusable};
 use crate::StoreError;
 
-/// The files of a store: the database, its log, and the log's index.
+/// The files of a store: the database, its write-ahead log, and the log's index.
 const PARTS: [(&str, &str); 3] = [("", "file"), ("-wal", "log"), ("-shm", "log's index")];
 
-/// The files of an open store, as they were when it was opened. No reader of this process may open them.
+/// The fix for a location in which no file can be created.
+const WRITABLE: &str = "choose a location that you can write to";
+
+/// The files of an open store, as they were when it was opened. While this value lives, no reader of this process opens
+/// them.
 #[derive(Debug)]
 pub(super) struct Files {
-    known: Vec<Part>,
+    parts: Vec<Part>,
     _reservation: Reservation,
 }
 
@@ -29,29 +33,29 @@ struct Part {
 }
 
 impl Files {
-    /// Finds those files that are there now.
+    /// Finds the files that exist now.
     pub(super) fn find(path: &Path) -> std::io::Result<Self> {
-        // As SQLite names them: beside the file itself, not beside a link to it.
+        // SQLite puts them beside the file itself, not beside a link to it.
         let real = path.canonicalize()?;
-        let (mut known, mut all) = (Vec::new(), Vec::new());
+        let (mut parts, mut all) = (Vec::new(), Vec::new());
         for (ending, word) in PARTS {
             let mut name = real.clone().into_os_string();
             name.push(ending);
             let path = PathBuf::from(name);
             let Ok(found) = fs::metadata(&path) else { continue };
-            known.push(Part { path, word, identity: (found.dev(), found.ino()) });
+            parts.push(Part { path, word, identity: (found.dev(), found.ino()) });
             all.push(found);
         }
-        Ok(Self { known, _reservation: Reservation::new(&all) })
+        Ok(Self { parts, _reservation: Reservation::new(&all) })
     }
 
-    /// Says what is wrong unless the files are those that were opened; returns what the database looks like.
+    /// Fails unless the files are those that were opened; returns the metadata of the database.
     ///
-    /// What is written to a file that was removed or replaced is lost, and what is read from it is not what others have
-    /// written since. SQLite itself goes on with a log that has no name any more.
+    /// Writes to a file that was removed or replaced are lost, and reads from it miss the writes of other processes. SQLite
+    /// itself continues with a log that was removed.
     pub(super) fn check(&self) -> Result<Metadata, String> {
         let mut main = None;
-        for part in &self.known {
+        for part in &self.parts {
             let is_same = |found: &Metadata| (found.dev(), found.ino()) == part.identity;
             let Some(found) = fs::metadata(&part.path).ok().filter(is_same) else {
                 return Err(format!("its {} was removed or replaced", part.word));
@@ -59,49 +63,48 @@ impl Files {
             main.get_or_insert(found);
         }
         match main {
-            Some(_) if self.known.len() < PARTS.len() => Err("it has no log".into()),
+            Some(_) if self.parts.len() < PARTS.len() => Err("its log is missing".into()),
             Some(main) if main.len() == 0 => Err("its file was emptied".into()),
             Some(main) => Ok(main),
-            None => Err("its file is gone".into()),
+            None => Err("its file is missing".into()),
         }
     }
 }
 
-/// Makes the store, and its folder if need be, for the user alone. It gets its name when it is whole: a file without
-/// tables is always a damaged one.
+/// Creates the store, and its folder if it does not exist, for the user alone. The file gets its name when it is
+/// complete, so that a file without tables is always a damaged one.
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     static ATTEMPT: AtomicU64 = AtomicU64::new(1);
     let log = PathBuf::from(format!("{}-wal", path.display()));
     if log.exists() {
-        let why = format!("it is gone, and its log {} is left", log.display());
-        return Err(unusable(path, why, "put the file back, or remove the log to begin with an empty store"));
+        let why = format!("its file is missing, but its log {} exists", log.display());
+        return Err(unusable(path, why, "restore the file, or remove the log to start with an empty store"));
     }
-    let failed =
-        |error: &std::io::Error| unusable(path, reason(error), "name a place that can be written to");
+    let failed = |error: std::io::Error| unusable(path, io_explanation(error), WRITABLE);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed(&error))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
-    // One name for each attempt: two threads must not write into one file.
+    // Each attempt has a name of its own: two threads must not write into one file.
     let attempt = ATTEMPT.fetch_add(1, Ordering::Relaxed);
-    let unnamed = PathBuf::from(format!("{}.{}-{attempt}.new", path.display(), std::process::id()));
-    let made = make(&unnamed, path).and_then(|()| match fs::hard_link(&unnamed, path) {
-        // Somebody else was first, with the same tables.
+    let temporary = PathBuf::from(format!("{}.{}-{attempt}.new", path.display(), std::process::id()));
+    let created = create_empty(&temporary, path).and_then(|()| match fs::hard_link(&temporary, path) {
+        // Another process was first, with the same tables.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.map_err(|error| failed(&error)),
+        other => other.map_err(failed),
     });
-    // What is left of it harms nobody.
-    drop(fs::remove_file(&unnamed));
-    made
+    // A temporary file that stays behind does no harm.
+    drop(fs::remove_file(&temporary));
+    created
 }
 
-/// Makes an empty store under a name that nobody looks for.
-fn make(unnamed: &Path, path: &Path) -> Result<(), StoreError> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(unnamed);
-    file.map_err(|error| unusable(path, reason(&error), "name a place that can be written to"))?;
-    let connection = Connection::open(unnamed).map_err(|error| reason_of(path, &error))?;
+/// Creates an empty store under a temporary name.
+fn create_empty(temporary: &Path, path: &Path) -> Result<(), StoreError> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temporary);
+    file.map_err(|error| unusable(path, io_explanation(error), WRITABLE))?;
+    let connection = Connection::open(temporary).map_err(|error| store_error(path, error))?;
     schema::migrate(&connection, path)?;
-    // Whoever opens it has nothing to switch then.
-    write_ahead(&connection).map_err(|error| reason_of(path, &error))?;
-    connection.close().map_err(|(_, error)| reason_of(path, &error))
+    // Processes that open the store then need not switch its mode.
+    enable_wal(&connection).map_err(|error| store_error(path, error))?;
+    connection.close().map_err(|(_, error)| store_error(path, error))
 }

@@ -1,7 +1,7 @@
-//! SQLite: one file, for as many processes of one machine as like.
+//! A store in a SQLite file, for any number of processes on one machine.
 //!
-//! Every write is one transaction that takes the lock when it begins, and is on the disk when it is
-//! acknowledged (`synchronous = FULL`). Each thread has a connection of its own, so that readers never wait.
+//! Every write is one transaction that takes the lock when it begins, and is on the disk when it is acknowledged
+//! (`synchronous = FULL`). Each thread has a connection of its own, so readers never wait.
 
 mod calls;
 mod check;
@@ -22,36 +22,32 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use file::Files;
-use rows::{HEAD, Rows, current, head, insert, number};
+use proem_core::limit::SQLITE_LOCK_TIME_MAX;
+use rows::{EpochReader, insert};
 use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior, params};
 
 use crate::Maintenance;
-use crate::record::{
-    self, Compaction, ConversationHead, Epoch, EpochHead, History, Page, Query, TemplateHead, TemplateVersion,
-};
-use crate::texts::Texts;
-use crate::{Store, StoreError};
-use proem::store::page;
+use crate::columns::row_limit;
+use crate::record::{ConversationHead, Epoch, EpochHead, History, Page, PageKey, Query};
+use crate::texts::TextCache;
+use crate::{Explanation, Store, StoreError};
 
-/// How long a writer waits for the lock before it gives up.
-const BUSY_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// The oldest SQLite whose write-ahead log is known to be sound.
+/// The oldest SQLite without known faults in its write-ahead log.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
-/// A store in a file.
+/// A store in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
-    /// Tells the connections of this store from those of another on the same thread.
+    /// Distinguishes the connections of this store from those of another on the same thread.
     id: u64,
     /// Held while this process writes.
     writers: Mutex<()>,
-    texts: Texts,
+    texts: TextCache,
     /// A connection that never writes. It knows whether another one has written, and it keeps the log and its index in
     /// place, which SQLite removes with the last connection.
     observer: Mutex<Connection>,
-    /// The files that were opened. Dropped last: connections must be closed before readers may open these.
+    /// The files that were opened. Dropped last: connections must be closed before readers may open them.
     files: Files,
 }
 
@@ -61,29 +57,26 @@ thread_local! {
 }
 
 impl SqliteStore {
-    /// Opens the store at `path`, and makes it if it is not there. Only the user may read it.
+    /// Opens the store at `path`, and creates it if it does not exist. Only the user may read it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         if rusqlite::version_number() < SQLITE_VERSION_MIN {
-            let why = format!("SQLite {} may lose its log", rusqlite::version());
-            return Err(unusable(path, why, "build proem with the SQLite that it brings"));
+            let why = format!("SQLite {} can lose its write-ahead log", rusqlite::version());
+            return Err(unusable(path, why, "build proem with its bundled SQLite"));
         }
         if !path.exists() {
             file::create(path)?;
         }
         if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
-            return Err(StoreError::Damaged {
-                what: format!("the store {}", path.display()),
-                why: "its file is empty".into(),
-            });
+            return Err(StoreError::damaged(format!("the store {}", path.display()), "its file is empty"));
         }
-        let failed = |error: std::io::Error| unusable(path, reason(&error), "name a file");
-        // Before the first lock is taken.
+        let failed = |error: std::io::Error| unusable(path, io_explanation(error), "choose a file");
+        // Readers must be kept away before the first lock is taken.
         let before = Files::find(path).map_err(failed)?;
         let connection = connect(path)?;
         schema::migrate(&connection, path)?;
         let observer = connect(path)?;
-        // Only now is there a log, and its index.
+        // The log and its index exist only now.
         let files = Files::find(path).map_err(failed)?;
         drop(before);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -92,20 +85,20 @@ impl SqliteStore {
             path: path.to_owned(),
             id,
             writers: Mutex::new(()),
-            texts: Texts::default(),
+            texts: TextCache::default(),
             observer: Mutex::new(observer),
             files,
         })
     }
 
     fn connection(&self) -> Result<Rc<Connection>, StoreError> {
-        // One that was left within a transaction, by an error or a panic, would go on to show that moment.
+        // A connection that an error or a panic left within a transaction would still show the moment of that transaction.
         let is_free = |connection: &Rc<Connection>| connection.is_autocommit();
         if let Some(known) = CONNECTIONS.with_borrow(|known| known.get(&self.id).cloned()).filter(is_free) {
             return Ok(known);
         }
-        // A file that is gone must not come back empty.
-        let connection = Rc::new(connect(&self.path).inspect_err(|_| self.forget())?);
+        // Opens without creating: a file that was removed must not come back empty.
+        let connection = Rc::new(connect(&self.path).inspect_err(|_| self.close_connection())?);
         schema::check_version(&connection, &self.path)?;
         CONNECTIONS.with_borrow_mut(|known| known.insert(self.id, Rc::clone(&connection)));
         Ok(connection)
@@ -118,127 +111,122 @@ impl SqliteStore {
         work(&connection).map_err(|failure| self.explain(failure))
     }
 
-    /// Reads an epoch: its row and its texts as they were at one moment, for one lock.
+    /// Reads an epoch: its row and its texts at one moment, with one lock.
     fn read_epoch(
         &self,
-        work: impl FnOnce(Rows<'_>) -> Result<Option<Epoch>, Failure>,
+        work: impl FnOnce(EpochReader<'_>) -> Result<Option<Epoch>, Failure>,
     ) -> Result<Option<Epoch>, StoreError> {
         let generation = self.data_version()?;
         let connection = &self.connection()?;
-        work(Rows { connection, texts: Some((&self.texts, generation)) })
+        work(EpochReader { connection, texts: Some((&self.texts, generation)) })
             .map_err(|failure| self.explain(failure))
     }
 
     /// Returns a number that changes with every commit of every other connection, in any process. All writes count, because
-    /// the connection that is asked never writes.
+    /// the observing connection never writes.
     fn data_version(&self) -> Result<u64, StoreError> {
         self.check_file()?;
         let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement =
-            observer.prepare_cached("PRAGMA data_version").map_err(|error| self.fail(&error))?;
-        statement.query_row([], |row| row.get(0)).map_err(|error| self.fail(&error))
+            observer.prepare_cached("PRAGMA data_version").map_err(|error| self.explain(error.into()))?;
+        statement.query_row([], |row| row.get(0)).map_err(|error| self.explain(error.into()))
     }
 
     /// Writes in one transaction that holds the lock from its beginning.
     fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, StoreError> {
         self.check_file()?;
         let connection = self.connection()?;
-        // Writers of one process line up here: SQLite's own way of waiting is to try again after a while.
+        // Writers of one process queue here, because SQLite itself waits by trying again after a while.
         let _turn = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let write = || {
             let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
-            // A later proem may have changed the tables since this connection was made.
+            // A newer proem may have migrated the tables since this connection was opened.
             schema::check_version(&transaction, &self.path)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
         };
         let done = write().map_err(|failure| self.explain(failure))?;
-        // A log that lost its name meanwhile has taken this write with it.
+        // If the log was removed meanwhile, this write is lost.
         self.check_file()?;
         Ok(done)
     }
 
     fn explain(&self, failure: Failure) -> StoreError {
         match failure {
-            Failure::Sqlite(error) => self.fail(&error),
+            Failure::Sqlite(error) => {
+                // A connection with a failure is not used again.
+                self.close_connection();
+                store_error(&self.path, error)
+            }
             Failure::Store(error) => error,
         }
     }
 
-    fn fail(&self, error: &rusqlite::Error) -> StoreError {
-        // A connection that saw a failure must not be used again.
-        self.forget();
-        reason_of(&self.path, error)
-    }
-
     /// Closes this thread's connection.
-    fn forget(&self) {
+    fn close_connection(&self) {
         CONNECTIONS.with_borrow_mut(|known| known.remove(&self.id));
     }
 
     /// Fails unless the store's files are still those that were opened.
     fn check_file(&self) -> Result<(), StoreError> {
         self.files.check().map(drop).map_err(|why| {
-            self.forget();
-            let hint =
-                "stop every proem that uses it, put the file back or restore a backup, and start again";
+            self.close_connection();
+            let hint = "stop every proem that uses it, restore the file or a backup, and start again";
             unusable(&self.path, why, hint)
         })
     }
 }
 
-/// Opens a connection whose every write is durable, and which trusts nothing that the file brings.
+/// Opens a connection whose writes are durable and which does not trust the schema of the file.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let fail = |error: rusqlite::Error| reason_of(path, &error);
+    let fail = |error: rusqlite::Error| store_error(path, error);
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
-    connection.busy_timeout(BUSY_TIME_MAX).map_err(fail)?;
-    // Before anything is written: setting the journal's mode already alters the file.
+    connection.busy_timeout(SQLITE_LOCK_TIME_MAX).map_err(fail)?;
+    // First, because setting the journal mode already writes to the file.
     schema::check_owner(&connection, path)?;
     let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
         PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;";
-    write_ahead(&connection).and_then(|()| connection.execute_batch(settings)).map_err(fail)?;
+    enable_wal(&connection).and_then(|()| connection.execute_batch(settings)).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 
-/// Switches a file to a write-ahead log, unless it has one. Of two processes that do so at once SQLite refuses one without
-/// waiting, since both have the file open for reading; so this waits.
-pub(super) fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+/// Switches a file to a write-ahead log, unless it has one. If two processes do so at once, SQLite refuses one of them
+/// without waiting, because both have the file open for reading. So this function waits.
+pub(super) fn enable_wal(connection: &Connection) -> rusqlite::Result<()> {
     const STEP: Duration = Duration::from_millis(5);
     let begun = Instant::now();
     loop {
         let switched = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
         let is_busy = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-        if begun.elapsed() >= BUSY_TIME_MAX || !switched.as_ref().is_err_and(is_busy) {
+        if begun.elapsed() >= SQLITE_LOCK_TIME_MAX || !switched.as_ref().is_err_and(is_busy) {
             return switched;
         }
         thread::sleep(STEP);
     }
 }
 
-/// What an error of SQLite means for those who use the store.
-fn reason_of(path: &Path, error: &rusqlite::Error) -> StoreError {
-    let (place, why) = (path.display().to_string(), error.to_string());
-    match error.sqlite_error_code() {
+/// Classifies an error of SQLite.
+fn store_error(path: &Path, error: rusqlite::Error) -> StoreError {
+    let (place, code) = (path.display().to_string(), error.sqlite_error_code());
+    match code {
         Some(ErrorCode::NotADatabase) => StoreError::Unusable {
             place,
-            why: "it is not a SQLite database".into(),
+            why: Explanation::new("it is not a SQLite database", error),
             hint: "name the file of a store, or one that does not exist yet; if it was a store, restore a backup".into(),
         },
-        Some(ErrorCode::DatabaseCorrupt) => {
-            StoreError::Damaged { what: format!("the store {place}"), why }
-        }
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::damaged(format!("the store {place}"), Explanation::from_error(error)),
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            let hint = "see whether the file and its folder are there and can be written to".into();
-            StoreError::Unusable { place, why, hint }
+            let hint = "check that the file and its folder exist and are writable".into();
+            StoreError::Unusable { place, why: Explanation::from_error(error), hint }
         }
-        _ => StoreError::Unavailable { place, why },
+        _ => StoreError::Unavailable { place, why: Explanation::from_error(error) },
     }
 }
 
-/// What went wrong inside of a transaction.
+/// An error inside a transaction.
 enum Failure {
     Sqlite(rusqlite::Error),
     Store(StoreError),
@@ -256,13 +244,14 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn unusable(path: &Path, why: String, hint: &str) -> StoreError {
-    StoreError::Unusable { place: path.display().to_string(), why, hint: hint.to_owned() }
+fn unusable(path: &Path, why: impl Into<Explanation>, hint: &str) -> StoreError {
+    StoreError::Unusable { place: path.display().to_string(), why: why.into(), hint: hint.to_owned() }
 }
 
-fn reason(error: &std::io::Error) -> String {
+/// Explains an error of the system without its number.
+fn io_explanation(error: std::io::Error) -> Explanation {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+    Explanation::new(text.split(" (os error").next().unwrap_or(&text).to_lowercase(), error)
 }
 
 impl Store for SqliteStore {
@@ -271,26 +260,26 @@ impl Store for SqliteStore {
     }
 
     fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        if let Some(found) = self.read_epoch(|rows| rows.current(conversation))? {
+        if let Some(found) = self.read_epoch(|reader| reader.current(conversation))? {
             return Ok(Some(found));
         }
-        // There is none, or there should be one.
+        // Either there is none, or it is missing.
         let Some(head) = self.current_head(conversation)? else { return Ok(None) };
         self.epoch(conversation, head.number)
     }
 
     fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
         self.read(|connection| {
-            if let Some(head) = current(connection, conversation)? {
+            if let Some(head) = rows::current_head(connection, conversation)? {
                 return Ok(Some(head));
             }
-            let number = number(connection, conversation)?;
-            // It may have been begun just now.
-            match current(connection, conversation)? {
+            let number = rows::current_number(connection, conversation)?;
+            // Read again: the first epoch may have been opened between the two statements.
+            match rows::current_head(connection, conversation)? {
                 None if number > 0 => {
-                    // The conversation says that there is such an epoch: that it is not there is no "no prompt".
+                    // The conversation has such an epoch, so its row is missing.
                     let what = format!("epoch {number} of `{conversation}`");
-                    Err(StoreError::Damaged { what, why: "it is gone".into() }.into())
+                    Err(StoreError::damaged(what, "it is missing").into())
                 }
                 head => Ok(head),
             }
@@ -298,20 +287,11 @@ impl Store for SqliteStore {
     }
 
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
-        self.read(|connection| number(connection, conversation))
+        self.read(|connection| rows::current_number(connection, conversation))
     }
 
     fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError> {
-        self.read_epoch(|rows| rows.numbered(conversation, number))
-    }
-
-    fn epochs(&self, conversation: &str) -> Result<Vec<EpochHead>, StoreError> {
-        self.read(|connection| {
-            let sql = format!("SELECT {HEAD} FROM epoch WHERE conversation = ?1 ORDER BY number");
-            let mut statement = connection.prepare_cached(&sql)?;
-            let heads = statement.query_map([conversation], head)?.collect::<Result<_, _>>()?;
-            Ok(heads)
-        })
+        self.read_epoch(|reader| reader.numbered(conversation, number))
     }
 
     fn history(&self, conversation: &str) -> Result<History, StoreError> {
@@ -321,22 +301,21 @@ impl Store for SqliteStore {
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
         let EpochHead { conversation, number: wanted, .. } = &epoch.head;
         self.write(|transaction| {
-            let current = number(transaction, conversation)?;
+            let current = rows::current_number(transaction, conversation)?;
             if *wanted == current + 1 {
                 insert(transaction, epoch)?;
                 return Ok(epoch.clone());
             }
-            let rows = Rows { connection: transaction, texts: None };
-            let known = rows.numbered(conversation, *wanted)?;
+            let reader = EpochReader { connection: transaction, texts: None };
+            let known = reader.numbered(conversation, *wanted)?;
             known.ok_or_else(|| StoreError::Conflict { current }.into())
         })
     }
 
     fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError> {
-        let (time, name) =
-            query.after.as_deref().and_then(record::read_place).unwrap_or((i64::MAX, String::new()));
+        let PageKey { opened_at, conversation } = PageKey::from_query(query);
         let search = query.search.clone().unwrap_or_default();
-        let most = i64::try_from(query.most).unwrap_or(i64::MAX - 1) + 1;
+        let most = row_limit(query.most).saturating_add(1);
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT c.id, c.epoch, e.reason, e.profile, e.cwd, e.model, c.began_at, c.opened_at \
@@ -344,21 +323,9 @@ impl Store for SqliteStore {
                  WHERE (c.opened_at, c.id) < (?1, ?2) AND (instr(c.id, ?3) > 0 OR instr(c.cwd, ?3) > 0 OR ?3 = '') \
                  ORDER BY c.opened_at DESC, c.id DESC LIMIT ?4",
             )?;
-            let row = |row: &Row<'_>| {
-                Ok(ConversationHead {
-                    conversation: row.get(0)?,
-                    epoch: row.get(1)?,
-                    reason: row.get(2)?,
-                    profile: row.get(3)?,
-                    cwd: row.get(4)?,
-                    model: row.get(5)?,
-                    began_at: row.get(6)?,
-                    opened_at: row.get(7)?,
-                })
-            };
-            let found = statement.query_map(params![time, name, search, most], row)?;
-            let mut items = found.collect::<Result<Vec<_>, _>>()?;
-            Ok(page(&mut items, query.most))
+            let head = |row: &Row<'_>| ConversationHead::from_columns(&rows::Columns(row));
+            let found = statement.query_map(params![opened_at, conversation, search, most], head)?;
+            Ok(Page::new(found.collect::<Result<_, _>>()?, query.most))
         })
     }
 
@@ -369,60 +336,6 @@ impl Store for SqliteStore {
             transaction.execute("DELETE FROM epoch WHERE conversation = ?1", [conversation])?;
             Ok(transaction.execute("DELETE FROM conversation WHERE id = ?1", [conversation])? > 0)
         })
-    }
-
-    fn begin_compaction(&self, compaction: &Compaction) -> Result<(), StoreError> {
-        compactions::begin(self, compaction)
-    }
-
-    fn compaction(&self, token: &str) -> Result<Option<Compaction>, StoreError> {
-        compactions::find(self, token)
-    }
-
-    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError> {
-        compactions::end(self, token, opened)
-    }
-
-    fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
-        calls::add(self, conversation, record)
-    }
-
-    fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {
-        calls::list(self, conversation)
-    }
-
-    fn last_call(&self, conversation: &str) -> Result<Option<String>, StoreError> {
-        calls::last(self, conversation)
-    }
-
-    fn template(&self) -> Result<Option<TemplateVersion>, StoreError> {
-        Ok(self.template_versions(None, 1)?.into_iter().next())
-    }
-
-    fn template_version(&self, version: u64) -> Result<Option<TemplateVersion>, StoreError> {
-        let newest = self.template_versions(version.checked_add(1), 1)?.into_iter().next();
-        Ok(newest.filter(|template| template.version == version))
-    }
-
-    fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError> {
-        templates::list(self, below, most)
-    }
-
-    fn put_template(
-        &self,
-        text: &str,
-        author: Option<&str>,
-        expected: Option<u64>,
-    ) -> Result<TemplateVersion, StoreError> {
-        templates::put(self, text, author, expected)
-    }
-
-    fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
-        templates::restore(self, template)
-    }
-
-    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
-        templates::heads(self, below, most)
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

@@ -1,16 +1,16 @@
-//! The tables, and the way from one version of them to the next.
+//! The tables, and the migrations from each version to the next.
 
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{reason_of, unusable};
+use super::{store_error, unusable};
 use crate::StoreError;
 
-/// What marks a file as one of proem's: `prom` in ASCII.
+/// The `application_id` of a store: `prom` in ASCII.
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
-/// One step for each version; a step is never changed once it was released.
+/// The migrations, one for each version. A released migration never changes.
 const STEPS: [&str; 4] = [
     "
 CREATE TABLE blob (
@@ -58,18 +58,18 @@ CREATE TABLE template (
     written_at INTEGER NOT NULL
 ) STRICT;
 ",
-    // The epoch that a compaction opened: whoever commits it again gets the same answer. The digest of a row.
+    // The epoch that a compaction opened, for a client that commits it again, and the digests of rows.
     "ALTER TABLE compaction ADD COLUMN opened INTEGER;
      ALTER TABLE epoch ADD COLUMN seal TEXT;
      ALTER TABLE template ADD COLUMN seal TEXT;",
-    // What providers said about calls.
+    // The records of calls to providers.
     "CREATE TABLE call (
         conversation TEXT NOT NULL,
         number INTEGER NOT NULL,
         record TEXT NOT NULL,
         PRIMARY KEY (conversation, number)
     ) STRICT;",
-    // Texts that a prune is about to remove, and the place of one that was interrupted.
+    // The texts that a prune is about to remove, and the state of an interrupted prune.
     "CREATE TABLE doomed (
         digest TEXT PRIMARY KEY,
         run TEXT NOT NULL
@@ -80,47 +80,56 @@ CREATE TABLE template (
     ) STRICT;",
 ];
 
+/// Returns the `application_id` and the version of the tables.
 fn version(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     let application = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok((application, version))
 }
 
-/// The version that this proem writes.
+/// Returns the version that this proem writes.
 fn newest() -> i32 {
     i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
 }
 
-/// Refuses a database of something else: it is not even to be touched.
+/// Refuses a database of another program before anything is written to it.
 pub(super) fn check_owner(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let look = || -> rusqlite::Result<(i32, i32, i64)> {
         let (application, version) = version(connection)?;
         let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((application, version, tables))
     };
-    match look().map_err(|error| reason_of(path, &error))? {
+    match look().map_err(|error| store_error(path, error))? {
         (APPLICATION_ID, ..) => check_version(connection, path),
         (0, 0, 0) => Ok(()),
-        (0, 0, _) => Err(unusable(path, "it is a database of something else".into(), "name another file")),
-        _ => Err(unusable(path, "it is no store of proem's".into(), "name another file")),
+        (0, 0, _) => Err(foreign(path)),
+        _ => Err(not_a_store(path)),
     }
 }
 
-/// Refuses a file that is not proem's, or that a later proem wrote.
+fn foreign(path: &Path) -> StoreError {
+    unusable(path, "it is a database of another program", "choose another file")
+}
+
+fn not_a_store(path: &Path) -> StoreError {
+    unusable(path, "it is not a proem store", "choose another file")
+}
+
+/// Refuses a file that is not a store, or that a newer proem has migrated.
 pub(super) fn check_version(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let (application, version) = version(connection).map_err(|error| reason_of(path, &error))?;
+    let (application, version) = version(connection).map_err(|error| store_error(path, error))?;
     if application != APPLICATION_ID {
-        return Err(unusable(path, "it is no store of proem's".into(), "name another file"));
+        return Err(not_a_store(path));
     }
     if version > newest() {
         let why =
-            format!("its tables are those of a later proem (version {version}, this one knows {})", newest());
-        return Err(unusable(path, why, "use the later proem, or restore a backup"));
+            format!("its tables have version {version}, and this proem supports versions up to {}", newest());
+        return Err(unusable(path, why, "use a newer proem, or restore a backup"));
     }
     Ok(())
 }
 
-/// Brings the tables to the newest version. Two processes that start at once do it one after the other.
+/// Migrates the tables to the newest version. Processes that start together do so one after the other.
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let work = || -> rusqlite::Result<Option<StoreError>> {
         let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
@@ -128,11 +137,7 @@ pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreE
         let tables: i64 =
             transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if application == 0 && from == 0 && tables > 0 {
-            return Ok(Some(unusable(
-                path,
-                "it is a database of something else".into(),
-                "name another file",
-            )));
+            return Ok(Some(foreign(path)));
         }
         if application == 0 && from == 0 {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -148,6 +153,6 @@ pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreE
     match work() {
         Ok(None) => check_version(connection, path),
         Ok(Some(error)) => Err(error),
-        Err(error) => Err(reason_of(path, &error)),
+        Err(error) => Err(store_error(path, error)),
     }
 }

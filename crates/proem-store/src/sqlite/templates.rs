@@ -1,20 +1,18 @@
-//! Versions of the template.
+//! The versions of the template.
 
 use rusqlite::{Row, Transaction, params};
 
 use super::{Failure, SqliteStore};
 use crate::Batch;
-use crate::StoreError;
+use crate::columns::{row_limit, signed};
 use crate::record::{self, TemplateHead, TemplateVersion};
+use crate::{StoreError, TemplateStore};
 
-pub(super) fn list(
-    store: &SqliteStore,
-    below: Option<u64>,
-    most: usize,
-) -> Result<Vec<TemplateVersion>, StoreError> {
-    let below = below.and_then(|below| i64::try_from(below).ok()).unwrap_or(i64::MAX);
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    store.read(|connection| {
+impl TemplateStore for SqliteStore {
+    fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError> {
+        let below = below.map_or(i64::MAX, signed);
+        let most = row_limit(most);
+        self.read(|connection| {
         let mut statement = connection.prepare_cached(
             "SELECT version, text, author, written_at, seal FROM template WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
         )?;
@@ -25,6 +23,61 @@ pub(super) fn list(
         }
         Ok(versions)
     })
+    }
+
+    fn put_template(
+        &self,
+        text: &str,
+        author: Option<&str>,
+        expected: Option<u64>,
+    ) -> Result<TemplateVersion, StoreError> {
+        self.write(|transaction| {
+            let current = newest_template(transaction)?;
+            if expected.is_some_and(|expected| expected != current) {
+                return Err(StoreError::Conflict { current }.into());
+            }
+            let template = TemplateVersion {
+                version: current + 1,
+                text: text.to_owned(),
+                author: author.map(str::to_owned),
+                written_at: record::now(),
+            };
+            insert_template(transaction, &template)?;
+            Ok(template)
+        })
+    }
+
+    fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let current = newest_template(transaction)?;
+            if template.version != current + 1 {
+                return Err(StoreError::Conflict { current }.into());
+            }
+            insert_template(transaction, template)
+        })
+    }
+
+    fn template_heads(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateHead>, StoreError> {
+        let below = below.map_or(i64::MAX, signed);
+        let most = row_limit(most);
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT version, octet_length(text), substr(author, 1, ?3), written_at FROM template \
+             WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
+            )?;
+            let author_most = row_limit(TemplateHead::AUTHOR_READ);
+            let head = |row: &Row<'_>| {
+                Ok(TemplateHead {
+                    version: row.get(0)?,
+                    bytes: row.get(1)?,
+                    author: row.get::<_, Option<String>>(2)?.map(TemplateHead::author),
+                    written_at: row.get(3)?,
+                })
+            };
+            let rows = statement.query_map(params![below, most, author_most], head)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
 }
 
 fn version(row: &Row<'_>) -> Result<TemplateVersion, Failure> {
@@ -35,8 +88,8 @@ fn version(row: &Row<'_>) -> Result<TemplateVersion, Failure> {
 
 /// Compares the next versions with their seals.
 pub(super) fn check(store: &SqliteStore, after: u64, most: usize) -> Result<Batch, StoreError> {
-    let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let after = signed(after);
+    let most = row_limit(most);
     store.read(|connection| {
         let mut statement = connection.prepare_cached(
             "SELECT version, text, author, written_at, seal FROM template WHERE version > ?1 ORDER BY version LIMIT ?2",
@@ -53,65 +106,6 @@ pub(super) fn check(store: &SqliteStore, after: u64, most: usize) -> Result<Batc
             }
         }
         Ok(batch)
-    })
-}
-
-/// Versions without their texts.
-pub(super) fn heads(
-    store: &SqliteStore,
-    below: Option<u64>,
-    most: usize,
-) -> Result<Vec<TemplateHead>, StoreError> {
-    let below = below.and_then(|below| i64::try_from(below).ok()).unwrap_or(i64::MAX);
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    store.read(|connection| {
-        let mut statement = connection.prepare_cached(
-            "SELECT version, octet_length(text), substr(author, 1, ?3), written_at FROM template \
-             WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
-        )?;
-        let author_most = i64::try_from(TemplateHead::AUTHOR_READ).unwrap_or(i64::MAX);
-        let head = |row: &Row<'_>| {
-            Ok(TemplateHead {
-                version: row.get(0)?,
-                bytes: row.get(1)?,
-                author: row.get::<_, Option<String>>(2)?.map(TemplateHead::author),
-                written_at: row.get(3)?,
-            })
-        };
-        let rows = statement.query_map(params![below, most, author_most], head)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    })
-}
-
-pub(super) fn put(
-    store: &SqliteStore,
-    text: &str,
-    author: Option<&str>,
-    expected: Option<u64>,
-) -> Result<TemplateVersion, StoreError> {
-    store.write(|transaction| {
-        let current = newest_template(transaction)?;
-        if expected.is_some_and(|expected| expected != current) {
-            return Err(StoreError::Conflict { current }.into());
-        }
-        let template = TemplateVersion {
-            version: current + 1,
-            text: text.to_owned(),
-            author: author.map(str::to_owned),
-            written_at: record::now(),
-        };
-        insert_template(transaction, &template)?;
-        Ok(template)
-    })
-}
-
-pub(super) fn restore(store: &SqliteStore, template: &TemplateVersion) -> Result<(), StoreError> {
-    store.write(|transaction| {
-        let current = newest_template(transaction)?;
-        if template.version != current + 1 {
-            return Err(StoreError::Conflict { current }.into());
-        }
-        insert_template(transaction, template)
     })
 }
 

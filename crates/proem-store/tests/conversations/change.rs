@@ -1,4 +1,4 @@
-//! Changes that a turn names: followed where the profile's policy has the reason, else noted.
+//! Changes in the request of a turn: they open an epoch where the profile's policy allows it, and leave a note elsewhere.
 
 use proem::Caller;
 use proem_core::note::Code;
@@ -8,7 +8,7 @@ use crate::site::{
     Site, conversations, epochs, history, noted, on_each_store, shown, summary, system, tool, turn,
 };
 
-/// What differs from the first turn, the reason that it is, and what the new prompt has then.
+/// Changes since the first turn, each with its reason and a part of the new prompt.
 fn changes(site: &Site) -> [(Value, &'static str, &'static str); 3] {
     [
         (json!({"tools": [{"name": "read"}, {"name": "grep"}]}), "tools", "- grep: Searches"),
@@ -35,7 +35,7 @@ fn a_change_that_the_profile_follows_opens_an_epoch() {
             assert_eq!((second.is_reused, second.kept.head.number), (false, 2));
             assert_eq!(second.kept.head.reason, reason);
             let third = ask(change);
-            assert_eq!((third.is_reused, third.kept.head.number), (true, 2), "it is no change any more");
+            assert_eq!((third.is_reused, third.kept.head.number), (true, 2), "it is not a change any more");
             let old = own.epoch(&id, 1).unwrap().unwrap();
             assert_eq!((&old.head, &old.frozen), (&first.kept.head, &first.kept.frozen), "it stays readable");
         }
@@ -78,12 +78,15 @@ fn tools_are_a_set() {
             let tools: Vec<_> = names.into_iter().map(tool).collect();
             assert_eq!(own.set_tools("c", &tools, Caller::User).unwrap().kept().head.number, 1);
         }
-        assert!(turn(&own, &site.request(json!({"tools": null}))).is_reused, "not mentioned is no change");
+        assert!(
+            turn(&own, &site.request(json!({"tools": null}))).is_reused,
+            "a missing field is not a change"
+        );
         assert_eq!(history(store), epochs(&["startup"]));
     });
 }
 
-/// `bash` is gone, although there are as many tools as before and none is new.
+/// `bash` is missing, although there are as many tools as before and none is new.
 #[test]
 fn a_tool_that_is_named_twice_does_not_stand_for_another() {
     on_each_store(|site, store| {

@@ -1,4 +1,4 @@
-//! Another process: this very program, which then runs nothing but the one test below.
+//! Another process: this program, started again to run only the test below.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use crate::site::system;
 
 const TASK: &str = "PROEM_TEST_TASK";
 
-/// What a child says when it waits for its parent.
+/// The line of a child that waits for its parent.
 const READY: &str = "ready to go";
 
-/// A program with arguments that does a task, perhaps started by another program.
+/// Returns a command that runs a task in a child, optionally through another program.
 pub(crate) fn command(starter: &[&str], task: &Value) -> Command {
     let own = std::env::current_exe().unwrap();
     let mut command = match starter {
@@ -32,7 +32,7 @@ pub(crate) fn command(starter: &[&str], task: &Value) -> Command {
     command
 }
 
-/// Starts all children, lets them go when all are ready, and waits for them.
+/// Starts all children, releases them when all are ready, and waits for them.
 pub(crate) fn run_together(commands: Vec<Command>) {
     let mut children: Vec<Child> = commands.into_iter().map(|mut command| command.spawn().unwrap()).collect();
     let mut outputs: Vec<_> =
@@ -43,7 +43,7 @@ pub(crate) fn run_together(commands: Vec<Command>) {
     for child in &mut children {
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     }
-    // A child that writes must be read.
+    // The output of a child must be read, or the child blocks.
     for output in outputs {
         output.for_each(drop);
     }
@@ -52,7 +52,7 @@ pub(crate) fn run_together(commands: Vec<Command>) {
     }
 }
 
-/// What a child wrote down.
+/// Reads the answer of a child.
 pub(crate) fn answer(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
@@ -72,7 +72,7 @@ fn a_child_does_its_task() {
         other if ["reload", "compact", "template", "remove"].contains(&other) => {
             change(text("store"), other).unwrap_or_else(|error| failed(&error))
         }
-        other => panic!("there is no task {other}"),
+        other => panic!("unknown task {other}"),
     };
     fs::write(text("answer"), answer.to_string()).unwrap();
 }
@@ -104,7 +104,7 @@ fn change(store: &str, task: &str) -> Result<Value, ConversationError> {
     }
 }
 
-/// Tells whether somebody holds the lock for writing.
+/// Tells whether another connection holds the write lock.
 fn try_lock(store: &str) -> Value {
     let connection = rusqlite::Connection::open(store).unwrap();
     connection.busy_timeout(std::time::Duration::ZERO).unwrap();
@@ -114,7 +114,7 @@ fn try_lock(store: &str) -> Value {
     json!({"is_locked": begun.is_err()})
 }
 
-/// Begins conversations until the store takes no more.
+/// Begins conversations until the store is full.
 fn fill(store: &str, request: &Request) -> Value {
     let own = Conversations::new(proem_store::open(store).unwrap().into(), Engine::new());
     let mut done: Vec<String> = Vec::new();
@@ -130,7 +130,7 @@ fn fill(store: &str, request: &Request) -> Value {
             }
         }
     }
-    panic!("the store took everything");
+    panic!("the store is never full");
 }
 
 fn failed(error: &ConversationError) -> Value {

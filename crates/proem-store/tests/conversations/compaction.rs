@@ -1,22 +1,22 @@
-//! Compaction in two steps: nothing changes before it is committed, and nothing if it never is.
+//! Compaction in two steps: nothing changes before the commit, or without one.
 
 use std::sync::Arc;
 
 use proem::Caller;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction as Way;
-use proem_store::{Compaction, ConversationError, Conversations, StartedCompaction, Store, StoreError};
+use proem_store::{CompactionRecord, ConversationError, Conversations, StartedCompaction, Store, StoreError};
 use serde_json::json;
 
 use crate::site::{
     Site, conversations, epochs, history, interrupted, on_each_store, shown, summary, system, turn,
 };
 
-/// A profile of each policy; both are built from `work/AGENTS.md`, and may be reloaded.
+/// A profile of each policy. Both are built from `work/AGENTS.md`, and may be reloaded.
 const PROFILES: [(&str, &str, Way); 2] =
     [("appended", "template", Way::Append), ("behind", "default", Way::Aligned)];
 
-/// Runs a check for both policies on each store: in each, `c` has one epoch, and the files are new since then.
+/// Runs a check for both policies on each store. In each, `c` has one epoch, and the files have changed since.
 fn for_each_policy(check: impl Fn(&Site, &Arc<dyn Store>, &str)) {
     on_each_store(|site, store| {
         for (profile, extends, _) in PROFILES {
@@ -56,7 +56,7 @@ fn with_policy_append_the_rebuilt_prompt_is_kept_without_the_instructions() {
         assert_eq!(begun.text(Carrier::System).unwrap(), format!("{rebuilt}\n\nSummarise it."));
         assert_eq!(begun.text(Carrier::Turn), None);
         assert_eq!(summary(&turn(&own, &request).kept), summary(&first.kept), "not committed");
-        // The prompt is the one that the summarising call had.
+        // The prompt is that of the summarising call.
         site.write("work/AGENTS.md", "newer\n");
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         assert_eq!(summary(&opened), (2, "compaction", rebuilt));
@@ -183,7 +183,7 @@ fn a_compaction_that_took_too_long_changes_nothing() {
         let before = store.current("c").unwrap();
         let begun = begin(&own);
         let kept = store.compaction(&begun.token).unwrap().unwrap();
-        let old = Compaction { token: "late".into(), expires_at: 1, ..kept };
+        let old = CompactionRecord { token: "late".into(), expires_at: 1, ..kept };
         store.begin_compaction(&old).unwrap();
         no_compaction(site, own.commit_compaction("c", "late", Caller::User).map(drop));
         no_compaction(site, own.abort_compaction("c", "late"));
@@ -202,7 +202,11 @@ fn a_compaction_goes_with_its_conversation() {
         assert_eq!(store.current("c").unwrap(), None, "{profile}: nothing came back");
         turn(&own, &site.request(json!({"profile": profile})));
         no_compaction(site, own.commit_compaction("c", &begun.token, Caller::User).map(drop));
-        assert_eq!(history(store), epochs(&["startup"]), "nor is it that of the next one of this name");
+        assert_eq!(
+            history(store),
+            epochs(&["startup"]),
+            "nor is it a compaction of the next conversation of this id"
+        );
     });
 }
 
@@ -214,14 +218,14 @@ fn a_compaction_that_another_epoch_overtook_is_a_conflict() {
         let begun = begin(&own);
         let reloaded = own.reload("c", None, Caller::User).unwrap();
         let error = own.commit_compaction("c", &begun.token, Caller::User).unwrap_err();
-        assert_eq!(error.to_string(), "somebody else was first: the current one is 2", "{profile}");
+        assert_eq!(error.to_string(), "another writer was first: number 2 is current", "{profile}");
         assert!(matches!(error, ConversationError::Store(StoreError::Conflict { current: 2 })));
         assert_eq!(history(store), epochs(&["startup", "reload"]));
         assert_eq!(own.current("c").unwrap().unwrap().frozen, reloaded.kept().frozen);
     });
 }
 
-/// The compaction that is current is another one: its summary is not that of this caller.
+/// The current epoch is that of another compaction, with the summary of another caller.
 #[test]
 fn a_compaction_that_two_epochs_overtook_is_a_conflict() {
     for_each_policy(|_, store, profile| {
@@ -232,12 +236,12 @@ fn a_compaction_that_two_epochs_overtook_is_a_conflict() {
         own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         let answer = own.commit_compaction("c", &late.token, Caller::User).map(|kept| kept.head.number);
         let said = answer.map_err(|error| error.to_string());
-        assert_eq!(said, Err("somebody else was first: the current one is 3".to_owned()), "{profile}");
+        assert_eq!(said, Err("another writer was first: number 3 is current".to_owned()), "{profile}");
         assert_eq!(history(store), epochs(&["startup", "reload", "compaction"]));
     });
 }
 
-/// Row S2: the same, in the moment between the question and the answer.
+/// Row S2: the same, between the read and the commit.
 #[test]
 fn an_epoch_that_is_opened_during_a_commit_is_a_conflict() {
     on_each_store(|site, store| {

@@ -1,4 +1,4 @@
-//! What is kept and is not what was written: an error, never a prompt.
+//! Damaged data in a store: an error, never a prompt.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::site::{Site, conversations, epochs, history, on_each_store, shown, system, turn};
 
-/// What a store says that has no prompt to give.
+/// Returns the error of a turn whose prompt is damaged.
 fn refused(site: &Site, store: &Arc<dyn Store>, id: &str) -> String {
     let request = site.request(json!({"profile": "template"}));
     let error = conversations(store).turn(id, &request, Caller::User).unwrap_err();
@@ -29,7 +29,7 @@ fn a_prompt_of_a_later_form_is_refused() {
         let stored = store.current("c").unwrap().unwrap();
         let later = [
             stored.prompt.description.replacen("\"version\":1", "\"version\":2", 1),
-            // A form that this proem cannot even read.
+            // A form that this proem cannot parse.
             "{\"version\":2,\"parts\":[]}".to_owned(),
         ];
         for (index, description) in later.into_iter().enumerate() {
@@ -46,13 +46,13 @@ fn a_prompt_of_a_later_form_is_refused() {
     });
 }
 
-/// Changes the database behind the store's back.
+/// Changes the database without the store.
 fn tamper(site: &Site, sql: &str) {
     let connection = Connection::open(site.database()).unwrap();
     assert!(connection.execute(sql, []).unwrap() > 0, "{sql}");
 }
 
-/// A site with a conversation `c` of two epochs, and another one.
+/// Creates a site with a conversation `c` of two epochs, and another conversation.
 fn laid() -> Site {
     let site = Site::new();
     site.profile("loose", "template", "[\"reload\"]");
@@ -67,15 +67,15 @@ fn laid() -> Site {
     site
 }
 
-/// Tampers with what is kept of the second epoch, and tells what a turn then says.
+/// Changes the stored data of the second epoch, and returns the error of the next turn.
 fn after(sql: &str) -> String {
     let site = laid();
     tamper(&site, sql);
     let store = site.sqlite();
     let said = refused(&site, &store, "c");
     let own = conversations(&store);
-    assert_eq!(system(&own.current("other").unwrap().unwrap()), "other", "nothing else is hurt");
-    assert_eq!(store.current_number("c").unwrap(), 2, "and nothing is mended by guessing");
+    assert_eq!(system(&own.current("other").unwrap().unwrap()), "other", "other conversations work");
+    assert_eq!(store.current_number("c").unwrap(), 2, "and nothing is repaired by guessing");
     said
 }
 
@@ -88,11 +88,10 @@ fn a_flipped_byte_is_found() {
             "UPDATE blob SET bytes = CAST('~' || substr(CAST(bytes AS TEXT), 2) AS BLOB) WHERE digest = {digest}"
         );
         let said = after(&flip);
-        let (start, end) =
-            ("the text ", format!(" is damaged: its bytes are not those of its digest\n{HINT}"));
+        let (start, end) = ("the text ", format!(" is damaged: its bytes do not match its digest\n{HINT}"));
         assert!(said.starts_with(start) && said.ends_with(&end), "{column}: {said}");
         let gone = after(&format!("DELETE FROM blob WHERE digest = {digest}"));
-        assert!(gone.ends_with(&format!(" is damaged: it is gone\n{HINT}")), "{column}: {gone}");
+        assert!(gone.ends_with(&format!(" is damaged: it is missing\n{HINT}")), "{column}: {gone}");
     }
 }
 
@@ -109,7 +108,7 @@ fn a_byte_that_flipped_on_the_disk_is_found() {
     }
     fs::write(site.database(), bytes).unwrap();
     let said = refused(&site, &site.sqlite(), "c");
-    assert!(said.ends_with(&format!(" is damaged: its bytes are not those of its digest\n{HINT}")), "{said}");
+    assert!(said.ends_with(&format!(" is damaged: its bytes do not match its digest\n{HINT}")), "{said}");
 }
 
 /// Row S10.
@@ -130,15 +129,14 @@ fn an_epoch_without_its_texts_is_found() {
     assert!(said.starts_with("the list of an epoch's texts is damaged: "), "{said}");
 }
 
-/// Row S10: what stands beside the texts is as safe as they are.
+/// Row S10: the columns of a row are protected as the texts are.
 #[test]
 fn a_row_that_is_not_what_was_written_is_found() {
     for change in
         ["reason = 'x'", "fingerprint = 'x'", "cwd = '/'", "model = 'm'", "opened_at = 1", "engine = '9'"]
     {
         let said = after(&format!("UPDATE epoch SET {change} WHERE conversation = 'c' AND number = 2"));
-        let expected =
-            format!("epoch 2 of `c` is damaged: what is said about it is not what was written\n{HINT}");
+        let expected = format!("epoch 2 of `c` is damaged: its row does not match its seal\n{HINT}");
         assert_eq!(said, expected, "{change}");
     }
     let site = laid();
@@ -149,14 +147,14 @@ fn a_row_that_is_not_what_was_written_is_found() {
         let error = site.sqlite().template().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "version 1 of the template is damaged: it is not what was written",
+            "version 1 of the template is damaged: its row does not match its seal",
             "{change}"
         );
         assert_eq!(site.sqlite().check().unwrap(), [error.to_string()], "{change}");
     }
 }
 
-/// The texts of another epoch are whole, and still not the ones.
+/// The texts of another epoch are sound, but not the right ones.
 #[test]
 fn an_epoch_with_the_texts_of_another_is_found() {
     let said = after(
@@ -166,11 +164,11 @@ fn an_epoch_with_the_texts_of_another_is_found() {
     assert!(said.starts_with("epoch 2 of `c` is damaged: "), "{said}");
 }
 
-/// The current epoch is gone: neither an older one nor a new one takes its place.
+/// The current epoch is missing: neither an older one nor a new one takes its place.
 #[test]
 fn an_epoch_that_is_gone_is_found() {
     let said = after("DELETE FROM epoch WHERE conversation = 'c' AND number = 2");
-    assert_eq!(said, format!("epoch 2 of `c` is damaged: it is gone\n{HINT}"));
+    assert_eq!(said, format!("epoch 2 of `c` is damaged: it is missing\n{HINT}"));
 }
 
 #[test]
@@ -184,7 +182,7 @@ fn a_conversation_whose_head_is_gone_is_not_begun_again() {
     assert_eq!(history(&store), epochs(&["startup", "reload"]), "nothing is replaced");
 }
 
-/// Row S10: the hint of every such error is to run a check: it must find what a turn has found.
+/// Row S10: the hint of every such error is to run a check, which must find the same damage as a turn.
 #[test]
 fn a_check_finds_every_damage() {
     let of_second = "WHERE conversation = 'c' AND number = 2";
@@ -212,7 +210,7 @@ fn a_check_finds_every_damage() {
     assert_eq!(missed, Vec::<String>::new());
 }
 
-/// A process that has seen the prompt goes on with it: its bytes are right.
+/// A process that has read the prompt continues with it: its bytes are right.
 #[test]
 fn what_was_read_before_the_damage_stays_right() {
     let site = laid();

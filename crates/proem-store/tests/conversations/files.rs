@@ -1,4 +1,4 @@
-//! The file of a store: who may read it, and what happens when it is not what it was.
+//! The file of a store: its permissions, and its removal, replacement and damage.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// A site whose store holds the conversation `c`.
+/// Creates a site whose store has the conversation `c`.
 fn laid() -> (Site, Arc<dyn Store>) {
     let site = Site::new();
     let store = site.sqlite();
@@ -26,12 +26,12 @@ fn laid() -> (Site, Arc<dyn Store>) {
     (site, store)
 }
 
-/// An error of a store as people see it.
+/// Formats an error of a store as people see it.
 fn said(site: &Site, error: StoreError) -> String {
     shown(site, &ConversationError::Store(error))
 }
 
-/// What is said when the store of a site cannot be opened.
+/// Returns the error of opening the store of a site.
 fn refusal(site: &Site) -> String {
     said(site, SqliteStore::open(&site.database()).unwrap_err())
 }
@@ -56,7 +56,7 @@ fn only_the_user_may_read_what_is_kept() {
     assert_ne!(
         mode(&site.path("new/plain")),
         0o600,
-        "control: others may read what is made in the usual way"
+        "control: others may read a file that is created in the usual way"
     );
 }
 
@@ -69,9 +69,9 @@ fn what_is_kept_is_there_when_it_is_opened_again() {
 }
 
 const GONE: &str = "cannot use the store {root}/data/proem.db: its file was removed or replaced\n\
-                    hint: stop every proem that uses it, put the file back or restore a backup, and start again";
+                    hint: stop every proem that uses it, restore the file or a backup, and start again";
 
-/// Asks for a conversation that is known and for one that is not.
+/// Takes a turn of a known conversation and of a new one.
 fn asked(site: &Site, store: &Arc<dyn Store>) -> [String; 2] {
     let request = site.request(json!({"profile": "template", "template": "new"}));
     ["c", "new"].map(|id| match conversations(store).turn(id, &request, Caller::User) {
@@ -87,13 +87,13 @@ fn a_file_that_was_taken_away_is_an_error_and_nothing_is_lost() {
     let before = store.current("c").unwrap();
     fs::rename(site.database(), site.path("away.db")).unwrap();
     assert_eq!(asked(&site, &store)[1], GONE);
-    assert!(!site.database().exists(), "no empty one took its place");
+    assert!(!site.database().exists(), "no empty file took its place");
     fs::rename(site.path("away.db"), site.database()).unwrap();
     assert_eq!(asked(&site, &store), ["answered: kept", "answered: new"]);
     assert_eq!(store.current("c").unwrap(), before);
 }
 
-/// Who reads from a file that is no longer there does not see what others write.
+/// A reader of a removed file would miss the writes of others.
 #[test]
 fn a_file_that_was_taken_away_is_not_read() {
     let (site, store) = laid();
@@ -101,7 +101,7 @@ fn a_file_that_was_taken_away_is_not_read() {
     assert_eq!(asked(&site, &store), [GONE, GONE]);
 }
 
-/// Another store in the same place, in which `c` has other bytes.
+/// Puts another store in the same place, in which `c` has other bytes.
 fn replace(site: &Site) {
     let other = site.path("other.db");
     {
@@ -121,7 +121,7 @@ fn a_file_that_was_replaced_is_not_written_to() {
     assert_eq!(asked(&site, &store)[1], GONE);
 }
 
-/// Row S9: every thread has a connection of its own: they must not see different files.
+/// Row S9: every thread has a connection of its own, and all must see the same file.
 #[test]
 fn a_file_that_was_replaced_is_not_read_by_any_thread() {
     let (site, store) = laid();
@@ -137,14 +137,14 @@ fn a_file_that_was_replaced_is_not_read_by_any_thread() {
     assert_eq!([same, other], [[GONE, GONE], [GONE, GONE]]);
 }
 
-/// Row S4: a database that is not proem's is left as it is, to the byte.
+/// Row S4: the database of another program stays unchanged, byte for byte.
 #[test]
 fn a_database_of_something_else_is_refused_and_left_alone() {
-    let else_ = "cannot use the store {root}/data/proem.db: it is a database of something else\nhint: name another file";
+    let foreign = "cannot use the store {root}/data/proem.db: it is a database of another program\nhint: choose another file";
     let not_ours =
-        "cannot use the store {root}/data/proem.db: it is no store of proem's\nhint: name another file";
+        "cannot use the store {root}/data/proem.db: it is not a proem store\nhint: choose another file";
     let cases = [
-        ("CREATE TABLE note (text TEXT);", else_),
+        ("CREATE TABLE note (text TEXT);", foreign),
         ("CREATE TABLE note (text TEXT); PRAGMA user_version = 1;", not_ours),
         ("CREATE TABLE note (text TEXT); PRAGMA application_id = 7;", not_ours),
         ("CREATE TABLE note (text TEXT); PRAGMA application_id = 7; PRAGMA user_version = 1;", not_ours),
@@ -184,8 +184,8 @@ fn tables_of_a_later_proem_are_refused_and_left_alone() {
         connection.pragma_update(None, "user_version", version).unwrap();
     };
     version(99);
-    let expected = "cannot use the store {root}/data/proem.db: its tables are those of a later proem (version 99, \
-                    this one knows 4)\nhint: use the later proem, or restore a backup";
+    let expected = "cannot use the store {root}/data/proem.db: its tables have version 99, and this proem \
+                    supports versions up to 4\nhint: use a newer proem, or restore a backup";
     assert_eq!(refusal(&site), expected);
     version(4);
     assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
@@ -220,7 +220,7 @@ fn a_store_that_a_later_proem_takes_over_is_not_written_to() {
     let connection = Connection::open(site.database()).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     let error = store.put_template("mine", None, None).unwrap_err();
-    assert!(error.to_string().contains("its tables are those of a later proem"), "{error}");
+    assert!(error.to_string().contains("its tables have version 99, and this proem supports"), "{error}");
     connection.pragma_update(None, "user_version", 4).unwrap();
     assert_eq!(store.template().unwrap(), None);
 }
@@ -245,7 +245,7 @@ fn a_file_that_was_cut_off_is_an_error() {
     }
 }
 
-/// Row S9: a store that is open is not taken for a new one when its file has become empty.
+/// Row S9: an open store is not taken for a new one when its file becomes empty.
 #[test]
 fn a_file_that_was_emptied_is_an_error() {
     let (site, store) = laid();
@@ -258,8 +258,8 @@ fn a_file_that_was_emptied_is_an_error() {
             .unwrap();
     }
     let [known, new] = asked(&site, &store);
-    // What is in memory already is right, and may be given.
-    assert_ne!(known, "answered: new", "it is not begun again");
+    // The epoch in memory is right, and may be returned.
+    assert_ne!(known, "answered: new", "the conversation does not begin again");
     assert!(new.contains("{root}/data/proem.db") && new.contains("\nhint: "), "{new}");
 }
 
@@ -267,16 +267,13 @@ fn a_file_that_was_emptied_is_an_error() {
 fn a_place_where_no_file_can_be_is_an_error() {
     let site = Site::new();
     site.write("data", "a file");
-    let expected = "cannot use the store {root}/data/proem.db: not a directory\nhint: name a place that can be written to";
+    let expected = "cannot use the store {root}/data/proem.db: not a directory\nhint: choose a location that you can write to";
     assert_eq!(refusal(&site), expected);
     let error = SqliteStore::open(&site.path("work")).unwrap_err();
     let expected = "cannot use the store {root}/work: unable to open database file";
     let said = said(&site, error);
     assert!(said.starts_with(expected), "{said}");
-    assert!(
-        said.ends_with("\nhint: see whether the file and its folder are there and can be written to"),
-        "{said}"
-    );
+    assert!(said.ends_with("\nhint: check that the file and its folder exist and are writable"), "{said}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Places that take no more: a file that may not grow, and a folder that may not be written to.
+//! Stores without space: a file that may not grow, and a folder that is not writable.
 
 use proem_store::MaintainStore as _;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::site::{Site, conversations, system, turn};
 /// Starts a program with files of at most 512 KiB; the signal that comes with that is ignored.
 const SMALL_FILES: [&str; 3] = ["/bin/sh", "-c", "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\""];
 
-/// Starts a program that may not override permissions, even if it is root's.
+/// Starts a program that may not override permissions, even as root.
 const WITHOUT_PRIVILEGES: [&str; 3] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
 
 fn task(site: &Site, task: &str) -> Value {
@@ -29,17 +29,17 @@ fn a_store_that_is_full_says_so_and_keeps_what_it_acknowledged() {
     let answer = child::answer(&site.path("answer.json"));
     let failed = &answer["failed"];
     let error = site.said(failed["error"].as_str().unwrap());
-    assert!(error.starts_with("the store {root}/data/proem.db does not answer: "), "{error}");
+    assert!(error.starts_with("the store {root}/data/proem.db is unavailable: "), "{error}");
     assert!(failed["hint"].is_string());
     let done: Vec<&str> = answer["done"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     assert!(!done.is_empty());
-    assert_eq!(answer["again"], json!("0 ".repeat(2000)), "what is there is still given");
+    assert_eq!(answer["again"], json!("0 ".repeat(2000)), "stored epochs are still returned");
     let store = site.sqlite();
     for (index, id) in done.iter().enumerate() {
         let kept = conversations(&store).current(id).unwrap().unwrap();
         assert_eq!(system(&kept), format!("{index} ").repeat(2000));
     }
-    assert_eq!(store.current_number(&format!("c{}", done.len())).unwrap(), 0, "nor is there more");
+    assert_eq!(store.current_number(&format!("c{}", done.len())).unwrap(), 0, "nothing else is stored");
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     turn(&conversations(&store), &site.request(json!({"profile": "template"})));
 }
@@ -48,7 +48,7 @@ fn set_mode(site: &Site, path: &str, mode: u32) {
     fs::set_permissions(site.path(path), fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What a child says that has no more rights than its user.
+/// Returns the answer of a child that has only the rights of its user.
 fn answer_without_privileges(site: &Site) -> String {
     child::run_together(vec![child::command(&WITHOUT_PRIVILEGES, &task(site, "turn"))]);
     let answer = child::answer(&site.path("answer.json"));
@@ -65,7 +65,7 @@ fn a_folder_that_cannot_be_written_to_is_an_error() {
     set_mode(&site, "data", 0o500);
     let said = answer_without_privileges(&site);
     set_mode(&site, "data", 0o700);
-    let expected = "cannot use the store {root}/data/proem.db: permission denied\nhint: name a place that can be written to";
+    let expected = "cannot use the store {root}/data/proem.db: permission denied\nhint: choose a location that you can write to";
     assert_eq!(said, expected);
 }
 
@@ -79,9 +79,6 @@ fn a_file_that_cannot_be_written_to_is_an_error() {
     set_mode(&site, "data", 0o700);
     set_mode(&site, "data/proem.db", 0o600);
     assert!(said.starts_with("cannot use the store {root}/data/proem.db: "), "{said}");
-    assert!(
-        said.ends_with("\nhint: see whether the file and its folder are there and can be written to"),
-        "{said}"
-    );
+    assert!(said.ends_with("\nhint: check that the file and its folder exist and are writable"), "{said}");
     assert_eq!(answer_without_privileges(&site), "answered: kept", "the control");
 }

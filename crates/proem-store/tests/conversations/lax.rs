@@ -1,4 +1,4 @@
-//! A database that is set to acknowledge too soon, and what happens to those who do not ask it properly.
+//! A database with settings that acknowledge too soon, and a naive client as the control.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
@@ -12,13 +12,13 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::site::{Site, conversations, turn};
 
-/// Refuses a row that is written by a transaction which is not durable, or sees too little.
+/// Refuses a row of a transaction that is not durable or has another isolation level.
 const STRICT: &str = "CREATE FUNCTION strict() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN \
     IF current_setting('synchronous_commit') <> 'on' OR current_setting('transaction_isolation') <> 'read committed' \
     THEN RAISE EXCEPTION 'lax'; END IF; RETURN NEW; END $f$; \
     CREATE TRIGGER strict BEFORE INSERT ON proem_epoch FOR EACH ROW EXECUTE FUNCTION strict()";
 
-/// Writes a row as anybody would, and fails unless that is refused.
+/// Writes a row without these settings, and fails unless that is refused.
 const CARELESS: &str = "DO $$ DECLARE refused bool := false; BEGIN \
     BEGIN INSERT INTO proem_epoch SELECT * FROM proem_epoch LIMIT 1; \
     EXCEPTION WHEN raise_exception THEN refused := true; END; \
@@ -50,7 +50,7 @@ fn connect(runtime: &Runtime, url: &str) -> Client {
     client
 }
 
-/// Looks, builds, writes, and answers with what it built: the obvious way.
+/// Looks up, builds, writes, and answers with the prompt that it built: the obvious way.
 fn naive(url: &str, built: &str, all_have_looked: &Barrier) -> String {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let client = connect(&runtime, url);
@@ -66,9 +66,9 @@ fn naive(url: &str, built: &str, all_have_looked: &Barrier) -> String {
     built.to_owned()
 }
 
-/// Row S1, the control of all races: where nobody takes care, one conversation has several prompts.
+/// Row S1, the control of all races: with the obvious way, one conversation has several prompts.
 #[test]
-fn whoever_looks_builds_and_writes_hands_out_several_prompts() {
+fn a_naive_client_hands_out_several_prompts() {
     const RACERS: usize = 8;
     let Some(server) = PostgresServer::start() else { return };
     let url = server.database("naive");

@@ -1,4 +1,4 @@
-//! The locks that SQLite holds on the store: no file of a workspace that is read may end them.
+//! The locks that SQLite holds on the store: reading a file of a workspace must not release them.
 //!
 //! Closing any descriptor of a file drops every POSIX lock that the process has on it. So a link to the store must be
 //! refused before it is opened, whatever reads it.
@@ -17,10 +17,10 @@ use crate::site::{Site, conversations, turn};
 
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// How the store's files come into the workspace.
+/// The ways to link the store's files into the workspace.
 const WAYS: [&str; 2] = ["link", "hard link"];
 
-/// Places in a workspace that something reads.
+/// Files of a workspace that a build reads.
 const PLACES: [&str; 20] = [
     "AGENTS.md",
     "CLAUDE.md",
@@ -63,13 +63,13 @@ fn part(site: &Site, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", site.database().display()))
 }
 
-/// The locks on the store's files. The system's list is read piece by piece and may skip a lock while other locks come and
+/// Returns the locks on the store's files. The system's list is read in pieces and may miss a lock while others come and
 /// go, so a lock counts if one of many readings has it.
 fn locks(site: &Site) -> BTreeSet<String> {
     (0..30).flat_map(|_| listed_locks(site)).collect()
 }
 
-/// The locks that the system lists for the store's files, without the numbers of the list.
+/// Reads the locks that the system lists for the store's files, without the numbers of the list.
 fn listed_locks(site: &Site) -> Vec<String> {
     let inodes = PARTS.map(|ending| fs::metadata(part(site, ending)).unwrap().ino());
     let all = fs::read_to_string("/proc/locks").unwrap();
@@ -83,7 +83,7 @@ fn listed_locks(site: &Site) -> Vec<String> {
     own.map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned()).collect()
 }
 
-/// A repository in which every file that something reads is there.
+/// Creates a repository with every file that a build reads.
 fn laid() -> (Site, Arc<dyn Store>) {
     let site = Site::new();
     let store = site.sqlite();
@@ -155,7 +155,7 @@ fn no_file_of_a_workspace_ends_the_locks_of_the_store() {
     }
 }
 
-/// The error of the next write, after something was done to a file of the store.
+/// Returns the error of the next write after `harm` was done to a file of the store.
 fn refused(ending: &str, harm: impl Fn(&Path)) -> String {
     let (site, store) = laid();
     harm(&part(&site, ending));

@@ -1,6 +1,6 @@
-//! Conversations on real stores, with real trees: when a prompt is built, and that nothing else changes it.
+//! Conversations on real stores, with real trees: a prompt is built at defined moments, and nothing else changes it.
 //!
-//! Every refusal has a control: the same wish, where it is allowed, must show its effect.
+//! Every refusal has a control: the same change, where it is allowed, must have its effect.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a site that cannot be laid out must stop the test")]
 

@@ -1,4 +1,4 @@
-//! Many at once, in threads and in processes: one epoch, and everybody has its bytes.
+//! Concurrent threads and processes: they open one epoch, and all get its bytes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
@@ -19,7 +19,7 @@ use crate::site::{
 
 const RACERS: usize = 8;
 
-/// A hook in which all builds wait for each other: none has stored anything before all have looked.
+/// A hook in which all builds wait for each other: all have looked before any stores an epoch.
 struct Gate(Arc<Barrier>);
 
 impl Hook for Gate {
@@ -37,10 +37,10 @@ impl Hook for Gate {
     }
 }
 
-/// Opens a store, again and again.
+/// Opens the same store each time it is called.
 type Opener<'o> = &'o dyn Fn() -> Arc<dyn Store>;
 
-/// Does the same in many threads, each with conversations of its own or all with the same ones.
+/// Runs the same work in many threads, each with its own or a shared `Conversations`.
 fn race<T: Send + 'static>(
     own: Vec<Arc<Conversations>>,
     work: impl Fn(&Conversations, usize) -> T + Send + Sync + 'static,
@@ -70,7 +70,7 @@ fn gated_together(open: Opener<'_>) -> Vec<Arc<Conversations>> {
     vec![Arc::clone(&gated(open)[0]); RACERS]
 }
 
-/// A request whose template says whose it is.
+/// Returns a request whose template names the racer.
 fn of_racer(site: &Site, index: usize) -> Request {
     site.request(json!({"profile": "loose", "template": format!("template of {index}")}))
 }
@@ -91,10 +91,10 @@ fn first_turns(site: &Site, open: Opener<'_>, own: Vec<Arc<Conversations>>) {
     assert_eq!((system(&later.kept), later.is_reused), (answers[0].0.as_str(), true));
 }
 
-/// Reloads that all start from the epoch that is there; behind the first one they have nothing to do.
+/// Runs reloads that all start from the current epoch. After the first one the others have nothing to do.
 fn reloads(site: &Site, open: Opener<'_>, own: Vec<Arc<Conversations>>) {
     let before = open().epochs("c").unwrap().len();
-    // None of them wants what is there.
+    // None of them asks for the current prompt.
     let requests: Vec<Request> = (0..RACERS).map(|index| of_racer(site, 100 * before + index)).collect();
     let answers = race(own, move |own, index| {
         system(own.reload("c", Some(&(&requests[index]).into()), Caller::User).unwrap().kept()).to_owned()
@@ -105,7 +105,7 @@ fn reloads(site: &Site, open: Opener<'_>, own: Vec<Arc<Conversations>>) {
     assert_eq!(system(&conversations(&open()).current("c").unwrap().unwrap()), answers[0]);
 }
 
-/// Commits of one compaction: each has the epoch, or comes too late.
+/// Commits one compaction several times: each commit gets the epoch, or comes too late.
 fn commits(open: Opener<'_>) {
     let before = open().epochs("c").unwrap().len();
     let begun = conversations(&open()).begin_compaction("c", None, Caller::User).unwrap();
@@ -143,7 +143,7 @@ fn of_many_at_once_one_wins_in_sqlite() {
     all_races(&|| Arc::clone(&store));
 }
 
-/// Processes that begin the same conversation, each with a template of its own.
+/// Starts processes that begin the same conversation, each with a template of its own.
 fn processes(site: &Site, place: &str, open: Opener<'_>) {
     let path = |index: usize| site.path(format!("answer-{index}.json"));
     let commands = (0..RACERS).map(|index| {
@@ -164,15 +164,14 @@ fn processes(site: &Site, place: &str, open: Opener<'_>) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
-/// Row S1: they make the file and its tables, too.
+/// Row S1: they also create the file and its tables.
 #[test]
 fn of_many_processes_one_wins_in_sqlite() {
     let site = Site::new();
     processes(&site, site.database().to_str().unwrap(), &|| site.sqlite());
 }
 
-/// Row S3: as a restored backup is: without a log. SQLite lets one process switch it, and refuses others
-/// without waiting.
+/// Row S3: a restored backup has no log. SQLite lets one process switch its mode, and refuses others without waiting.
 #[test]
 fn of_many_processes_that_start_on_a_backup_none_is_refused() {
     const ROUNDS: usize = 8;
@@ -199,7 +198,7 @@ fn of_many_at_once_one_wins_in_postgresql() {
     processes(&Site::new(), &url, &|| Arc::new(PostgresStore::connect(&url).unwrap()));
 }
 
-/// Whoever comes second has lost, and must not be told that the epoch of somebody else has what it wanted.
+/// The second writer has lost, and must not get the answer that the epoch of the first has its tools.
 #[test]
 fn tools_that_a_reload_overtook_are_not_said_to_be_set() {
     on_each_store(|site, store| {
@@ -226,13 +225,13 @@ fn a_turn_whose_change_another_epoch_overtook_has_that_one() {
         let changed = site.request(json!({"tools": [{"name": "grep"}]}));
         let answer = turn(&own, &changed);
         let current = conversations(store).current("c").unwrap().unwrap();
-        assert_eq!(summary(&answer.kept), summary(&current), "what is delivered is what is in force");
+        assert_eq!(summary(&answer.kept), summary(&current), "the current epoch is delivered");
         assert_eq!(turn(&own, &changed).kept.request.tools, changed.tools, "the next turn makes the change");
         assert_eq!(history(store), epochs(&["startup", "reload", "tools"]));
     });
 }
 
-/// Row S1: the first turn of somebody else, in the moment between the question and the answer.
+/// Row S1: another client takes the first turn between the read and the write.
 #[test]
 fn a_first_turn_that_another_overtook_has_the_bytes_of_that_one() {
     on_each_store(|site, store| {

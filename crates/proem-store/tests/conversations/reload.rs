@@ -1,4 +1,4 @@
-//! Reloads: what is built anew because somebody asked, what stays, and what a plan says.
+//! Reloads on request: the new epoch, its conditions, and the plan of a reload.
 
 use proem::{Caller, PendingKind};
 use proem_store::{ConversationError, Plan, Rebuilt};
@@ -79,7 +79,7 @@ fn a_reload_that_the_profile_does_not_know_is_refused_in_words() {
     });
 }
 
-/// What the prompt was frozen with decides, not what the configuration says today.
+/// The profile of the frozen prompt decides, not the current configuration.
 #[test]
 fn the_policy_is_that_of_the_frozen_profile() {
     on_each_store(|site, store| {
@@ -111,7 +111,7 @@ fn a_reload_that_cannot_be_built_leaves_the_epoch_in_force() {
     });
 }
 
-/// The sections that a plan says would be others.
+/// Returns the sections that a plan would change.
 fn planned(plan: &Plan) -> Vec<(&str, PendingKind)> {
     plan.pending.sections.iter().map(|section| (section.id.as_str(), section.kind)).collect()
 }

@@ -28,7 +28,7 @@ impl Site {
             fs::create_dir(root.path().join(folder)).unwrap();
         }
         let site = Self { root };
-        // Words of our own: those that are built in may change.
+        // A text of the test, because the built-in one may change.
         site.write("config/prompts.toml", "[prompt]\ncompaction = \"Summarise it.\"\n");
         site
     }
@@ -43,13 +43,13 @@ impl Site {
         fs::write(place, text).unwrap();
     }
 
-    /// Defines a profile of the user's that differs from another in its policy.
+    /// Defines a profile of the user that differs from another one in its policy.
     pub(crate) fn profile(&self, name: &str, extends: &str, rebuild: &str) {
         let text = format!("name = \"{name}\"\nextends = \"{extends}\"\nrebuild = {rebuild}\n");
         self.write(&format!("config/profiles/{name}.toml"), &text);
     }
 
-    /// A request with everything pinned. `more` is laid over it, key by key.
+    /// Creates a request with everything pinned. The keys of `more` replace its own.
     pub(crate) fn request(&self, more: Value) -> Request {
         let mut request = json!({
             "profile": "default", "cwd": self.path("work"), "tools": [{"name": "read"}, {"name": "bash"}],
@@ -60,7 +60,7 @@ impl Site {
         Request::from_json(&request.to_string()).unwrap()
     }
 
-    /// The machine at a moment.
+    /// Returns the facts of the machine at a moment.
     pub(crate) fn host(&self, now: &str) -> Value {
         json!({
             "now": now, "timezone": "America/Chicago", "env": {}, "os": "linux", "os_name": "Linux",
@@ -68,7 +68,7 @@ impl Site {
         })
     }
 
-    /// A text without the site's own path.
+    /// Replaces the path of the site in a text.
     pub(crate) fn said(&self, text: &str) -> String {
         text.replace(self.root.path().to_str().unwrap(), "{root}")
     }
@@ -91,7 +91,7 @@ pub(crate) fn on_each_store(check: impl Fn(&Site, &Arc<dyn Store>)) {
     check(&site, &site.sqlite());
 }
 
-/// Conversations without hooks.
+/// Creates conversations without hooks.
 pub(crate) fn conversations(store: &Arc<dyn Store>) -> Conversations {
     Conversations::new(Arc::clone(store), Engine::new())
 }
@@ -100,22 +100,22 @@ pub(crate) fn turn(conversations: &Conversations, request: &Request) -> Answer {
     conversations.turn("c", request, Caller::User).unwrap()
 }
 
-/// The system prompt of an epoch.
+/// Returns the system prompt of an epoch.
 pub(crate) fn system(kept: &LoadedEpoch) -> &str {
     kept.frozen.body().text(Carrier::System).unwrap()
 }
 
-/// The epoch's number, its reason and its system prompt.
+/// Returns the epoch's number, its reason and its system prompt.
 pub(crate) fn summary(kept: &LoadedEpoch) -> (u64, &str, &str) {
     (kept.head.number, &kept.head.reason, system(kept))
 }
 
-/// Numbers and reasons of all epochs of the conversation `c`.
+/// Returns numbers and reasons of all epochs of the conversation `c`.
 pub(crate) fn history(store: &Arc<dyn Store>) -> Vec<(u64, String)> {
     store.epochs("c").unwrap().into_iter().map(|head| (head.number, head.reason)).collect()
 }
 
-/// What [`history`] should be.
+/// Returns the expected value of [`history`].
 pub(crate) fn epochs(reasons: &[&str]) -> Vec<(u64, String)> {
     (1..).zip(reasons.iter().map(|reason| (*reason).to_owned())).collect()
 }
@@ -124,17 +124,17 @@ pub(crate) fn tool(name: &str) -> Tool {
     Tool { name: name.into(), ..Tool::default() }
 }
 
-/// The messages of the notes of one kind.
+/// Returns the messages of the notes of one kind.
 pub(crate) fn noted(notes: &[Note], code: Code) -> Vec<&str> {
     notes.iter().filter(|note| note.code == code).map(|note| note.message.as_str()).collect()
 }
 
-/// An error as people see it: the message, and the hint behind it.
+/// Formats an error as people see it: the message, and the hint after it.
 pub(crate) fn shown(site: &Site, error: &ConversationError) -> String {
     site.said(&format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
 }
 
-/// A hook that lets something happen while a prompt is built, once.
+/// A hook that runs a function once while a prompt is built.
 pub(crate) struct Meanwhile(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Meanwhile {
@@ -161,12 +161,12 @@ impl Hook for Meanwhile {
     }
 }
 
-/// Conversations in which something happens while the next prompt is built.
+/// Creates conversations that run a function while the next prompt is built.
 pub(crate) fn interrupted(store: &Arc<dyn Store>, what: impl FnOnce() + Send + 'static) -> Conversations {
     Conversations::new(Arc::clone(store), Engine::new().with_hook(Meanwhile::new(what)))
 }
 
-/// A hook that counts how often files are looked for.
+/// A hook that counts the searches for files.
 #[derive(Clone, Default)]
 pub(crate) struct Counter(Arc<AtomicUsize>);
 

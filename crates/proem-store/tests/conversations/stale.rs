@@ -1,4 +1,4 @@
-//! What is held in memory while somebody else writes: never a byte of what was.
+//! Epochs in memory while another process writes: a turn never returns outdated bytes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::child;
 use crate::site::{Site, conversations, system, turn};
 
-/// A site with a conversation `c` whose prompt is the text of a file.
+/// Creates a site with a conversation `c` whose prompt is the text of a file.
 fn laid() -> Site {
     let site = Site::new();
     site.profile("loose", "template", "[\"reload\", \"compaction\"]");
@@ -27,7 +27,7 @@ fn request(site: &Site) -> Request {
     site.request(json!({"profile": "loose", "template": "<[file:AGENTS.md]>"}))
 }
 
-/// Does something in another process, which opens the store, writes, and closes it.
+/// Runs a task in another process, which opens the store, writes, and closes it.
 fn elsewhere(site: &Site, store: &str, task: &str) -> Value {
     let answer = site.path("answer.json");
     let request: Value = serde_json::from_str(&request(site).to_json().unwrap()).unwrap();
@@ -36,7 +36,7 @@ fn elsewhere(site: &Site, store: &str, task: &str) -> Value {
     child::answer(&answer)
 }
 
-/// What a turn gets, and whether it was answered at once, if it can be.
+/// Returns the epoch of a turn, and compares it with the immediate answer, if there is one.
 fn seen(own: &Conversations, site: &Site) -> (u64, String) {
     let at_once = own.turn_at_once("c", &request(site).into()).unwrap();
     let answer = turn(own, &request(site));
@@ -47,7 +47,7 @@ fn seen(own: &Conversations, site: &Site) -> (u64, String) {
     found
 }
 
-/// Every change that another process can make to a conversation is seen by the next turn.
+/// Checks that the next turn sees every change by another process.
 fn follows_others(site: &Site, store: &Arc<dyn Store>, place: &str) {
     let own = conversations(store);
     assert_eq!(seen(&own, site), (1, "<first>".into()));
@@ -67,7 +67,7 @@ fn follows_others(site: &Site, store: &Arc<dyn Store>, place: &str) {
             && own.turn_at_once("c", &request(site).into()).unwrap().is_none()
     );
     site.write("work/AGENTS.md", "third");
-    // StartedCompaction anew by another process, with the numbers that the forgotten epochs had.
+    // Another process begins the conversation again, with the numbers of the removed epochs.
     assert_eq!(elsewhere(site, place, "turn"), json!({"system": "<third>", "epoch": 1}));
     assert_eq!(seen(&own, site), (1, "<third>".into()));
 }
@@ -88,7 +88,7 @@ fn a_turn_sees_what_another_process_wrote_to_the_database() {
     follows_others(&laid(), &store, &url);
 }
 
-/// The log's index lies beside the file itself.
+/// The log's index is beside the file itself.
 #[test]
 fn a_store_that_is_reached_by_a_link_sees_it_too() {
     let site = laid();
@@ -99,8 +99,8 @@ fn a_store_that_is_reached_by_a_link_sees_it_too() {
     follows_others(&site, &store, site.database().to_str().unwrap());
 }
 
-/// SQLite removes the log's index with the last connection. Here none is left but the store's own: those of the threads
-/// that asked have gone with them.
+/// SQLite removes the log's index with the last connection. Here only the store's own is left: those of the other threads
+/// ended with them.
 #[test]
 fn another_process_does_not_take_the_logs_index_away() {
     let site = laid();
@@ -118,7 +118,7 @@ fn another_process_does_not_take_the_logs_index_away() {
     }
 }
 
-/// A log that is written into the file and begun anew is another one.
+/// A log that was written into the file and started again is a different one.
 #[test]
 fn emptying_the_log_hides_nothing() {
     let site = laid();
@@ -137,7 +137,7 @@ fn emptying_the_log_hides_nothing() {
     }
 }
 
-/// To close a file gives up all locks of the process on it. NewEpoch and closing stores must not: another process would
+/// Closing a file releases all locks of the process on it. Opening and closing stores must not: another process would
 /// write into the middle of a transaction.
 #[test]
 fn a_store_that_is_closed_leaves_the_locks_of_others() {
@@ -145,7 +145,7 @@ fn a_store_that_is_closed_leaves_the_locks_of_others() {
     drop(site.sqlite());
     let place = site.database();
     let writer = Connection::open(&place).unwrap();
-    // NewEpoch wants to write, too: before the lock is taken.
+    // Opening writes, so it comes before the lock.
     let (first, second) = (site.sqlite(), site.sqlite());
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     for store in [first, second] {
@@ -157,7 +157,7 @@ fn a_store_that_is_closed_leaves_the_locks_of_others() {
     assert_eq!(elsewhere(&site, place.to_str().unwrap(), "lock"), json!({"is_locked": false}), "control");
 }
 
-/// Readers in this process, a writer in another: whoever asks after the writer was answered gets what it wrote.
+/// Readers and a writer with separate stores: a read after an acknowledged write returns it.
 #[test]
 fn what_was_acknowledged_is_never_missed_under_load() {
     let site = laid();
@@ -173,7 +173,7 @@ fn what_was_acknowledged_is_never_missed_under_load() {
                 let mut last = 0;
                 while !is_over.load(Ordering::Relaxed) {
                     let number = own.current("c").unwrap().unwrap().head.number;
-                    assert!(number >= last, "it goes back from {last} to {number}");
+                    assert!(number >= last, "epoch {number} was read after {last}");
                     last = number;
                 }
             });

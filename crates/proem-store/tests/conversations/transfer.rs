@@ -1,4 +1,4 @@
-//! From one kind of store to another and back: every byte of every epoch.
+//! Exports and imports from one kind of store to another and back, with every byte of every epoch.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ fn exported(store: &Arc<dyn Store>) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Epochs and versions of the template that an import brings, and those that were there.
+/// Imports an export. Returns the numbers of epochs and template versions that are new, and of those that were known.
 fn imported(store: &Arc<dyn Store>, text: &str) -> Result<[(u64, u64); 2], String> {
     let done = import(&**store, &mut BufReader::new(text.as_bytes())).map_err(|error| error.to_string())?;
     Ok([(done.epochs, done.templates), (done.known_epochs, done.known_templates)])
 }
 
-/// A store with real conversations: one with three epochs, and one of another profile.
+/// Creates a store with a conversation of three epochs, and one of another profile.
 fn filled(site: &Site) -> Arc<dyn Store> {
     let store = site.sqlite();
-    // First, because a conversation that is built anew takes the template of then.
+    // First, because a new prompt uses the template that is current then.
     store.put_template("one", Some("me"), None).unwrap();
     store.put_template("two\n", None, None).unwrap();
     let own = conversations(&store);
@@ -40,7 +40,7 @@ fn filled(site: &Site) -> Arc<dyn Store> {
     store
 }
 
-/// Tells whether two stores give the same answers.
+/// Checks that two stores give the same answers.
 fn assert_same(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {
     assert_eq!(exported(one), exported(other));
     let query = Query { most: 9, ..Query::default() };
@@ -90,12 +90,12 @@ fn nothing_is_replaced_by_an_import() {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&site.path("own/proem.db")).unwrap());
     let own = turn(&conversations(&store), &site.request(json!({"profile": "template", "template": "own"})));
     let error = imported(&store, &text).unwrap_err();
-    assert!(error.ends_with(": the store has another epoch 1 of `c`"), "{error}");
+    assert!(error.ends_with(": the store has a different epoch 1 of `c`"), "{error}");
     assert_eq!(system(&conversations(&store).current("c").unwrap().unwrap()), system(&own.kept));
     assert_eq!(history(&store), epochs(&["startup"]));
 }
 
-/// The export with one field of the first epoch of `c` changed.
+/// Returns the export with one changed field of the first epoch of `c`.
 fn altered(text: &str, field: &str, value: &str) -> String {
     let lines = text.lines().map(|line| {
         let mut record: Value = serde_json::from_str(line).unwrap();
@@ -107,7 +107,7 @@ fn altered(text: &str, field: &str, value: &str) -> String {
     lines.collect()
 }
 
-/// What could not be read afterwards is not taken.
+/// An epoch that could not be read back is refused.
 #[test]
 fn an_epoch_that_could_not_be_read_is_not_imported() {
     let site = Site::new();
@@ -130,7 +130,7 @@ fn an_epoch_that_could_not_be_read_is_not_imported() {
     assert_eq!(taken, Vec::<&str>::new());
 }
 
-/// A field that PostgreSQL cannot keep is refused by every store, with its line and what to do.
+/// Every store refuses a field that PostgreSQL cannot hold, with its line and the fix.
 #[test]
 fn a_nul_is_refused_with_its_line_and_the_way_to_mend_it() {
     let site = Site::new();
@@ -157,10 +157,10 @@ fn a_nul_is_refused_with_its_line_and_the_way_to_mend_it() {
         }
         for store in stores {
             assert_eq!(imported(&store, text), Err(expected.clone()), "{}", store.describe());
-            let mended =
+            let edited =
                 text.replace("a\\u0000b", "ab").replace("m\\u0000", "m").replace(&"m".repeat(201), "m");
-            let all = imported(&store, &mended).map(|[new, known]| (new.0 + known.0, new.1 + known.1));
-            assert_eq!(all, Ok((4, 2)), "control: mended as it says");
+            let all = imported(&store, &edited).map(|[new, known]| (new.0 + known.0, new.1 + known.1));
+            assert_eq!(all, Ok((4, 2)), "control: edited as the message says");
         }
     }
 }

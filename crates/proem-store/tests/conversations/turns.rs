@@ -1,4 +1,4 @@
-//! First turns build and keep; later ones get what was kept, whatever has become of the files.
+//! First turns build and store a prompt; later turns return it, even if files have changed.
 
 use std::fs;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ fn the_first_turn_builds_and_keeps_what_a_build_gives() {
             ("{root}/work", Some("claude-opus-5"))
         );
         let next = proem::Request::from_json(&stored.request).unwrap();
-        assert_eq!((next.prompt, next.tools), (None, request.tools), "what the user says is not kept");
+        assert_eq!((next.prompt, next.tools), (None, request.tools), "the user's message is not stored");
     });
 }
 
-/// Everything that a prompt of the profile `default` is made of, in one version.
+/// Writes all files that a prompt of the profile `default` contains, in one version.
 fn lay_files(site: &Site, version: &str) {
     for path in ["work/AGENTS.md", "config/AGENTS.md", "work/.proem/APPEND_SYSTEM.md"] {
         site.write(path, &format!("{version} of {path}\n"));
@@ -69,7 +69,7 @@ fn later_turns_give_the_stored_bytes_although_everything_has_changed() {
         site.write("config/proem.toml", "profile = \"layers\"\n");
         let later = site.request(json!({"profile": null, "host": site.host("2027-01-01T00:00:00Z")}));
         assert_ne!(proem::build(&later, Caller::User).unwrap().frozen, first.kept.frozen, "the control");
-        // One that has seen it, and one that has just begun.
+        // A process that knows the prompt, and one that has just started.
         let fresh = conversations(store);
         for _ in 0..2 {
             let answer = turn(&fresh, &later);
@@ -121,7 +121,7 @@ fn without_a_turn_carrier_nothing_at_all_is_looked_for_again() {
     });
 }
 
-/// What hooks bring is part of what is frozen: only a build asks them.
+/// Files of hooks are part of the frozen prompt: only a build runs the hooks.
 #[test]
 fn with_a_turn_carrier_hooks_are_asked_for_files_once() {
     on_each_store(|site, store| {
@@ -136,7 +136,7 @@ fn with_a_turn_carrier_hooks_are_asked_for_files_once() {
 }
 
 #[test]
-fn the_turn_carrier_is_observed_anew_each_turn() {
+fn the_turn_carrier_is_observed_each_turn() {
     on_each_store(|site, store| {
         git(site, &["init", "-q", "-b", "main"]);
         let own = conversations(store);
@@ -230,7 +230,7 @@ fn what_is_not_known_is_said_by_name() {
     });
 }
 
-/// A conversation that was removed and begun again has other bytes under the same number.
+/// A conversation that was removed and started again has other bytes under the same number.
 #[test]
 fn a_conversation_that_was_begun_again_elsewhere_has_its_new_bytes() {
     on_each_store(|site, store| {

@@ -1,5 +1,4 @@
-//! What clients of the real stores asked and were told, in time: it must be what one of them after the other could have
-//! been told.
+//! Recorded operations of concurrent clients on the real stores, which must be linearizable.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -21,20 +20,20 @@ struct Epochs(Vec<u64>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Operation {
-    /// Which epoch is current.
+    /// Reads the current epoch.
     Current,
-    /// Store a prompt under a number.
+    /// Stores a prompt under a number.
     Open { number: usize, prompt: u64 },
 }
 
-/// A number and the prompt under it; none when there is no such epoch.
-type Told = Option<(usize, u64)>;
+/// A number and the prompt under it; `None` when there is no such epoch.
+type Answer = Option<(usize, u64)>;
 
 impl SequentialSpec for Epochs {
     type Op = Operation;
-    type Ret = Told;
+    type Ret = Answer;
 
-    fn invoke(&mut self, operation: &Operation) -> Told {
+    fn invoke(&mut self, operation: &Operation) -> Answer {
         let Self(epochs) = self;
         let number = match *operation {
             Operation::Current => epochs.len(),
@@ -49,29 +48,29 @@ impl SequentialSpec for Epochs {
     }
 }
 
-/// What is looked at: a store, or something that has a fault.
-trait LoadedEpoch: Send + Sync {
-    fn current(&self) -> Told;
-    fn open(&self, number: usize, prompt: u64) -> Told;
+/// The epochs of one conversation, in a store or in a faulty implementation.
+trait EpochLog: Send + Sync {
+    fn current(&self) -> Answer;
+    fn open(&self, number: usize, prompt: u64) -> Answer;
 }
 
 /// One conversation of a store.
-struct OfStore {
+struct StoredConversation {
     store: Arc<dyn Store>,
     conversation: String,
 }
 
-impl LoadedEpoch for OfStore {
-    fn current(&self) -> Told {
-        self.store.current(&self.conversation).unwrap().as_ref().map(told)
+impl EpochLog for StoredConversation {
+    fn current(&self) -> Answer {
+        self.store.current(&self.conversation).unwrap().as_ref().map(answer)
     }
 
-    fn open(&self, number: usize, prompt: u64) -> Told {
-        self.store.open(&epoch(&self.conversation, number as u64, prompt)).ok().as_ref().map(told)
+    fn open(&self, number: usize, prompt: u64) -> Answer {
+        self.store.open(&epoch(&self.conversation, number as u64, prompt)).ok().as_ref().map(answer)
     }
 }
 
-fn told(epoch: &Epoch) -> (usize, u64) {
+fn answer(epoch: &Epoch) -> (usize, u64) {
     let prompt = epoch.prompt.texts[&Carrier::System].parse().unwrap();
     (usize::try_from(epoch.head.number).unwrap(), prompt)
 }
@@ -102,14 +101,14 @@ fn epoch(conversation: &str, number: u64, prompt: u64) -> Epoch {
 
 type History = LinearizabilityTester<u64, Epochs>;
 
-/// Lets clients look and store at once, and records what they are told. The record is made under a lock before and after
-/// each call, so its order is one that the clients could see.
-fn recorded(kept: &Arc<dyn LoadedEpoch>) -> History {
+/// Runs clients that read and store concurrently, and records their operations. Each record is made under a lock before
+/// and after the call, so its order is one that the clients could observe.
+fn record(log: &Arc<dyn EpochLog>) -> History {
     let history = Arc::new(Mutex::new(History::new(Epochs::default())));
     let gate = Arc::new(Barrier::new(usize::try_from(CLIENTS).unwrap()));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (kept, history, gate) = (Arc::clone(kept), Arc::clone(&history), Arc::clone(&gate));
+            let (log, history, gate) = (Arc::clone(log), Arc::clone(&history), Arc::clone(&gate));
             thread::spawn(move || {
                 gate.wait();
                 let mut current = 0;
@@ -121,8 +120,8 @@ fn recorded(kept: &Arc<dyn LoadedEpoch>) -> History {
                     };
                     history.lock().unwrap().on_invoke(client, operation.clone()).unwrap();
                     let answer = match operation {
-                        Operation::Current => kept.current(),
-                        Operation::Open { number, prompt } => kept.open(number, prompt),
+                        Operation::Current => log.current(),
+                        Operation::Open { number, prompt } => log.open(number, prompt),
                     };
                     history.lock().unwrap().on_return(client, answer).unwrap();
                     current = answer.map_or(0, |(number, _)| number);
@@ -139,9 +138,9 @@ fn recorded(kept: &Arc<dyn LoadedEpoch>) -> History {
 fn check(name: &str, open: &dyn Fn() -> Arc<dyn Store>, conversations: usize) {
     let store = open();
     for number in 0..conversations {
-        let kept: Arc<dyn LoadedEpoch> =
-            Arc::new(OfStore { store: Arc::clone(&store), conversation: format!("c-{number}") });
-        let history = recorded(&kept);
+        let log: Arc<dyn EpochLog> =
+            Arc::new(StoredConversation { store: Arc::clone(&store), conversation: format!("c-{number}") });
+        let history = record(&log);
         assert!(history.is_consistent(), "{name}: {history:?}");
     }
 }
@@ -158,20 +157,20 @@ fn histories_of_the_stores_are_linearizable() {
     }
 }
 
-/// "Nothing there, so build and write", as it is usually written: the first two who store look at once.
-struct Careless {
+/// The usual fault, "if nothing is stored, build and write": the first two writers check at the same time.
+struct CheckThenWrite {
     epochs: Mutex<Vec<u64>>,
     entered: AtomicUsize,
     gate: Barrier,
 }
 
-impl LoadedEpoch for Careless {
-    fn current(&self) -> Told {
+impl EpochLog for CheckThenWrite {
+    fn current(&self) -> Answer {
         let epochs = self.epochs.lock().unwrap();
         Some((epochs.len(), *epochs.last()?))
     }
 
-    fn open(&self, number: usize, prompt: u64) -> Told {
+    fn open(&self, number: usize, prompt: u64) -> Answer {
         let is_free = self.epochs.lock().unwrap().len() < number;
         if number == 1 && self.entered.fetch_add(1, Ordering::Relaxed) < 2 {
             self.gate.wait();
@@ -190,7 +189,7 @@ impl LoadedEpoch for Careless {
 fn a_fault_that_is_put_in_is_found() {
     // Clients 0 and 2 store first, so that two meet at the gate.
     let (epochs, entered, gate) = (Mutex::default(), AtomicUsize::new(0), Barrier::new(2));
-    let kept: Arc<dyn LoadedEpoch> = Arc::new(Careless { epochs, entered, gate });
-    let history = recorded(&kept);
+    let log: Arc<dyn EpochLog> = Arc::new(CheckThenWrite { epochs, entered, gate });
+    let history = record(&log);
     assert!(!history.is_consistent(), "{history:?}");
 }

@@ -1,24 +1,24 @@
-//! Clients that look, build, store and read back, in every order, with crashes between any two steps.
+//! A model of clients that look up, build, store and read back, in every order, with crashes between any two steps.
 
 use stateright::{Checker, Model, Property};
 
-/// What a client wants, one after the other.
+/// The goal of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Job {
-    /// The prompt of the conversation, whoever built it.
+    /// Gets the prompt of the conversation, from any builder.
     FirstTurn,
-    /// Another epoch: a rebuild, or the end of a compaction.
+    /// Opens another epoch: a rebuild, or the end of a compaction.
     Rebuild,
 }
 
-/// How a prompt is stored.
+/// The rule by which a prompt is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Unless there is one of that number, and then what is there is read.
+    /// Inserts unless the number is taken, then reads the stored prompt.
     InsertThenSelect,
-    /// A fault: whoever comes last wins.
+    /// A fault: the last writer wins.
     Overwrite,
-    /// A fault: whoever stored, or did not, answers with what it built.
+    /// A fault: every writer answers with the prompt that it built.
     AnswerWithOwn,
 }
 
@@ -28,7 +28,7 @@ struct Protocol {
     rule: Rule,
 }
 
-/// A prompt, by who built it: the client and its how manieth.
+/// A prompt, named by the client that built it and a count.
 type Prompt = (u8, u8);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,14 +37,14 @@ enum Step {
     /// The number of the current epoch was read; 0 is none.
     Looked(usize),
     Built(usize, Prompt),
-    /// The first statement is over; what came of it is not known yet.
+    /// The first statement has ended; its result is not known yet.
     Stored(usize, Prompt),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Client {
     step: Step,
-    /// How many jobs are done.
+    /// The number of jobs that are done.
     done: usize,
     built: u8,
     crashes: u8,
@@ -55,23 +55,23 @@ struct World {
     /// The stored epochs, from number 1 on.
     epochs: Vec<Prompt>,
     clients: Vec<Client>,
-    /// What callers were told: who, which number, which prompt.
-    told: Vec<(usize, usize, Prompt)>,
+    /// The answers: the client, the number and the prompt.
+    answers: Vec<(usize, usize, Prompt)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// The client takes its next step.
     Go(usize),
-    /// The client dies, forgets everything and begins its job again. What it stored stays stored.
+    /// The client crashes, loses its state and begins its job again. Stored prompts stay stored.
     Crash(usize),
 }
 
 impl World {
-    fn tell(&mut self, client: usize, number: usize, prompt: Prompt) {
-        self.told.push((client, number, prompt));
-        self.told.sort_unstable();
-        self.told.dedup();
+    fn answer(&mut self, client: usize, number: usize, prompt: Prompt) {
+        self.answers.push((client, number, prompt));
+        self.answers.sort_unstable();
+        self.answers.dedup();
         self.clients[client].done += 1;
         self.clients[client].step = Step::Idle;
     }
@@ -81,7 +81,7 @@ impl World {
             Step::Idle => {
                 let current = self.epochs.len();
                 match self.epochs.last() {
-                    Some(prompt) if job == Job::FirstTurn => self.tell(client, current, *prompt),
+                    Some(prompt) if job == Job::FirstTurn => self.answer(client, current, *prompt),
                     _ => self.clients[client].step = Step::Looked(current),
                 }
             }
@@ -102,7 +102,7 @@ impl World {
             Step::Stored(number, own) => {
                 let stored = self.epochs[number - 1];
                 let answer = if rule == Rule::AnswerWithOwn { own } else { stored };
-                self.tell(client, number, answer);
+                self.answer(client, number, answer);
             }
         }
     }
@@ -114,7 +114,7 @@ impl Model for Protocol {
 
     fn init_states(&self) -> Vec<World> {
         let client = Client { step: Step::Idle, done: 0, built: 0, crashes: 0 };
-        vec![World { epochs: Vec::new(), clients: vec![client; self.jobs.len()], told: Vec::new() }]
+        vec![World { epochs: Vec::new(), clients: vec![client; self.jobs.len()], answers: Vec::new() }]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
@@ -143,29 +143,29 @@ impl Model for Protocol {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(ONE_PROMPT, |_, world: &World| {
-                world.told.iter().all(|(_, number, prompt)| {
-                    world.told.iter().all(|(_, other, told)| number != other || prompt == told)
+                world.answers.iter().all(|(_, number, prompt)| {
+                    world.answers.iter().all(|(_, other, answer)| number != other || prompt == answer)
                 })
             }),
-            Property::always(KEPT, |_, world: &World| {
-                world.told.iter().all(|(_, number, prompt)| world.epochs.get(number - 1) == Some(prompt))
+            Property::always(DURABLE, |_, world: &World| {
+                world.answers.iter().all(|(_, number, prompt)| world.epochs.get(number - 1) == Some(prompt))
             }),
             Property::sometimes("a loser gets the winner's prompt", |_, world: &World| {
-                world.told.iter().any(|(client, _, (builder, _))| *client != usize::from(*builder))
+                world.answers.iter().any(|(client, _, (builder, _))| *client != usize::from(*builder))
             }),
             Property::sometimes("a crash leaves what was stored", |model: &Self, world: &World| {
                 let is_crashed = |client: &Client| client.crashes == model.crashes_max;
                 world.clients.iter().all(is_crashed) && !world.epochs.is_empty()
             }),
-            Property::sometimes("everybody is done", |model: &Self, world: &World| {
+            Property::sometimes("all clients are done", |model: &Self, world: &World| {
                 world.clients.iter().zip(&model.jobs).all(|(client, jobs)| client.done == jobs.len())
             }),
         ]
     }
 }
 
-const ONE_PROMPT: &str = "an epoch has one prompt, whoever asks";
-const KEPT: &str = "what was acknowledged is stored, and stays";
+const ONE_PROMPT: &str = "an epoch has one prompt for all clients";
+const DURABLE: &str = "an acknowledged prompt stays stored";
 
 fn protocol(rule: Rule) -> Protocol {
     use Job::{FirstTurn, Rebuild};
@@ -182,13 +182,13 @@ fn every_order_of_steps_and_crashes_is_right() {
     let checked = protocol(Rule::InsertThenSelect).checker().spawn_bfs().join();
     checked.assert_properties();
     println!("{} states", checked.unique_state_count());
-    assert!(checked.unique_state_count() > 10_000, "the model has become too small to say anything");
+    assert!(checked.unique_state_count() > 10_000, "the model has become too small");
 }
 
 /// Rows S1 and S2, the control.
 #[test]
 fn faults_that_are_put_in_are_found() {
-    for (rule, property) in [(Rule::Overwrite, KEPT), (Rule::AnswerWithOwn, ONE_PROMPT)] {
+    for (rule, property) in [(Rule::Overwrite, DURABLE), (Rule::AnswerWithOwn, ONE_PROMPT)] {
         let checked = protocol(rule).checker().spawn_bfs().join();
         assert!(checked.discovery(property).is_some(), "{rule:?} is not found");
     }

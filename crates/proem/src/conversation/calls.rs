@@ -24,7 +24,7 @@ impl Conversations {
         let last = self.store.last_call(id)?.map(|record| read(&record)).transpose()?;
         fresh.follow(last.as_ref(), models);
         let record = serde_json::to_string(&fresh.call)
-            .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string() })?;
+            .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string().into() })?;
         let number = self.store.add_call(id, &record)?;
         let number = number.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
         let calls: Vec<Call> = last.into_iter().chain([fresh.call]).collect();
@@ -83,5 +83,5 @@ impl Conversations {
 
 fn read(record: &str) -> Result<Call, StoreError> {
     serde_json::from_str(record)
-        .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string() })
+        .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string().into() })
 }

@@ -11,7 +11,7 @@ use super::change::{Rebuilt, next_request};
 use super::conversations::{Conversations, LoadedEpoch, NewEpoch, check_id};
 use super::prompt_policy::{PromptPolicy, compaction_instructions};
 use crate::conversation::store::record::now;
-use crate::conversation::store::{Compaction, StoreError};
+use crate::conversation::store::{CompactionRecord, StoreError};
 use crate::hooks::DiscoverReason;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
@@ -77,7 +77,7 @@ impl Conversations {
             }
         };
         let token = token()?;
-        self.store.begin_compaction(&Compaction {
+        self.store.begin_compaction(&CompactionRecord {
             token: token.clone(),
             conversation: id.to_owned(),
             from: kept.head.number,
@@ -98,7 +98,7 @@ impl Conversations {
         token: &str,
         caller: Caller,
     ) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let Compaction { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
+        let CompactionRecord { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
         if let Some(number) = opened {
             let known = self.epoch(id, number)?.ok_or(ConversationError::NoCompaction)?;
             return Ok(Arc::new(known));
@@ -155,14 +155,14 @@ impl Conversations {
     }
 
     /// A compaction of this conversation that is still open.
-    fn begun(&self, id: &str, token: &str) -> Result<Compaction, ConversationError> {
+    fn begun(&self, id: &str, token: &str) -> Result<CompactionRecord, ConversationError> {
         check_id(id)?;
         // No token has one, and not every store can be asked for it.
         if token.contains('\0') {
             return Err(ConversationError::NoCompaction);
         }
         let found = self.store.compaction(token)?;
-        let is_open = |begun: &Compaction| begun.conversation == id && begun.expires_at >= now();
+        let is_open = |begun: &CompactionRecord| begun.conversation == id && begun.expires_at >= now();
         found.filter(is_open).ok_or(ConversationError::NoCompaction)
     }
 }
@@ -172,7 +172,7 @@ fn token() -> Result<String, StoreError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
         place: "the system's random numbers".into(),
-        why: error.to_string(),
+        why: error.to_string().into(),
     })?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -60,7 +60,7 @@ impl LoadedEpoch {
     /// Reads the prompt and the request of a stored epoch.
     pub fn from_stored(epoch: Epoch) -> Result<Self, StoreError> {
         let name = format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation);
-        let damaged = |why: String| StoreError::Damaged { what: name.clone(), why };
+        let damaged = |why: String| StoreError::Damaged { what: name.clone(), why: why.into() };
         let bytes = epoch.prompt.texts.values().map(String::len).sum::<usize>()
             + epoch.request.len()
             + DESCRIPTION_GROWTH * epoch.prompt.description.len()
@@ -280,8 +280,10 @@ impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
     pub(super) fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
         let policy = PromptPolicy::from_request(self.request, self.caller)?;
-        let prompt = StoredPrompt::from_frozen(&build.frozen)
-            .map_err(|error| StoreError::Damaged { what: "the prompt".into(), why: error.to_string() })?;
+        let prompt = StoredPrompt::from_frozen(&build.frozen).map_err(|error| StoreError::Damaged {
+            what: "the prompt".into(),
+            why: error.to_string().into(),
+        })?;
         let head = EpochHead {
             conversation: self.id.to_owned(),
             number: self.number,

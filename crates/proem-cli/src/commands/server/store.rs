@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueHint};
-use proem_store::{Place, Record, TransferError, Transferred, export, import};
+use proem_store::{ExportLine, StoreLocation, TransferCounts, TransferError, export, import};
 
 use super::store_check::{self, Check, StoreOption};
 use crate::arguments::store::{named_by_variable, open, place};
@@ -97,9 +97,9 @@ pub(crate) fn run(command: &StoreCommand) -> Result<(), Failure> {
     }
 }
 
-fn exported(done: Result<Transferred, TransferError>) -> Result<(), Failure> {
+fn exported(done: Result<TransferCounts, TransferError>) -> Result<(), Failure> {
     match done {
-        Ok(Transferred { epochs, templates, .. }) => {
+        Ok(TransferCounts { epochs, templates, .. }) => {
             print_status(&format!("exported {}", counted(epochs, templates)));
             io::stdout().flush().map_err(Failure::Output)
         }
@@ -112,7 +112,7 @@ fn exported(done: Result<Transferred, TransferError>) -> Result<(), Failure> {
 }
 
 /// Imports lines into a store, which is made only when the first line is one of an export.
-fn imported(place: &Place, name: &str, lines: &mut dyn BufRead) -> Result<(), Failure> {
+fn imported(place: &StoreLocation, name: &str, lines: &mut dyn BufRead) -> Result<(), Failure> {
     const HINT: &str = "import what `proem store export` wrote, whole and unchanged";
     let malformed = |why: &str| Failure::Usage {
         message: format!("cannot import {name} into the store {place}: {why}"),
@@ -124,10 +124,10 @@ fn imported(place: &Place, name: &str, lines: &mut dyn BufRead) -> Result<(), Fa
     }
     let text =
         std::str::from_utf8(&begin).map_err(|_| malformed(&format!("line {first}: it is not UTF-8")))?;
-    Record::parse(text.trim()).map_err(|why| malformed(&format!("line {first}: {why}")))?;
+    ExportLine::parse(text.trim()).map_err(|why| malformed(&format!("line {first}: {why}")))?;
     let store = place.open()?;
     match import(&*store, &mut begin.as_slice().chain(lines)) {
-        Ok(Transferred { epochs, templates, known_epochs, known_templates }) => {
+        Ok(TransferCounts { epochs, templates, known_epochs, known_templates }) => {
             let known = match known_epochs + known_templates {
                 0 => String::new(),
                 _ => format!("; {} were there already", counted(known_epochs, known_templates)),
@@ -136,7 +136,7 @@ fn imported(place: &Place, name: &str, lines: &mut dyn BufRead) -> Result<(), Fa
             Ok(())
         }
         Err(TransferError::Store(error)) => Err(error.into()),
-        Err(error @ TransferError::Line(..)) => {
+        Err(error @ TransferError::Line { .. }) => {
             let hint = format!("{HINT}; the lines before it stay imported");
             Err(Failure::Usage {
                 message: format!("cannot import {name} into the store {place}: {error}"),

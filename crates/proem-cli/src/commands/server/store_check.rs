@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use proem_store::{Cursor, Place, Progress, Pruned, Store, StoreError, prune, redacted};
+use proem_store::{Cursor, Progress, PruneReport, Store, StoreError, StoreLocation, prune, redacted};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -39,15 +39,15 @@ pub(crate) struct StoreOption {
 
 impl StoreOption {
     /// Names the store of a flag or, without one, of `PROEM_STORE`.
-    pub(crate) fn new(flag: Option<&str>, variable: Option<&str>, place: &Place) -> Self {
+    pub(crate) fn new(flag: Option<&str>, variable: Option<&str>, place: &StoreLocation) -> Self {
         let named_store = flag.or(variable);
         let named = |text: &str| format!(" --store {}", quoted(text));
         match (place, named_store) {
-            (_, None) | (Place::Memory, _) => Self::default(),
-            (Place::Postgres(_), Some(_)) if flag.is_none() => {
+            (_, None) | (StoreLocation::Memory, _) => Self::default(),
+            (StoreLocation::Postgres(_), Some(_)) if flag.is_none() => {
                 Self { flag: String::new(), addition: ", with the same PROEM_STORE" }
             }
-            (Place::Postgres(url), Some(_)) => {
+            (StoreLocation::Postgres(url), Some(_)) => {
                 let shown = redacted(url);
                 let is_whole = shown == *url;
                 let addition = if is_whole {
@@ -105,7 +105,8 @@ pub(crate) fn run(check: Check<'_>) -> Result<(), Failure> {
         return watch.say(&format!("{described}: no damage\n"));
     }
     let done = prune(store, &mut |progress| watch.update(progress));
-    let Pruned { texts, bytes, is_stopped } = done.map_err(|error| watch.interrupted(&error, PRUNE, true))?;
+    let PruneReport { texts, bytes, is_stopped } =
+        done.map_err(|error| watch.interrupted(&error, PRUNE, true))?;
     watch.written()?;
     if is_stopped {
         return Err(watch.stopped(PRUNE, true));
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn the_command_that_goes_on_names_the_store_without_credentials() {
         let store_option = |flag: Option<&str>, variable: Option<&str>| {
-            let place = Place::parse(flag.or(variable).unwrap_or("own.db")).expect("it is a store");
+            let place = StoreLocation::parse(flag.or(variable).unwrap_or("own.db")).expect("it is a store");
             let StoreOption { flag, addition } = StoreOption::new(flag, variable, &place);
             (flag, addition)
         };

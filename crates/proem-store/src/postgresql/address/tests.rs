@@ -25,7 +25,7 @@ fn a_url_is_read_as_libpq_reads_it() {
     assert_eq!(config.get_hosts(), [Host::Tcp("db.internal".into())]);
     assert_eq!((config.get_ports(), config.get_dbname()), ([5433].as_slice(), Some("proem")));
     assert_eq!((config.get_application_name(), config.get_options()), (Some("a b"), Some("-c x=1")));
-    assert_eq!((*mode, roots), (Mode::Prefer, &None));
+    assert_eq!((*mode, roots), (TlsMode::Prefer, &None));
     assert_eq!((place.as_str(), user.as_deref()), ("postgres://db.internal:5433/proem", Some("me")));
     // The last `@` ends the credentials, as in browsers.
     let odd = good("postgresql://me:p@ss:word@db/x", &[]);
@@ -40,7 +40,7 @@ fn a_url_is_read_as_libpq_reads_it() {
         ("postgres://h:7/d", Some(b"p".as_slice()))
     );
     let socket = good("postgres:///x?host=/run/pg&sslmode=verify-full", &[]);
-    assert_eq!((socket.place.as_str(), socket.mode), ("postgres:///x?host=/run/pg", Mode::Disable));
+    assert_eq!((socket.place.as_str(), socket.mode), ("postgres:///x?host=/run/pg", TlsMode::Disable));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn variables_count_where_the_url_says_nothing() {
         (Some("env-user"), Some(b"env-password".as_slice()))
     );
     assert_eq!((config.get_application_name(), config.get_options()), (Some("env-name"), Some("-c env=1")));
-    assert_eq!((read.mode, read.roots), (Mode::VerifyFull, Some(Roots::File("/env/root.pem".into()))));
+    assert_eq!((read.mode, read.roots), (TlsMode::VerifyFull, Some(Roots::File("/env/root.pem".into()))));
     assert_eq!(read.connect_time, Duration::from_secs(17));
     let url = "postgres://u:p@h:1/d?application_name=n&sslmode=verify-ca&sslrootcert=/r&connect_timeout=3&options=o";
     let read = good(url, &variables);
@@ -73,14 +73,14 @@ fn variables_count_where_the_url_says_nothing() {
     assert_eq!(read.place, "postgres://h:1/d");
     assert_eq!((config.get_user(), config.get_password()), (Some("u"), Some(b"p".as_slice())));
     assert_eq!((config.get_application_name(), config.get_options()), (Some("n"), Some("o")));
-    assert_eq!((read.mode, read.roots), (Mode::VerifyCa, Some(Roots::File("/r".into()))));
+    assert_eq!((read.mode, read.roots), (TlsMode::VerifyCa, Some(Roots::File("/r".into()))));
     assert_eq!(read.connect_time, Duration::from_secs(3));
     let empty = good("postgres://u@h/d", &[("PGSSLMODE", ""), ("PGPASSWORD", "")]);
-    assert_eq!((empty.mode, empty.config.get_password()), (Mode::Prefer, None));
+    assert_eq!((empty.mode, empty.config.get_password()), (TlsMode::Prefer, None));
     assert_eq!(empty.config.get_application_name(), Some("proem"));
-    assert_eq!(good("postgres://u@localhost/d", &[]).mode, Mode::Allow);
-    assert_eq!(good("postgres://u@localhost/d?sslmode=prefer", &[]).mode, Mode::Prefer);
-    assert_eq!(good("postgres://u@h/d?sslrootcert=system", &[]).mode, Mode::VerifyFull);
+    assert_eq!(good("postgres://u@localhost/d", &[]).mode, TlsMode::Allow);
+    assert_eq!(good("postgres://u@localhost/d?sslmode=prefer", &[]).mode, TlsMode::Prefer);
+    assert_eq!(good("postgres://u@h/d?sslrootcert=system", &[]).mode, TlsMode::VerifyFull);
 }
 
 #[test]
@@ -88,16 +88,16 @@ fn what_cannot_be_used_is_refused_by_name() {
     for (url, expected) in [
         (
             "postgres://me:secret@h/d?sslmode=strict",
-            "invalid store `postgres://h/d`: the value of `sslmode` is not known; use one of: disable, allow, prefer, \
+            "invalid store `postgres://h/d`: unknown value of `sslmode`; expected one of: disable, allow, prefer, \
              require, verify-ca, verify-full",
         ),
         (
             "postgres://me:secret@h/d?sslmod=require",
-            "invalid store `postgres://…`: the option `sslmod` is not known; did you mean `sslmode`?",
+            "invalid store `postgres://…`: unknown option `sslmod`; did you mean `sslmode`?",
         ),
         (
             "postgres://me:secret@h/d?sslcert=a.pem",
-            "invalid store `postgres://…`: the option `sslcert` cannot be used; client certificates are not \
+            "invalid store `postgres://…`: the option `sslcert` is not supported; client certificates are not \
              supported; use a password",
         ),
         (
@@ -138,7 +138,7 @@ fn a_password_file_is_read_for_its_owner_alone() {
     assert_eq!(
         refused("postgres://u@h/d", &variables),
         format!(
-            "invalid store `postgres://h/d`: the password file {name} cannot be used: others than its owner may read or \
+            "invalid store `postgres://h/d`: the password file {name} cannot be used: other users may read or \
              write it; run `chmod 600 {name}`, or set PGPASSFILE to another file"
         )
     );

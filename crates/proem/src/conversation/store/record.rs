@@ -1,8 +1,9 @@
-//! What is kept.
+//! The stored shapes: epochs, conversations, compactions and templates.
+//!
+//! The columns of an epoch are listed here once, for reading, for writing and for seals.
 
 use std::collections::BTreeMap;
 
-use crate::output::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use proem_core::limit::{AUTHOR_BYTES_MAX, CONVERSATION_ID_BYTES_MAX};
@@ -10,10 +11,12 @@ use proem_core::text::clip;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::StoreError;
+use super::columns::{ColumnReader, ColumnValue, signed, unsigned};
+use super::{Explanation, StoreError};
+use crate::output::stored_prompt::StoredPrompt;
 
-/// Tells whether a text can name a conversation: 1 to 128 letters, digits and `._:-`. A dot alone, or two, cannot:
-/// no client could send it in a path.
+/// Tells whether a text is a valid conversation id: 1 to 128 letters, digits and `._:-`. One or two dots alone are not:
+/// no client could send them in a path.
 #[must_use]
 pub fn is_conversation_id(id: &str) -> bool {
     !matches!(id, "." | "..")
@@ -24,7 +27,7 @@ pub fn is_conversation_id(id: &str) -> bool {
 /// The life of one frozen prompt in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Epoch {
-    /// What is known about it without its texts.
+    /// The epoch without its texts.
     pub head: EpochHead,
     /// The prompt.
     pub prompt: StoredPrompt,
@@ -32,14 +35,23 @@ pub struct Epoch {
     pub request: String,
 }
 
-/// What is known about an epoch without its texts.
+impl Epoch {
+    /// Returns the texts by their digests. The store keeps each of them once, for all epochs that have it.
+    pub fn blobs(&self) -> BTreeMap<String, &[u8]> {
+        let Self { prompt, request, .. } = self;
+        let texts = prompt.texts.values().chain([&prompt.description, request]);
+        texts.map(|text| (Digest::new(text.as_bytes()).hex(), text.as_bytes())).collect()
+    }
+}
+
+/// An epoch without its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochHead {
     /// The conversation.
     pub conversation: String,
     /// The number, from 1.
     pub number: u64,
-    /// Why it was opened.
+    /// The reason for which it was opened.
     pub reason: String,
     /// The digest of the prefix, in hexadecimal.
     pub digest: String,
@@ -53,100 +65,180 @@ pub struct EpochHead {
     pub cwd: String,
     /// The model, if one was named.
     pub model: Option<String>,
-    /// Whether something is made anew each turn beside it.
+    /// True if each turn adds a part that is observed for it.
     pub has_turn: bool,
-    /// When it was opened, in milliseconds since 1970.
+    /// The time at which it was opened, in milliseconds since 1970.
     pub opened_at: i64,
 }
 
-impl Epoch {
-    /// The digests of everything that is kept once, however many epochs have it: texts by carrier, then the
-    /// description and the request.
-    pub fn blobs(&self) -> Blobs<'_> {
-        let texts = self.prompt.texts.iter().map(|(carrier, text)| (*carrier, text.as_bytes())).collect();
-        Blobs { texts, description: self.prompt.description.as_bytes(), request: self.request.as_bytes() }
+/// The columns of [`EpochHead`], as a literal for statements.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! epoch_head_columns {
+    () => {
+        "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at"
+    };
+}
+
+/// The columns of [`EpochRow`], as a literal for statements.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! epoch_row_columns {
+    () => {
+        concat!($crate::epoch_head_columns!(), ", texts, description, request, seal")
+    };
+}
+
+impl EpochHead {
+    /// The number of columns: the position of the first column after a head.
+    pub const COLUMN_COUNT: usize = 11;
+
+    /// Reads the first columns of a row.
+    pub fn from_columns<R: ColumnReader>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            conversation: row.text(0)?,
+            number: unsigned(row.integer(1)?),
+            reason: row.text(2)?,
+            digest: row.text(3)?,
+            fingerprint: row.text(4)?,
+            profile: row.text(5)?,
+            engine: row.text(6)?,
+            cwd: row.text(7)?,
+            model: row.optional_text(8)?,
+            has_turn: row.flag(9)?,
+            opened_at: row.integer(10)?,
+        })
+    }
+
+    /// Returns the values of the columns.
+    fn values(&self) -> [ColumnValue<'_>; Self::COLUMN_COUNT] {
+        use ColumnValue::{Flag, Integer, OptionalText, Text};
+        let Self { conversation, number, reason, digest, fingerprint, profile, engine, cwd, .. } = self;
+        [
+            Text(conversation),
+            Integer(signed(*number)),
+            Text(reason),
+            Text(digest),
+            Text(fingerprint),
+            Text(profile),
+            Text(engine),
+            Text(cwd),
+            OptionalText(self.model.as_deref()),
+            Flag(self.has_turn),
+            Integer(self.opened_at),
+        ]
+    }
+
+    /// Refuses a head that not every store can hold.
+    pub fn check(&self) -> Result<(), String> {
+        for (name, value) in epoch_head_columns!().split(", ").zip(self.values()) {
+            if let ColumnValue::Text(text) | ColumnValue::OptionalText(Some(text)) = value {
+                check_text(name, text)?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// The bytes of an epoch that are kept once.
-pub struct Blobs<'e> {
-    pub texts: BTreeMap<Carrier, &'e [u8]>,
-    pub description: &'e [u8],
-    pub request: &'e [u8],
+/// An epoch as its row is stored, with the digests of its texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EpochRow {
+    /// The epoch without its texts.
+    pub head: EpochHead,
+    /// The digests of the texts by carrier, as JSON.
+    pub texts: String,
+    /// The digest of the description.
+    pub description: String,
+    /// The digest of the request.
+    pub request: String,
+    /// The digest of the other columns. Rows of the first version have none.
+    pub seal: Option<String>,
 }
 
-impl<'e> Blobs<'e> {
-    pub fn all(&self) -> impl Iterator<Item = &'e [u8]> {
-        self.texts.values().copied().chain([self.description, self.request])
+impl EpochRow {
+    /// The number of columns: the position of the first column after a row.
+    pub const COLUMN_COUNT: usize = EpochHead::COLUMN_COUNT + 4;
+
+    /// Creates the row of an epoch, with its seal.
+    pub fn new(epoch: &Epoch) -> Self {
+        let Epoch { head, prompt, request } = epoch;
+        let hex = |text: &str| Digest::new(text.as_bytes()).hex();
+        let texts: BTreeMap<&str, String> =
+            prompt.texts.iter().map(|(carrier, text)| (carrier.word(), hex(text))).collect();
+        let row = Self {
+            head: head.clone(),
+            // A map of texts can always be serialised.
+            texts: serde_json::to_string(&texts).unwrap_or_default(),
+            description: hex(&prompt.description),
+            request: hex(request),
+            seal: None,
+        };
+        Self { seal: Some(row.digest()), ..row }
     }
 
-    /// The digests of the texts, as they are written beside an epoch.
-    pub fn texts_json(&self) -> String {
-        let digests: BTreeMap<&str, String> =
-            self.texts.iter().map(|(carrier, bytes)| (carrier.word(), Digest::new(bytes).hex())).collect();
-        serde_json::to_string(&digests).unwrap_or_default()
-    }
-}
-
-/// What stands beside an epoch's texts: their digests.
-pub struct Digests<'d> {
-    pub texts: &'d str,
-    pub description: &'d str,
-    pub request: &'d str,
-}
-
-impl Digests<'_> {
-    /// The digest of a row: texts have their own, and everything else in an epoch is to be as safe as they are.
-    pub fn seal(&self, head: &EpochHead) -> String {
-        let EpochHead { conversation, number, reason, digest, fingerprint, profile, .. } = head;
-        let EpochHead { engine, cwd, model, has_turn, opened_at, .. } = head;
-        let Self { texts, description, request } = self;
-        // Field by field: what a later version adds must not change the seal of an older row.
-        let whole = (
-            conversation,
-            number,
-            reason,
-            digest,
-            fingerprint,
-            profile,
-            engine,
-            cwd,
-            model,
-            has_turn,
-            opened_at,
-            texts,
-            description,
-            request,
-        );
-        // Texts, numbers and truths are always written.
-        Digest::new(&serde_json::to_vec(&whole).unwrap_or_default()).hex()
+    /// Reads the first columns of a row.
+    pub fn from_columns<R: ColumnReader>(row: &R) -> Result<Self, R::Error> {
+        const NEXT: usize = EpochHead::COLUMN_COUNT;
+        Ok(Self {
+            head: EpochHead::from_columns(row)?,
+            texts: row.text(NEXT)?,
+            description: row.text(NEXT + 1)?,
+            request: row.text(NEXT + 2)?,
+            seal: row.optional_text(NEXT + 3)?,
+        })
     }
 
-    /// Makes sure that a row is the one that was sealed. Rows of the first version have no seal.
-    pub fn check(&self, head: &EpochHead, seal: Option<&str>) -> Result<(), StoreError> {
-        if seal.is_none_or(|seal| seal == self.seal(head)) {
+    /// Returns the values of the columns.
+    pub fn values(&self) -> Vec<ColumnValue<'_>> {
+        self.sealed_values().chain([ColumnValue::OptionalText(self.seal.as_deref())]).collect()
+    }
+
+    /// Returns the values that the seal covers. A column that a later version adds must not be one of them, because it
+    /// would change the seals of older rows.
+    fn sealed_values(&self) -> impl Iterator<Item = ColumnValue<'_>> {
+        let Self { head, texts, description, request, .. } = self;
+        let digests = [texts, description, request].map(|digest| ColumnValue::Text(digest));
+        head.values().into_iter().chain(digests)
+    }
+
+    /// Computes the seal: texts are protected by their digests, and the columns of the row by this one.
+    fn digest(&self) -> String {
+        let values: Vec<ColumnValue<'_>> = self.sealed_values().collect();
+        // Texts, numbers and truth values can always be serialised.
+        Digest::new(&serde_json::to_vec(&values).unwrap_or_default()).hex()
+    }
+
+    /// Returns the digests of the texts by carrier.
+    pub fn text_digests(&self) -> Result<BTreeMap<Carrier, String>, StoreError> {
+        serde_json::from_str(&self.texts).map_err(|error| {
+            StoreError::damaged("the list of an epoch's texts", Explanation::from_error(error))
+        })
+    }
+
+    /// Fails unless the row is the one that was sealed.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let Self { head, seal, .. } = self;
+        if seal.as_ref().is_none_or(|seal| *seal == self.digest()) {
             return Ok(());
         }
         let what = format!("epoch {} of `{}`", head.number, head.conversation);
-        Err(StoreError::Damaged { what, why: "what is said about it is not what was written".into() })
+        Err(StoreError::damaged(what, "its row does not match its seal"))
     }
 }
 
-impl TemplateVersion {
-    /// The digest of a version.
-    pub fn seal(&self) -> String {
-        let Self { version, text, author, written_at } = self;
-        Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
+/// Returns the text of stored bytes; fails unless they match their digest.
+pub fn checked_text(digest: &str, bytes: Vec<u8>) -> Result<String, StoreError> {
+    let what = format!("the text {digest}");
+    if Digest::new(&bytes).hex() != digest {
+        return Err(StoreError::damaged(what, "its bytes do not match its digest"));
     }
+    String::from_utf8(bytes)
+        .map_err(|error| StoreError::damaged(what, Explanation::new("it is not UTF-8", error.utf8_error())))
+}
 
-    /// Makes sure that a version is the one that was sealed.
-    pub fn checked(self, seal: Option<&str>) -> Result<Self, StoreError> {
-        if seal.is_none_or(|seal| seal == self.seal()) {
-            return Ok(self);
-        }
-        let what = format!("version {} of the template", self.version);
-        Err(StoreError::Damaged { what, why: "it is not what was written".into() })
-    }
+/// Returns the error about a text that an epoch uses and the store does not have.
+pub fn missing_text(digest: &str) -> StoreError {
+    StoreError::damaged(format!("the text {digest}"), "it is missing")
 }
 
 /// A conversation in a list.
@@ -156,7 +248,7 @@ pub struct ConversationHead {
     pub conversation: String,
     /// The number of its current epoch.
     pub epoch: u64,
-    /// Why that was opened.
+    /// The reason for which that epoch was opened.
     pub reason: String,
     /// The profile.
     pub profile: String,
@@ -164,36 +256,100 @@ pub struct ConversationHead {
     pub cwd: String,
     /// The model, if one was named.
     pub model: Option<String>,
-    /// When the conversation began, in milliseconds since 1970.
+    /// The time at which the conversation began, in milliseconds since 1970.
     pub began_at: i64,
-    /// When the current epoch was opened.
+    /// The time at which the current epoch was opened.
     pub opened_at: i64,
 }
 
-/// Which conversations are wanted.
+impl ConversationHead {
+    /// Reads the columns `id`, `epoch`, `reason`, `profile`, `cwd`, `model`, `began_at` and `opened_at`.
+    pub fn from_columns<R: ColumnReader>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            conversation: row.text(0)?,
+            epoch: unsigned(row.integer(1)?),
+            reason: row.text(2)?,
+            profile: row.text(3)?,
+            cwd: row.text(4)?,
+            model: row.optional_text(5)?,
+            began_at: row.integer(6)?,
+            opened_at: row.integer(7)?,
+        })
+    }
+}
+
+/// A query for conversations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// A part of the name or of the working directory.
+    /// A part of the id or of the working directory.
     pub search: Option<String>,
-    /// Behind this place, which a page before gave.
+    /// The key after which the page begins: [`Page::next`] of the page before it.
     pub after: Option<String>,
-    /// At most so many.
+    /// The most conversations of the page.
     pub most: usize,
 }
 
-/// Some of a list, and where it goes on.
+/// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Where the next page begins, if there is one.
+    /// The key of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// A compaction that was begun.
+impl Page<ConversationHead> {
+    /// Creates a page of at most `most` items. One item more than that says that there is another page.
+    pub fn new(mut items: Vec<ConversationHead>, most: usize) -> Self {
+        let has_more = items.len() > most;
+        items.truncate(most);
+        let next = items.last().filter(|_| has_more).map(PageKey::new).map(|key| key.to_string());
+        Self { items, next }
+    }
+}
+
+/// The position of a conversation in a list that is ordered by time and id, as text: `OPENED_AT~ID`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageKey {
+    pub opened_at: i64,
+    pub conversation: String,
+}
+
+impl PageKey {
+    /// Returns the key of a conversation.
+    pub fn new(head: &ConversationHead) -> Self {
+        Self { opened_at: head.opened_at, conversation: head.conversation.clone() }
+    }
+
+    /// Returns the key after which a query begins. A missing or invalid key is that of the newest conversation.
+    pub fn from_query(query: &Query) -> Self {
+        let newest = Self { opened_at: i64::MAX, conversation: String::new() };
+        query.after.as_deref().and_then(Self::parse).unwrap_or(newest)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (time, conversation) = text.split_once('~')?;
+        Some(Self { opened_at: time.parse().ok()?, conversation: conversation.to_owned() })
+    }
+}
+
+impl std::fmt::Display for PageKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}~{}", self.opened_at, self.conversation)
+    }
+}
+
+/// Tells whether a text is the key of a page of conversations.
+#[must_use]
+pub fn is_page_key(text: &str) -> bool {
+    let is_id = |id: &str| id.is_empty() || is_conversation_id(id);
+    PageKey::parse(text).is_some_and(|key| is_id(&key.conversation))
+}
+
+/// A compaction that was begun, and perhaps committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compaction {
-    /// What names it.
+pub struct CompactionRecord {
+    /// The token that names it.
     pub token: String,
     /// The conversation.
     pub conversation: String,
@@ -203,7 +359,7 @@ pub struct Compaction {
     pub rebuilt: Option<Epoch>,
     /// The request for the next prompt, as JSON.
     pub request: String,
-    /// When it is forgotten, in milliseconds since 1970.
+    /// The time at which it is forgotten, in milliseconds since 1970.
     pub expires_at: i64,
     /// The epoch that it opened, once it was committed.
     pub opened: Option<u64>,
@@ -216,10 +372,39 @@ pub struct TemplateVersion {
     pub version: u64,
     /// The text.
     pub text: String,
-    /// Who wrote it, as they said.
+    /// The author, as the client named them.
     pub author: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// The time at which it was written, in milliseconds since 1970.
     pub written_at: i64,
+}
+
+impl TemplateVersion {
+    /// Refuses a template and its author if not every store can hold them, or if the author is too long.
+    pub fn check(text: &str, author: Option<&str>) -> Result<(), String> {
+        check_text("template", text)?;
+        let Some(author) = author else { return Ok(()) };
+        check_text("author", author)?;
+        let length = author.len();
+        if length > AUTHOR_BYTES_MAX {
+            return Err(format!("`author` has {length} bytes, and {AUTHOR_BYTES_MAX} are allowed"));
+        }
+        Ok(())
+    }
+
+    /// Computes the digest of the row.
+    pub fn seal(&self) -> String {
+        let Self { version, text, author, written_at } = self;
+        Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
+    }
+
+    /// Fails unless the version is the one that was sealed.
+    pub fn checked(self, seal: Option<&str>) -> Result<Self, StoreError> {
+        if seal.is_none_or(|seal| seal == self.seal()) {
+            return Ok(self);
+        }
+        let what = format!("version {} of the template", self.version);
+        Err(StoreError::damaged(what, "its row does not match its seal"))
+    }
 }
 
 /// A version of the template without its text.
@@ -231,15 +416,15 @@ pub struct TemplateHead {
     pub bytes: u64,
     /// The author as given; the beginning of it, and an ellipsis, if an older proem took more than is allowed.
     pub author: Option<String>,
-    /// The time, in milliseconds since 1970.
+    /// The time at which it was written, in milliseconds since 1970.
     pub written_at: i64,
 }
 
 impl TemplateHead {
-    /// Most characters of an author that are read: one more than may be shown.
+    /// The most characters of an author that are read: one more than may be shown.
     pub const AUTHOR_READ: usize = AUTHOR_BYTES_MAX + 1;
 
-    /// An author as it is shown.
+    /// Returns an author as it is shown.
     pub fn author(read: String) -> String {
         if read.len() <= AUTHOR_BYTES_MAX { read } else { format!("{}…", clip(&read, AUTHOR_BYTES_MAX)) }
     }
@@ -254,7 +439,7 @@ pub struct History {
     pub epochs: Vec<EpochHead>,
 }
 
-/// Refuses what not every store can keep as text: PostgreSQL has no NUL.
+/// Refuses a text that not every store can hold: PostgreSQL has no NUL.
 pub fn check_text(name: &str, text: &str) -> Result<(), String> {
     match text.find('\0') {
         None => Ok(()),
@@ -262,55 +447,37 @@ pub fn check_text(name: &str, text: &str) -> Result<(), String> {
     }
 }
 
-impl EpochHead {
-    /// Refuses a head that not every store can keep.
-    pub fn check(&self) -> Result<(), String> {
-        let Self { reason, digest, fingerprint, profile, engine, cwd, model, .. } = self;
-        let texts = [
-            ("reason", reason),
-            ("digest", digest),
-            ("fingerprint", fingerprint),
-            ("profile", profile),
-            ("engine", engine),
-            ("cwd", cwd),
-        ];
-        let model = model.as_ref().map(|model| ("model", model));
-        texts.into_iter().chain(model).try_for_each(|(name, text)| check_text(name, text))
-    }
-}
-
-impl TemplateVersion {
-    /// Refuses a template and its author if not every store can keep them, or if the author is too long.
-    pub fn check(text: &str, author: Option<&str>) -> Result<(), String> {
-        check_text("template", text)?;
-        let Some(author) = author else { return Ok(()) };
-        check_text("author", author)?;
-        let length = author.len();
-        if length > AUTHOR_BYTES_MAX {
-            return Err(format!("`author` has {length} bytes, and {AUTHOR_BYTES_MAX} are allowed"));
-        }
-        Ok(())
-    }
-}
-
-/// The place of an item in a list that is ordered by time and name.
-pub fn place(opened_at: i64, conversation: &str) -> String {
-    format!("{opened_at}~{conversation}")
-}
-
-/// Tells whether a text is a place in a list of conversations, as a page gives it.
-#[must_use]
-pub fn is_place(place: &str) -> bool {
-    read_place(place).is_some_and(|(_, name)| name.is_empty() || is_conversation_id(&name))
-}
-
-/// Reads a place; one that nobody gave is the beginning.
-pub fn read_place(place: &str) -> Option<(i64, String)> {
-    let (time, name) = place.split_once('~')?;
-    Some((time.parse().ok()?, name.to_owned()))
-}
-
-/// The moment, in milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stored rows have these seals: a change makes every store look damaged.
+    #[test]
+    fn the_seals_of_stored_rows_stay_the_same() {
+        let head = EpochHead {
+            conversation: "c".into(),
+            number: 2,
+            reason: "reload".into(),
+            digest: "d".into(),
+            fingerprint: "f".into(),
+            profile: "default".into(),
+            engine: "0.1.0".into(),
+            cwd: "/é \"x\"".into(),
+            model: None,
+            has_turn: true,
+            opened_at: -5,
+        };
+        let seal = |model: Option<&str>| {
+            let head = EpochHead { model: model.map(str::to_owned), ..head.clone() };
+            let texts = "{\"system\":\"00\"}".to_owned();
+            EpochRow { head, texts, description: "01".into(), request: "02".into(), seal: None }.digest()
+        };
+        assert_eq!(seal(None), "7ab8841366b90ce85283335137e156a55c4606c7ec6e9df564528dbfa392a0e8");
+        assert_eq!(seal(Some("m")), "d2be9c9f2fee28aba52b3a46a241c82a08942c18ce23474d9a629cbf58f4d185");
+    }
 }

@@ -1,51 +1,52 @@
 //! The name of a store: a path, `sqlite:PATH`, `memory:`, or the URL of a PostgreSQL database.
 //!
-//! A name may hold a password. It is never printed as it was written: [`redacted`] is the one form for people.
+//! A name may hold a password, so it is never printed as it is: messages show what [`redacted`] returns.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::url::Url;
-use crate::{MemoryStore, SqliteStore, Store, StoreError};
+use crate::{Explanation, MemoryStore, SqliteStore, Store, StoreError};
 
-/// A store, by the name that a flag, a variable or a setting gives it.
+/// The location of a store, parsed from the name in a flag, a variable or a setting.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum StoreLocation {
     /// Memory of this process.
     Memory,
-    /// A file of SQLite.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// A database of PostgreSQL, by its URL. The URL may hold a password.
+    /// A PostgreSQL database, by its URL. The URL may hold a password.
     Postgres(String),
 }
 
-/// Forms that a name may have, for hints.
+/// The forms of a name, for hints.
 const FORMS: &str = "use a path, `sqlite:PATH`, `memory:`, `postgres://USER@HOST:PORT/DATABASE` or \
                      `postgresql://…`; write a path that contains a colon as `./a:b` or `sqlite:a:b`";
 
 /// Keywords of PostgreSQL's other connection format, which could hold a password.
 const KEYWORDS: [&str; 7] = ["host", "hostaddr", "port", "user", "password", "dbname", "service"];
 
-impl Place {
+impl StoreLocation {
     /// Parses the name of a store.
     ///
-    /// A name that begins with a scheme which is not listed here is refused: it is a misspelt URL far more often than a
-    /// file, and would become a file whose name is the password.
+    /// A name with an unknown scheme is refused: it is a misspelt URL far more often than a path, and as a path it would
+    /// create a file whose name contains the password.
     ///
     /// ```
-    /// use proem_store::Place;
-    /// assert_eq!(Place::parse("sqlite:a:b").unwrap(), Place::Sqlite("a:b".into()));
-    /// let refused = Place::parse("postgress://me:secret@db/x").unwrap_err().to_string();
-    /// assert_eq!(refused, "invalid store `postgress://…`: the scheme `postgress` is not known");
+    /// use proem_store::StoreLocation;
+    /// assert_eq!(StoreLocation::parse("sqlite:a:b").unwrap(), StoreLocation::Sqlite("a:b".into()));
+    /// let refused = StoreLocation::parse("postgress://me:secret@db/x").unwrap_err().to_string();
+    /// assert_eq!(refused, "invalid store `postgress://…`: unknown scheme `postgress`");
     /// ```
     pub fn parse(text: &str) -> Result<Self, StoreError> {
-        let invalid = |why: String, hint: String| StoreError::Invalid { place: redacted(text), why, hint };
+        let invalid =
+            |why: Explanation, hint: String| StoreError::Invalid { place: redacted(text), why, hint };
         if text.is_empty() {
             return Err(invalid("the name is empty".into(), FORMS.into()));
         }
         if has_keyword(text) {
-            let why = "this is a list of keywords and values of PostgreSQL, not the name of a store";
+            let why = "this is a connection string of PostgreSQL, not the name of a store";
             return Err(invalid(why.into(), FORMS.into()));
         }
         if lacks_scheme(text) {
@@ -53,7 +54,7 @@ impl Place {
         }
         let Some((scheme, rest)) = scheme(text) else { return Ok(Self::Sqlite(text.into())) };
         match scheme.to_ascii_lowercase().as_str() {
-            "sqlite" if rest.is_empty() => Err(invalid("it names no file".into(), FORMS.into())),
+            "sqlite" if rest.is_empty() => Err(invalid("the path is missing".into(), FORMS.into())),
             "sqlite" if rest.starts_with("//") => Err(invalid(
                 "`sqlite:` takes a path, not a URL".into(),
                 "write `sqlite:PATH`, such as `sqlite:/var/lib/proem/proem.db`".into(),
@@ -66,13 +67,13 @@ impl Place {
                     Ok(_) => Ok(Self::Postgres(text.to_owned())),
                     Err(fault) => Err(invalid(fault.why, fault.hint)),
                 },
-                None => Err(invalid(format!("`{scheme}:` must be followed by `//`"), FORMS.into())),
+                None => Err(invalid(format!("`{scheme}:` must be followed by `//`").into(), FORMS.into())),
             },
-            _ => Err(invalid(format!("the scheme `{scheme}` is not known"), FORMS.into())),
+            _ => Err(invalid(format!("unknown scheme `{scheme}`").into(), FORMS.into())),
         }
     }
 
-    /// Opens the store. A file that is not there is made.
+    /// Opens the store. Creates a SQLite file that does not exist.
     pub fn open(&self) -> Result<Box<dyn Store>, StoreError> {
         match self {
             Self::Memory => Ok(Box::new(MemoryStore::new())),
@@ -88,7 +89,7 @@ impl Place {
         }
     }
 
-    /// Tells whether opening this store would make a new file.
+    /// Tells whether opening this store would create a file.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.path().is_some_and(|path| !path.exists())
@@ -105,7 +106,7 @@ impl Place {
 }
 
 /// Writes the name without credentials.
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => formatter.write_str("memory:"),
@@ -116,15 +117,15 @@ impl fmt::Display for Place {
 }
 
 /// Writes the name without credentials.
-impl fmt::Debug for Place {
+impl fmt::Debug for StoreLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Place({self})")
+        write!(formatter, "StoreLocation({self})")
     }
 }
 
-/// Returns a name or URL as it may be shown: without user name, password and options.
+/// Returns a name or URL without user name, password and options, so that it may be shown.
 ///
-/// Of a URL that can be parsed, host, port and database are left; of any other one, its scheme. A path is shown whole.
+/// Keeps host, port and database of a URL that can be parsed, and the scheme of any other URL. A path is kept whole.
 ///
 /// ```
 /// use proem_store::redacted;
@@ -149,7 +150,7 @@ pub fn redacted(text: &str) -> String {
     format!("{scheme}:{}…", if rest.starts_with("//") { "//" } else { "" })
 }
 
-/// Splits a text into its scheme and what follows the colon; `None` when it has none, and is a path.
+/// Splits a text at the colon after its scheme; `None` for a path, which has no scheme.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = !scheme.is_empty() && !scheme.contains(['/', '\\']) && !scheme.starts_with('.');
@@ -159,7 +160,7 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 /// Tells whether a text is a URL without a scheme, which could hold credentials.
 fn lacks_scheme(text: &str) -> bool {
     let is_marked = text.starts_with("//") && text.contains('@');
-    // What stands before the first colon may be a part of a password unless it is a word as schemes are.
+    // Unless it has the form of a scheme, the text before the first colon may be a part of a password.
     let before = text.split_once(':').map(|(before, _)| before);
     let is_word = |text: &str| {
         let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
