@@ -19,10 +19,10 @@ use proem_store::is_conversation_id;
 use tower::ServiceExt;
 
 use crate::app::{App, Options};
+use crate::connections::ConnectionSlot;
 use crate::error::ApiError;
-use crate::outside::Peer;
-use crate::places::Place;
-use crate::telemetry::{Parent, Span};
+use crate::request_target::Peer;
+use crate::telemetry::{Span, TraceParent};
 use crate::{guard, log, routes};
 
 /// What every answer carries, and the log has, too.
@@ -71,7 +71,7 @@ impl Front {
     }
 
     /// Gives a request a number and a time limit, answers and counts it, and writes one line about it.
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>, place: &Place) -> Response {
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>, place: &ConnectionSlot) -> Response {
         let (begun, id) = (Instant::now(), log::random_id());
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let traced = self.app.options.telemetry.as_ref().map(|_| Traced::of(&mut request));
@@ -109,7 +109,7 @@ impl Front {
     }
 
     /// Answers a request that may pass.
-    async fn pass(&self, request: Request<Incoming>, place: &Place) -> Response {
+    async fn pass(&self, request: Request<Incoming>, place: &ConnectionSlot) -> Response {
         // What the guard refuses, the router refuses: it has the same guard.
         let is_let_in = guard::check(&self.app, &request).is_ok();
         if is_let_in && !guard::is_open(request.uri().path()) {
@@ -141,14 +141,15 @@ fn with_length(mut response: Response) -> Response {
 
 /// What a span needs of a request.
 struct Traced {
-    parent: Option<Parent>,
+    parent: Option<TraceParent>,
     begun: SystemTime,
     route: Matched,
 }
 
 impl Traced {
     fn of<B>(request: &mut Request<B>) -> Self {
-        let parent = request.headers().get("traceparent").and_then(|value| Parent::of(value.to_str().ok()?));
+        let parent =
+            request.headers().get("traceparent").and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let route = Matched::default();
         request.extensions_mut().insert(route.clone());
         Self { parent, begun: SystemTime::now(), route }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::body::{Asked, Named, Text, has_answer};
+use super::body::{BodyText, PathParams, QueryParams, has_answer};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -61,7 +61,7 @@ pub(super) struct DiffQuery {
 /// A list, the newest first.
 pub(super) async fn list(
     State(app): Shared,
-    Asked(query): Asked<ListQuery>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<ConversationsAnswer>, ApiError> {
     let ListQuery { search, after, limit } = query;
     let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
@@ -80,7 +80,7 @@ pub(super) async fn list(
 /// One conversation: the frozen prompt, and all epochs; nothing of it if the caller has it already.
 pub(super) async fn show(
     State(app): Shared,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     show_answer(&app, &id, &headers).await
@@ -103,7 +103,10 @@ fn tag_of(kept: &Kept) -> String {
 }
 
 /// Forgets a conversation.
-pub(super) async fn remove(State(app): Shared, Named(id): Named<String>) -> Result<StatusCode, ApiError> {
+pub(super) async fn remove(
+    State(app): Shared,
+    PathParams(id): PathParams<String>,
+) -> Result<StatusCode, ApiError> {
     app.work(move |app| {
         app.known(&id)?;
         Ok(app.store().remove(&id).map(drop)?)
@@ -115,8 +118,8 @@ pub(super) async fn remove(State(app): Shared, Named(id): Named<String>) -> Resu
 /// Everything that one turn needs.
 pub(super) async fn turn(
     State(app): Shared,
-    Named(id): Named<String>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    text: BodyText,
 ) -> Result<Response, ApiError> {
     answer_to(&app, &id, &text).await
 }
@@ -127,10 +130,10 @@ where
     B: HttpBody<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    answer_to(app, id, &Text::read(body, app).await?).await
+    answer_to(app, id, &BodyText::read(body, app).await?).await
 }
 
-async fn answer_to(app: &Arc<App>, id: &str, text: &Text) -> Result<Response, ApiError> {
+async fn answer_to(app: &Arc<App>, id: &str, text: &BodyText) -> Result<Response, ApiError> {
     // Most turns say nothing: that need not be read, nor made anew each time.
     if text.is_empty()
         && let Some(answer) = app.turn_at_once(id, &EMPTY)?
@@ -290,9 +293,9 @@ fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
 /// Builds the prompt anew, or says what that would change.
 pub(super) async fn reload(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<PlanQuery>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<PlanQuery>,
+    text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let is_plan = query.plan;
     let request = text.optional_request()?;
@@ -307,7 +310,7 @@ pub(super) async fn reload(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::of_plan(&plan)?),
+                comparison: Some(comparison::compare_plan(&plan)?),
             })
         })
         .await?;
@@ -317,9 +320,9 @@ pub(super) async fn reload(
 /// Gives a conversation other tools, or says what that would change.
 pub(super) async fn tools(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<PlanQuery>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<PlanQuery>,
+    text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -339,7 +342,7 @@ pub(super) async fn tools(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::of_plan(&plan)?),
+                comparison: Some(comparison::compare_plan(&plan)?),
             })
         })
         .await?;
@@ -349,7 +352,7 @@ pub(super) async fn tools(
 /// The frozen prompt against what would be built now.
 pub(super) async fn drift(
     State(app): Shared,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let answer = app
         .work(move |app| {
@@ -359,7 +362,7 @@ pub(super) async fn drift(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::of_plan(&plan)?),
+                comparison: Some(comparison::compare_plan(&plan)?),
             })
         })
         .await?;
@@ -369,8 +372,8 @@ pub(super) async fn drift(
 /// Two epochs of a conversation against each other.
 pub(super) async fn diff(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<DiffQuery>,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<DiffQuery>,
 ) -> Result<Json<DiffAnswer>, ApiError> {
     let DiffQuery { from, to } = query;
     let answer = app
@@ -382,7 +385,7 @@ pub(super) async fn diff(
             };
             let (before, after) = (epoch(from)?, epoch(to)?);
             let comparison =
-                comparison::of_sides(&comparison::snapshot(&before), &comparison::snapshot(&after))?;
+                comparison::compare_sides(&comparison::snapshot(&before), &comparison::snapshot(&after))?;
             let carriers = difference(before.frozen.body(), after.frozen.body());
             Ok(DiffAnswer { from, to, carriers, comparison })
         })
