@@ -1,4 +1,4 @@
-//! A store that does something else before it does its work.
+//! A store that calls a function before some of its operations.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -7,19 +7,19 @@ use proem_store::{
     TemplateHead, TemplateVersion,
 };
 
-type Kept<T> = Result<T, StoreError>;
+type StoreResult<T> = Result<T, StoreError>;
 
-/// A store in memory; reading the template goes through `before`.
+/// A store in memory that calls `before` when the template is read.
 pub(crate) struct Gate {
     pub(crate) store: MemoryStore,
     pub(crate) before: Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>,
-    /// Happens between the moment at which the current epoch was read and the answer.
+    /// Called between the read of the current epoch and the answer.
     pub(crate) then: Box<dyn Fn(&MemoryStore) + Send + Sync>,
-    /// What it says when it is asked, outside of any work, whether it is near.
+    /// The answer to `is_near` outside of work threads.
     pub(crate) near: fn() -> bool,
     /// Refuses writes, as a full disk does.
     pub(crate) is_full: AtomicBool,
-    /// How many writes were refused.
+    /// The number of refused writes.
     pub(crate) refused: AtomicUsize,
 }
 
@@ -36,8 +36,8 @@ impl Gate {
         }
     }
 
-    /// Refuses a write while there is no room for it.
-    fn write(&self) -> Kept<()> {
+    /// Refuses a write while the gate is full.
+    fn write(&self) -> StoreResult<()> {
         if !self.is_full.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -47,78 +47,83 @@ impl Gate {
 }
 
 impl Store for Gate {
-    fn current(&self, conversation: &str) -> Kept<Option<Epoch>> {
+    fn current(&self, conversation: &str) -> StoreResult<Option<Epoch>> {
         let found = self.store.current(conversation);
         (self.then)(&self.store);
         found
     }
-    fn current_number(&self, conversation: &str) -> Kept<u64> {
+    fn current_number(&self, conversation: &str) -> StoreResult<u64> {
         let found = self.store.current_number(conversation);
         (self.then)(&self.store);
         found
     }
-    fn current_head(&self, conversation: &str) -> Kept<Option<EpochHead>> {
+    fn current_head(&self, conversation: &str) -> StoreResult<Option<EpochHead>> {
         let found = self.store.current_head(conversation);
         (self.then)(&self.store);
         found
     }
-    fn epoch(&self, conversation: &str, number: u64) -> Kept<Option<Epoch>> {
+    fn epoch(&self, conversation: &str, number: u64) -> StoreResult<Option<Epoch>> {
         self.store.epoch(conversation, number)
     }
-    fn epochs(&self, conversation: &str) -> Kept<Vec<EpochHead>> {
+    fn epochs(&self, conversation: &str) -> StoreResult<Vec<EpochHead>> {
         self.store.epochs(conversation)
     }
-    fn history(&self, conversation: &str) -> Kept<History> {
+    fn history(&self, conversation: &str) -> StoreResult<History> {
         self.store.history(conversation)
     }
-    fn open(&self, epoch: &Epoch) -> Kept<Epoch> {
+    fn open(&self, epoch: &Epoch) -> StoreResult<Epoch> {
         self.write()?;
         self.store.open(epoch)
     }
-    fn conversations(&self, query: &Query) -> Kept<Page<ConversationHead>> {
+    fn conversations(&self, query: &Query) -> StoreResult<Page<ConversationHead>> {
         self.store.conversations(query)
     }
-    fn remove(&self, conversation: &str) -> Kept<bool> {
+    fn remove(&self, conversation: &str) -> StoreResult<bool> {
         self.store.remove(conversation)
     }
-    fn begin_compaction(&self, compaction: &Compaction) -> Kept<()> {
+    fn begin_compaction(&self, compaction: &Compaction) -> StoreResult<()> {
         self.write()?;
         self.store.begin_compaction(compaction)
     }
-    fn compaction(&self, token: &str) -> Kept<Option<Compaction>> {
+    fn compaction(&self, token: &str) -> StoreResult<Option<Compaction>> {
         self.store.compaction(token)
     }
-    fn end_compaction(&self, token: &str, opened: Option<u64>) -> Kept<bool> {
+    fn end_compaction(&self, token: &str, opened: Option<u64>) -> StoreResult<bool> {
         self.write()?;
         self.store.end_compaction(token, opened)
     }
-    fn add_call(&self, conversation: &str, record: &str) -> Kept<Option<u64>> {
+    fn add_call(&self, conversation: &str, record: &str) -> StoreResult<Option<u64>> {
         self.store.add_call(conversation, record)
     }
-    fn calls(&self, conversation: &str) -> Kept<Vec<String>> {
+    fn calls(&self, conversation: &str) -> StoreResult<Vec<String>> {
         self.store.calls(conversation)
     }
-    fn last_call(&self, conversation: &str) -> Kept<Option<String>> {
+    fn last_call(&self, conversation: &str) -> StoreResult<Option<String>> {
         self.store.last_call(conversation)
     }
-    fn template(&self) -> Kept<Option<TemplateVersion>> {
+    fn template(&self) -> StoreResult<Option<TemplateVersion>> {
         (self.before)()?;
         self.store.template()
     }
-    fn template_version(&self, version: u64) -> Kept<Option<TemplateVersion>> {
+    fn template_version(&self, version: u64) -> StoreResult<Option<TemplateVersion>> {
         self.store.template_version(version)
     }
-    fn template_versions(&self, below: Option<u64>, most: usize) -> Kept<Vec<TemplateVersion>> {
+    fn template_versions(&self, below: Option<u64>, most: usize) -> StoreResult<Vec<TemplateVersion>> {
         (self.before)()?;
         self.store.template_versions(below, most)
     }
-    fn put_template(&self, text: &str, author: Option<&str>, expected: Option<u64>) -> Kept<TemplateVersion> {
+    fn put_template(
+        &self,
+        text: &str,
+        author: Option<&str>,
+        expected: Option<u64>,
+    ) -> StoreResult<TemplateVersion> {
         self.store.put_template(text, author, expected)
     }
-    fn restore_template(&self, template: &TemplateVersion) -> Kept<()> {
+    fn restore_template(&self, template: &TemplateVersion) -> StoreResult<()> {
         self.store.restore_template(template)
     }
-    fn template_heads(&self, below: Option<u64>, most: usize) -> Kept<Vec<TemplateHead>> {
+    fn template_heads(&self, below: Option<u64>, most: usize) -> StoreResult<Vec<TemplateHead>> {
         self.store.template_heads(below, most)
     }
     fn is_near(&self) -> bool {
