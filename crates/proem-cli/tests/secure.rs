@@ -225,7 +225,8 @@ fn a_token_that_is_not_accepted_is_explained_by_its_variable() {
         let server = std::thread::spawn(move || {
             let (mut line, _) = listener.accept().unwrap();
             let _ = line.read(&mut [0; 4096]).unwrap();
-            let body = r#"{"code":"no_token","message":"the request shows no token","hint":"send a header"}"#;
+            let body =
+                r#"{"code":"no_token","message":"the token is missing or wrong","hint":"send a header"}"#;
             let head = format!(
                 "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 body.len()

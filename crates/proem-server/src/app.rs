@@ -1,4 +1,4 @@
-//! What every request shares.
+//! The state that all requests share: options, store, metrics, and the limits on work.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use proem_core::limit::REQUESTS_WAITING_MAX;
 use proem_store::{Conversations, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::connections::ConnectionLimits;
 use crate::error::ApiError;
 use crate::guard::Token;
-use crate::log;
+use crate::log::{self, Level};
 use crate::metrics::Metrics;
-use crate::outside::PublicUrl;
-use crate::places::Connections;
+use crate::request_target::PublicUrl;
 use crate::room::Room;
 use crate::telemetry::Telemetry;
-use crate::writes::Writes;
+use crate::write_health::WriteHealth;
 
-/// How a server is set up.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The directories that requests may work in.
     pub workspaces: Vec<PathBuf>,
-    /// What requests must show, if anything.
+    /// The token that requests must send, if any.
     pub token: Option<Token>,
-    /// Names besides addresses of this machine by which it may be called.
+    /// Host names that clients may use for this server, besides its addresses.
     pub hosts: Vec<String>,
-    /// The address at which a proxy serves this server, if that is known.
+    /// The URL at which a proxy serves this server, if there is one.
     pub public_url: Option<PublicUrl>,
-    /// Largest body, in bytes.
+    /// Maximum size of a body, in bytes.
     pub body_bytes_max: usize,
-    /// Longest that a request may take.
+    /// Maximum time of a request.
     pub time_max: Duration,
-    /// How much is built or read at once.
+    /// Maximum number of builds and reads that run at once.
     pub work_max: usize,
-    /// The number of connections there may be, in all and by address.
-    pub connections: Connections,
-    /// Where spans go, if anywhere.
+    /// The limits on connections.
+    pub connections: ConnectionLimits,
+    /// The exporter of spans, if a collector is configured.
     pub telemetry: Option<Telemetry>,
-    /// Where the editor's files are read from, while it is being worked on; else they are those of the binary.
+    /// A directory with the editor's files, for its development. Without one, the files in the binary are served.
     pub web: Option<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ impl Default for Options {
             public_url: None,
             web: None,
             telemetry: None,
-            connections: Connections::default(),
+            connections: ConnectionLimits::default(),
             body_bytes_max: 16 << 20,
             time_max: Duration::from_secs(30),
             work_max: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
@@ -63,26 +63,26 @@ impl Default for Options {
     }
 }
 
-/// What every request shares.
+/// The state that all requests share.
 pub struct App {
     pub(crate) conversations: Conversations,
-    /// Builds prompts that are not kept.
+    /// Builds prompts that are not stored.
     pub(crate) engine: Engine,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
-    /// The workspaces as they really lie, links resolved.
+    /// The real paths of the workspaces, with links resolved.
     roots: Vec<PathBuf>,
     workspaces: Workspaces,
     work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    /// Tells whether the store takes writes.
-    pub(crate) writes: Writes,
-    /// Memory for bodies that are on their way.
+    /// Tells whether the store accepts writes.
+    pub(crate) write_health: WriteHealth,
+    /// Memory for bodies that are being received.
     pub(crate) room: Room,
 }
 
 impl App {
-    /// An application on a store.
+    /// Creates the state for a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, engine: Engine, options: Options) -> Arc<Self> {
         let work = Arc::new(Semaphore::new(options.work_max));
@@ -92,18 +92,17 @@ impl App {
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
         let workspaces = Workspaces::new(&options.workspaces);
-        let (metrics, writes) = (Metrics::default(), Writes::default());
         let room = Room::new(options.body_bytes_max);
         Arc::new(Self {
             conversations,
             engine,
             options,
-            metrics,
+            metrics: Metrics::default(),
             roots,
             workspaces,
             work,
             waiting,
-            writes,
+            write_health: WriteHealth::default(),
             room,
         })
     }
@@ -112,9 +111,9 @@ impl App {
         self.conversations.store()
     }
 
-    /// Does work that blocks, such as building a prompt, on a thread of its own. There is room for only so much of
-    /// it, and for only so much that waits. Work whose client has gone is not begun, or stops at its next step: a
-    /// request that is dropped drops this future.
+    /// Runs blocking work, such as building a prompt, on its own thread. The numbers of running and of waiting calls
+    /// are limited. If the client disconnects, the request and this future are dropped, and the work is not started
+    /// or stops at its next step.
     pub(crate) async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -122,20 +121,19 @@ impl App {
         let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
             return Err(ApiError::busy());
         };
-        // Whoever waits has sent all that was to be sent: that it takes too long is ours to say, before the time of the
-        // whole request is over, which says that theirs took too long.
+        // Time out before the request does: a full queue is a 503, and a 408 would blame the client.
         let limit = self.options.time_max * 4 / 5;
-        let wanted = Wanted(Cancel::at(Instant::now() + limit));
-        let done = tokio::time::timeout(limit, self.work_in_turn(place, wanted.0.clone(), work)).await;
+        let cancel = CancelOnDrop(Cancel::at(Instant::now() + limit));
+        let done = tokio::time::timeout(limit, self.work_in_turn(place, cancel.0.clone(), work)).await;
         done.unwrap_or_else(|_| Err(ApiError::busy()))
     }
 
-    /// Returns the number of places for work that are taken.
+    /// Returns the number of calls of [`work`](Self::work) that are running.
     pub(crate) fn work_running(&self) -> usize {
         self.options.work_max.saturating_sub(self.work.available_permits())
     }
 
-    /// Does work once there is room for it.
+    /// Waits for a permit, then runs the work.
     async fn work_in_turn<T: Send + 'static>(
         self: &Arc<Self>,
         place: OwnedSemaphorePermit,
@@ -148,7 +146,7 @@ impl App {
         let done = tokio::task::spawn_blocking(move || {
             let done = with_cancel(&cancel, || work(&app));
             if done.as_ref().is_err_and(ApiError::is_of_store) {
-                app.writes.fail();
+                app.write_health.fail();
             }
             if cancel.is_cancelled() {
                 app.metrics.work_stopped.fetch_add(1, Ordering::Relaxed);
@@ -156,11 +154,11 @@ impl App {
             drop(permit);
             done
         });
-        // A panic is ours: nothing of it goes out.
+        // The message of a panic must not reach the client.
         done.await.unwrap_or_else(|_| Err(ApiError::internal()))
     }
 
-    /// Checks that a request works in a directory that this server serves, and sets it if it names none.
+    /// Checks that the working directory of a request is in a workspace. The default is the first workspace.
     pub(crate) fn admit(&self, mut request: Request) -> Result<Request, ApiError> {
         let Some(first) = self.options.workspaces.first() else {
             return Err(ApiError::forbidden_cwd("this server has no workspace"));
@@ -171,7 +169,7 @@ impl App {
         Ok(request)
     }
 
-    /// Checks that a directory is one that this server serves.
+    /// Checks that a directory is in a workspace.
     pub(crate) fn check_cwd(&self, cwd: Option<&str>) -> Result<(), ApiError> {
         if cwd.is_some_and(|cwd| self.is_plainly_inside(Path::new(cwd))) {
             return Ok(());
@@ -181,11 +179,11 @@ impl App {
         if let Some(cwd) = cwd.filter(|cwd| real.is_none() && self.lies_inside(Path::new(cwd))) {
             return Err(ApiError::no_directory(cwd));
         }
-        // Whether a directory outside exists is nobody's business.
+        // The answer must not reveal whether a directory outside exists.
         let is_absolute = cwd.is_some_and(|cwd| Path::new(cwd).is_absolute());
         if !is_absolute || !self.roots.iter().any(is_inside) {
             return Err(ApiError::forbidden_cwd(
-                "the working directory lies in none of the server's workspaces",
+                "the working directory is not in a workspace of this server",
             ));
         }
         Ok(())
@@ -199,38 +197,38 @@ impl App {
         !has_dots && self.roots.iter().any(is_below) && has_no_link(path)
     }
 
-    /// Tells whether a directory of a workspace is not there any more.
+    /// Tells whether a directory of a workspace was removed.
     pub(crate) fn is_gone(&self, cwd: &str) -> bool {
         let path = Path::new(cwd);
         path.symlink_metadata().is_err() && self.lies_inside(path)
     }
 
-    /// Tells whether something that does not exist would lie in a workspace.
+    /// Tells whether a path that does not exist would be in a workspace.
     pub(crate) fn lies_inside(&self, path: &Path) -> bool {
         let has_dots = path.components().any(|part| part == Component::ParentDir);
-        // A link that leads nowhere may lead outside: what is not there must not be told from what is.
+        // A dangling link may point outside, where the answer must not reveal what exists.
         let nearest = path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
         let nearest = nearest.and_then(|ancestor| ancestor.canonicalize().ok());
         !has_dots && nearest.is_some_and(|real| self.roots.iter().any(|root| real.starts_with(root)))
     }
 
-    /// The caller of every request: a client who may read what this server serves.
+    /// Returns the caller of every request: a remote client, which may read the workspaces.
     pub(crate) const fn caller(&self) -> Caller {
         Caller::Remote(self.workspaces)
     }
 }
 
-/// Logs why a hook failed: clients are not told what it wrote.
+/// Logs the failure of a hook. Its output is not sent to clients.
 fn log_hook(failure: &HookFailure) {
     let (hook, why) = (failure.hook(), failure.why());
     let event = failure.event().word();
-    log::line("warning", &[("event", "hook"), ("hook", hook), ("at", event), ("why", why)]);
+    log::line(Level::Warning, &[("event", "hook"), ("hook", hook), ("at", event), ("why", why)]);
 }
 
-/// Work that a client waits for. It stops when this is dropped.
-struct Wanted(Cancel);
+/// Cancels work when it is dropped, because its client has disconnected.
+struct CancelOnDrop(Cancel);
 
-impl Drop for Wanted {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -239,11 +237,11 @@ impl Drop for Wanted {
 #[cfg(target_os = "linux")]
 fn has_no_link(path: &Path) -> bool {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-    let way = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), way).is_ok()
+    let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags).is_ok()
 }
 
-/// Not every system can be asked.
+/// Returns false: other systems have no such call, and the caller resolves the path.
 #[cfg(not(target_os = "linux"))]
 const fn has_no_link(_: &Path) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Errors, all in one shape: `code`, `message`, `hint`.
+//! Error answers, all of one shape: `code`, `message`, `hint`.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -9,24 +9,26 @@ use proem_store::{ConversationError, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Seconds after which trying again makes sense.
+use crate::log::{self, Level};
+
+/// The value of `Retry-After`, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 
 const STORE_DAMAGED: &str = "store_damaged";
 const STORE_UNAVAILABLE: &str = "store_unavailable";
 
-/// Why a request is not answered as asked.
+/// An error answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(title = "Error")]
 pub(crate) struct ApiError {
     #[serde(skip)]
     #[schemars(skip)]
     pub(crate) status: u16,
-    /// What it is about, as a stable word.
+    /// The kind of error, as a stable word.
     pub(crate) code: &'static str,
-    /// What happened.
+    /// The problem, in words.
     pub(crate) message: String,
-    /// What to do about it.
+    /// A way to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }
@@ -41,7 +43,7 @@ impl ApiError {
         self
     }
 
-    /// Tells whether the store failed, not the request.
+    /// Tells whether the store failed, and not the request.
     pub(crate) fn is_of_store(&self) -> bool {
         matches!(self.code, STORE_DAMAGED | STORE_UNAVAILABLE)
     }
@@ -55,32 +57,30 @@ impl ApiError {
     }
 
     pub(crate) fn busy() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "the server has as much to do as it can")
-            .with_hint("try again after the time that `Retry-After` says")
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "the server is busy")
+            .with_hint("retry after the number of seconds in `Retry-After`")
     }
 
     pub(crate) fn internal() -> Self {
-        let id = crate::log::random_id();
-        crate::log::line("error", &[("event", "panic"), ("incident", &id)]);
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            format!("something went wrong: incident {id}"),
-        )
-        .with_hint("the server's log has the same number")
+        let id = log::random_id();
+        log::line(Level::Error, &[("event", "panic"), ("incident", &id)]);
+        let message = format!("internal error, incident {id}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+            .with_hint("search the server's log for the incident")
     }
 
-    /// What stands in the operator's own files is their business: their log has it.
+    /// Creates the error for invalid settings of the operator. The cause is logged and not sent: it may quote the
+    /// operator's files.
     fn misconfigured(why: &str) -> Self {
-        crate::log::line("error", &[("event", "configuration"), ("why", why)]);
-        let message = "the configuration of this server cannot be used";
+        log::line(Level::Error, &[("event", "configuration"), ("why", why)]);
+        let message = "the configuration of the server is invalid";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "misconfigured", message)
-            .with_hint("the server's log says why")
+            .with_hint("the server's log has the cause")
     }
 
     pub(crate) fn no_directory(path: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "no_directory", format!("there is no directory {path}"))
-            .with_hint("make it, or name another one")
+            .with_hint("create it, or use another one")
     }
 
     pub(crate) fn forbidden_cwd(message: &str) -> Self {
@@ -91,7 +91,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(mut self) -> Response {
-        // What it quotes came from outside: from the request, or from files and folders of a workspace.
+        // It may quote the request, or names and contents of files in a workspace.
         for text in [Some(&mut self.message), self.hint.as_mut()].into_iter().flatten() {
             *text = escape(text).into_owned();
         }
@@ -115,9 +115,9 @@ impl From<StoreError> for ApiError {
             StoreError::Damaged { .. } => (StatusCode::SERVICE_UNAVAILABLE, STORE_DAMAGED),
             _ => (StatusCode::SERVICE_UNAVAILABLE, STORE_UNAVAILABLE),
         };
-        // Where the store lies is the operator's business: their log has it.
+        // The error names the location of the store, which only the operator may see.
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            crate::log::line("error", &[("event", "store"), ("why", &error.to_string())]);
+            log::line(Level::Error, &[("event", "store"), ("why", &error.to_string())]);
             return Self::new(status, code, "the store does not answer").with_hint("try again later");
         }
         Self { hint: error.hint(), ..Self::new(status, code, error.to_string()) }

@@ -14,10 +14,10 @@ use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use crate::app::{App, Options};
+use crate::connections::ConnectionSlot;
 use crate::error::ApiError;
-use crate::outside::Peer;
-use crate::places::Place;
-use crate::telemetry::{Parent, Span};
+use crate::request_target::Peer;
+use crate::telemetry::{Span, TraceParent};
 use crate::{guard, log, routes};
 
 /// The header with the request's id, which the log has, too.
@@ -35,16 +35,16 @@ impl Front {
     }
 
     /// Gives a request an id and a time limit, answers and counts it, and writes one line to the log.
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>, place: &Place) -> Response {
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>, slot: &ConnectionSlot) -> Response {
         let (begun, id) = (Instant::now(), log::random_id());
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let traced = self.app.options.telemetry.as_ref().map(|_| Traced::new(&mut request));
         let Options { connections, public_url, .. } = &self.app.options;
         if !connections.proxies.is_empty() || public_url.is_some() {
-            request.extensions_mut().insert(Peer(place.address()));
+            request.extensions_mut().insert(Peer(slot.address()));
         }
         // A panic becomes an internal error without details, and the process continues.
-        let answer = AssertUnwindSafe(self.pass(request, place)).catch_unwind();
+        let answer = AssertUnwindSafe(self.pass(request, slot)).catch_unwind();
         let mut response = match tokio::time::timeout(self.app.options.time_max, answer).await {
             Ok(Ok(response)) => response,
             Ok(Err(_)) => ApiError::internal().into_response(),
@@ -73,12 +73,12 @@ impl Front {
     }
 
     /// Checks a request and routes it.
-    async fn pass(&self, request: Request<Incoming>, place: &Place) -> Response {
+    async fn pass(&self, request: Request<Incoming>, slot: &ConnectionSlot) -> Response {
         if let Err(error) = guard::check(&self.app, &request) {
             return error.into_response();
         }
         if !guard::is_open(request.uri().path()) {
-            place.keep();
+            slot.keep();
         }
         self.router.clone().oneshot(request.map(Body::new)).await.into_response()
     }
@@ -86,14 +86,15 @@ impl Front {
 
 /// The parts of a request that its span needs.
 struct Traced {
-    parent: Option<Parent>,
+    parent: Option<TraceParent>,
     begun: SystemTime,
     route: Matched,
 }
 
 impl Traced {
     fn new<B>(request: &mut Request<B>) -> Self {
-        let parent = request.headers().get("traceparent").and_then(|value| Parent::of(value.to_str().ok()?));
+        let parent =
+            request.headers().get("traceparent").and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let route = Matched::default();
         request.extensions_mut().insert(route.clone());
         Self { parent, begun: SystemTime::now(), route }

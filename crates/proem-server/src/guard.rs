@@ -1,4 +1,4 @@
-//! Who may ask: the right `Host`, no foreign web page, and the token where there is one.
+//! Checks of every request: its `Host`, its origin, the token if there is one, and the content type.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,18 +9,18 @@ use subtle::ConstantTimeEq;
 
 use crate::app::{App, Options};
 use crate::error::ApiError;
-use crate::outside::{Outside, PublicUrl};
+use crate::request_target::{PublicUrl, RequestTarget};
 use crate::session;
 
-/// What requests must show. It is never printed.
+/// The token that requests must send. It is never printed.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Fewest bytes of a token.
+    /// Minimum length of a token, in bytes.
     pub const BYTES_MIN: usize = 16;
 
-    /// Takes a token; one that is too short to be random is refused.
+    /// Creates a token; `None` if it is too short to be random, or is not one word of ASCII characters.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -32,8 +32,9 @@ impl Token {
         self.0.as_bytes()
     }
 
-    fn is(&self, shown: &str) -> bool {
-        self.0.as_bytes().ct_eq(shown.as_bytes()).into()
+    /// Compares in constant time.
+    fn is(&self, sent: &str) -> bool {
+        self.0.as_bytes().ct_eq(sent.as_bytes()).into()
     }
 }
 
@@ -48,37 +49,42 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 
 /// Checks host, origin, token and content type of a request.
 pub(crate) fn check<B>(app: &App, request: &Request<B>) -> Result<(), ApiError> {
-    let outside = Outside::of(&app.options, request.extensions(), request.headers());
-    check_host(&app.options, &outside, request.uri(), request.headers())?;
-    check_origin(&outside, request.headers(), request.method())?;
+    let target = RequestTarget::new(&app.options, request.extensions(), request.headers());
+    check_host(&app.options, &target, request.uri(), request.headers())?;
+    check_origin(&target, request.headers(), request.method())?;
     check_token(app.options.token.as_ref(), request.uri().path(), request.headers())?;
     check_type(request.method(), request.headers())
 }
 
-/// A name that leads here by a stranger's choice is none of ours.
+/// Checks that the request was sent to a host name of this server. With DNS rebinding, a foreign page reaches the server
+/// by a name of its own.
 fn check_host(
     options: &Options,
-    outside: &Outside<'_>,
+    target: &RequestTarget<'_>,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), ApiError> {
     let misdirected = || {
-        ApiError::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", "this server is not called by that name")
-            .with_hint("use its address, or start it with `--host NAME`")
+        ApiError::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "wrong_host",
+            "the `Host` is not a name of this server",
+        )
+        .with_hint("use the server's address, or start the server with `--host NAME`")
     };
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(misdirected()) };
     let host = host.to_str().map_err(|_| misdirected())?;
-    // A target may name its server itself, and then that one counts: both must say the same.
+    // A request target in absolute form has precedence over `Host`: both must be equal.
     if uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
         return Err(misdirected());
     }
-    let forwarded = outside.forwarded.map(|host| host.to_str().unwrap_or_default());
+    let forwarded = target.forwarded.map(|host| host.to_str().unwrap_or_default());
     let is_known = |host: &str| without_port(host).is_some_and(|name| is_own_name(options, name));
     if is_known(host) && forwarded.is_none_or(is_known) { Ok(()) } else { Err(misdirected()) }
 }
 
-/// Tells whether the server may be called by a name. A rebound name of a stranger never is an address.
+/// Tells whether a name is one of the server's. Every address is allowed: a rebound name is never an address.
 fn is_own_name(options: &Options, name: &str) -> bool {
     let is_address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
         Some(name) => name.parse::<Ipv6Addr>().is_ok(),
@@ -89,7 +95,7 @@ fn is_own_name(options: &Options, name: &str) -> bool {
     is_address || name.eq_ignore_ascii_case("localhost") || own.any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// The name in a `Host`; `None` when it is no such thing.
+/// Returns the name in a `Host` header, or `None` if the header is invalid.
 pub(crate) fn without_port(host: &str) -> Option<&str> {
     if host.starts_with('[') {
         let end = host.find(']')?;
@@ -109,50 +115,53 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// A page of another site must not get an answer, nor change anything.
-fn check_origin(outside: &Outside<'_>, headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
+/// Refuses requests of pages of other sites, which must neither read answers nor change anything.
+fn check_origin(target: &RequestTarget<'_>, headers: &HeaderMap, method: &Method) -> Result<(), ApiError> {
     let foreign = || {
-        ApiError::new(StatusCode::FORBIDDEN, "foreign_origin", "a page of another site asked")
-            .with_hint("behind a proxy, start the server with `--public-url URL`")
+        ApiError::new(
+            StatusCode::FORBIDDEN,
+            "foreign_origin",
+            "the request comes from a page of another site",
+        )
+        .with_hint("behind a proxy, start the server with `--public-url URL`")
     };
-    // Said twice, each of them counts.
+    // A header can occur several times: every value must be allowed.
     let is_own_site = |site: &HeaderValue| site == "same-origin" || site == "none";
     let is_allowed = headers.get_all(FETCH_SITE).iter().all(is_own_site)
-        && headers.get_all(header::ORIGIN).iter().all(|origin| outside.is_own(origin))
+        && headers.get_all(header::ORIGIN).iter().all(|origin| target.is_own_origin(origin))
         && method != Method::OPTIONS;
     if is_allowed { Ok(()) } else { Err(foreign()) }
 }
 
-/// Tells whether a path needs no token. The editor's files are the same for all clients: they ask for the token.
+/// Tells whether a path needs no token: probes, and the editor's files, which are public and ask the user for the token.
 pub(crate) fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/healthz" | "/readyz" | "/favicon.ico") || path.starts_with("/assets/")
 }
 
 fn check_token(token: Option<&Token>, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(token) = token.filter(|_| !is_open(path)) else { return Ok(()) };
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(bearer);
+    let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let sent = sent.and_then(bearer);
     let mut cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let is_shown = match shown {
-        Some(shown) => token.is(shown),
+    let is_valid = match sent {
+        Some(sent) => token.is(sent),
         None => cookies.any(|cookies| session::is_session(token, cookies)),
     };
-    if is_shown {
+    if is_valid {
         return Ok(());
     }
-    let error =
-        ApiError::new(StatusCode::UNAUTHORIZED, "no_token", "the request shows no token, or a wrong one");
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, "no_token", "the token is missing or wrong");
     Err(error.with_hint("send `Authorization: Bearer TOKEN`"))
 }
 
-/// Returns the token of an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
+/// Returns the token of an `Authorization` header. The scheme is case-insensitive (RFC 9110, section 11.1).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
-    // One or more spaces stand between them (RFC 9110, section 11.4).
+    // One or more spaces separate them (RFC 9110, section 11.4).
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }
 
-/// What a form of another site can send is no JSON.
+/// Checks that a body is sent as JSON, which an HTML form of another site cannot do.
 fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     if !matches!(*method, Method::POST | Method::PUT) {
         return Ok(());
@@ -164,12 +173,15 @@ fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     if !has_body && kind.is_empty() || kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let error =
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body is not said to be JSON");
+    let error = ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "not_json",
+        "the content type of the body is not JSON",
+    );
     Err(error.with_hint("send `Content-Type: application/json`"))
 }
 
-/// Adds what every answer says to browsers, unless it says something else.
+/// Adds the security headers that an answer does not set itself.
 pub(crate) fn add_headers(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -1,7 +1,8 @@
-//! Serves frozen prompts over HTTP: the first turn of a conversation builds and keeps its prompt, later ones get
-//! the same bytes, from whichever of several servers on one store they ask.
+//! Serves frozen prompts over HTTP. The first turn of a conversation builds and stores its prompt; later turns get the
+//! same bytes, from any server that uses the same store.
 
 mod app;
+mod connections;
 mod error;
 mod front;
 mod guard;
@@ -9,20 +10,19 @@ mod listen;
 mod log;
 mod metrics;
 mod openapi;
-mod outside;
-mod places;
+mod request_target;
 mod room;
 mod routes;
 mod session;
 mod shapes;
 mod telemetry;
-mod writes;
+mod write_health;
 
 pub use app::{App, Options};
+pub use connections::ConnectionLimits;
 pub use guard::Token;
-pub use listen::{Listening, serve};
-pub use log::line as log_line;
+pub use listen::{Listeners, serve};
+pub use log::{Level as LogLevel, line as log_line};
 pub use openapi::document;
-pub use outside::PublicUrl;
-pub use places::Connections;
+pub use request_target::PublicUrl;
 pub use telemetry::{Telemetry, TelemetryError};

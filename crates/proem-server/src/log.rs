@@ -1,4 +1,4 @@
-//! Structured lines on standard error. Prompts are never among them: a digest and a length say enough.
+//! The log: one JSON object per line, on standard error. It never contains prompts.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
@@ -14,22 +14,43 @@ use serde_json::Value;
 
 use crate::routes;
 
-/// Writes one line of the log to standard error: the time, the level (`info`, `warning` or `error`), and these fields, in
-/// this order. A reader that is gone does not stop the server.
-pub fn line(level: &str, fields: &[(&str, &str)]) {
-    let mut line = format!("{{\"time\":\"{}\",\"level\":\"{level}\"", time());
+/// The importance of a line of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A usual event.
+    Info,
+    /// A problem that does not stop the server.
+    Warning,
+    /// A failure of the server or its store.
+    Error,
+}
+
+impl Level {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Writes one line of the log to standard error: the time, the level and these fields, in this order. Errors of writing
+/// are ignored: a closed standard error does not stop the server.
+pub fn line(level: Level, fields: &[(&str, &str)]) {
+    let mut line = format!("{{\"time\":\"{}\",\"level\":\"{}\"", time(), level.word());
     for (key, value) in fields {
         line.push_str(&format!(",\"{key}\":{}", Value::from(*value)));
     }
     write(&(line + "}\n"));
 }
 
-/// The time in UTC, with milliseconds, as RFC 3339 writes it.
+/// Returns the time in UTC with milliseconds, in the form of RFC 3339.
 fn time() -> String {
     format!("{:.3}", Timestamp::now())
 }
 
-/// Writes the line of an answered request, which may wait for others. Status and microseconds are numbers.
+/// Queues the line of an answered request. Status and microseconds are numbers.
 pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micros: u64) {
     let path = path(target);
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
@@ -37,8 +58,8 @@ pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micro
     let escaped = if is_plain { String::new() } else { Value::from(path.as_ref()).to_string() };
     let (quote, path) = if is_plain { ("\"", path.as_ref()) } else { ("", escaped.as_str()) };
     let (time, micros, status) = (time(), micros.to_string(), status.to_string());
-    // Joined, not formatted: that takes a third of the time.
-    gather(
+    // Joining takes a third of the time of formatting.
+    enqueue(
         &[
             "{\"time\":\"",
             time.as_str(),
@@ -60,67 +81,66 @@ pub(crate) fn access(id: &str, method: &Method, target: &str, status: u16, micro
     );
 }
 
-/// How long the line of an answered request may wait for others. A system call for each of them, one thread at a time,
-/// would take longer than most answers.
-const GATHER_TIME: Duration = Duration::from_millis(20);
+/// The time for which the line of an answered request may wait for others. One system call per line, by one thread at a
+/// time, would take longer than most answers.
+const QUEUE_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// How much may wait.
-const WAITING_BYTES_MAX: usize = 64 << 10;
+/// Maximum size of the queue.
+const QUEUE_BYTES_MAX: usize = 64 << 10;
 
-/// Lines that are still to be written.
-static WAITING: Mutex<String> = Mutex::new(String::new());
+/// Lines that are not written yet.
+static QUEUE: Mutex<String> = Mutex::new(String::new());
 
-/// Tells that there are some.
-static GATHERED: Condvar = Condvar::new();
+/// Signals that the queue is not empty.
+static QUEUE_FILLED: Condvar = Condvar::new();
 
-/// Adds a line that may wait.
-fn gather(line: &str) {
+/// Adds a line to the queue.
+fn enqueue(line: &str) {
     static WRITER: Once = Once::new();
-    WRITER.call_once(|| drop(std::thread::spawn(write_gathered)));
-    let mut waiting = waiting();
-    let is_first = waiting.is_empty();
-    waiting.push_str(line);
-    let is_much = waiting.len() > WAITING_BYTES_MAX;
-    drop(waiting);
+    WRITER.call_once(|| drop(std::thread::spawn(write_queued)));
+    let mut queue = queue();
+    let is_first = queue.is_empty();
+    queue.push_str(line);
+    let is_full = queue.len() > QUEUE_BYTES_MAX;
+    drop(queue);
     if is_first {
-        GATHERED.notify_one();
+        QUEUE_FILLED.notify_one();
     }
-    if is_much {
+    if is_full {
         write("");
     }
 }
 
-/// Writes lines whenever some have gathered.
-fn write_gathered() {
+/// Writes queued lines, in batches.
+fn write_queued() {
     loop {
-        drop(GATHERED.wait_while(waiting(), |waiting| waiting.is_empty()));
-        std::thread::sleep(GATHER_TIME);
+        drop(QUEUE_FILLED.wait_while(queue(), |queue| queue.is_empty()));
+        std::thread::sleep(QUEUE_TIME_MAX);
         write("");
     }
 }
 
-/// Writes everything that waits: the server ends.
+/// Writes all queued lines, at the end of the server.
 pub(crate) fn flush() {
     write("");
 }
 
-/// Writes what waits, and a line behind it. In one go: standard error is not buffered, and other processes may write to
-/// it, too.
-#[expect(clippy::let_underscore_must_use, reason = "there is nobody left to tell")]
+/// Writes the queue and then a line, with one call: standard error is not buffered, and other processes may write to it.
+#[expect(clippy::let_underscore_must_use, reason = "there is no other place to report a failure of the log")]
 fn write(line: &str) {
-    // Held while it is written: lines stay in their order.
+    // Locked until all is written, so that lines stay in their order.
     let mut out = std::io::stderr().lock();
-    let mut text = std::mem::take(&mut *waiting());
+    let mut text = std::mem::take(&mut *queue());
     text.push_str(line);
     let _ = out.write_all(text.as_bytes());
 }
 
-fn waiting() -> MutexGuard<'static, String> {
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+fn queue() -> MutexGuard<'static, String> {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A path as it may be logged: the words of routes, conversation ids in their place and numbers. Everything else could be
-/// the token of a compaction, also in a path that leads nowhere, and is left out.
+/// Returns the parts of a path that may be logged: words of routes, conversation ids in their position, and numbers.
+/// Everything else could be the token of a compaction, even if the path has no route, and is replaced by `…`.
 pub(crate) fn path(path: &str) -> Cow<'_, str> {
     let names_conversation = path.starts_with("/conversations/");
     let is_shown = |(index, part): (usize, &str)| {
@@ -135,13 +155,13 @@ pub(crate) fn path(path: &str) -> Cow<'_, str> {
     shown.collect::<Vec<_>>().join("/").into()
 }
 
-/// Tells whether a part of a path is empty, or a number as versions and epochs have; a token has more digits.
+/// Tells whether a part of a path is empty or a number of a version or epoch. A token has more digits.
 fn is_number(part: &str) -> bool {
     part.len() <= 20 && part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// 64 bits that nobody can foresee, in hexadecimal: a count under a key that the system's random numbers gave. To ask
-/// the system each time would cost as much as looking up a prompt.
+/// Returns 64 unpredictable bits in hexadecimal: the hash of a counter, with a random key. Reading random numbers of the
+/// system each time would take as long as the lookup of a prompt.
 pub(crate) fn random_id() -> String {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);

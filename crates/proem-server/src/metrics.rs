@@ -1,4 +1,4 @@
-//! Numbers about the server, in the text that Prometheus reads.
+//! Metrics of the server, in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proem::evidence::Verdict;
 
-/// Upper bounds of the classes of time, in microseconds.
+/// Upper bounds of the histogram of request times, in microseconds.
 const BOUNDS: [u64; 8] = [100, 500, 1_000, 5_000, 20_000, 100_000, 1_000_000, 10_000_000];
 
-/// What is counted.
+/// The counters of this process.
 #[derive(Default)]
 pub(crate) struct Metrics {
     requests: [AtomicU64; 6],
@@ -18,11 +18,11 @@ pub(crate) struct Metrics {
     pub(crate) turns_built: AtomicU64,
     pub(crate) turns_reused: AtomicU64,
     pub(crate) work_stopped: AtomicU64,
-    /// Calls that were reported, by verdict.
+    /// Reported calls, by verdict.
     verdicts: [AtomicU64; VERDICTS.len()],
 }
 
-/// Verdicts on calls: nothing was missed, or by whose doing.
+/// Verdicts on calls: no cache miss, or the cause of the miss.
 const VERDICTS: [(&str, Option<Verdict>); 4] = [
     ("no_miss", None),
     ("ours", Some(Verdict::Ours)),
@@ -30,14 +30,14 @@ const VERDICTS: [(&str, Option<Verdict>); 4] = [
     ("unknown", Some(Verdict::Unknown)),
 ];
 
-/// Reasons for which epochs are opened. Each is counted from zero on, so that a rate has a beginning.
+/// Reasons for new epochs. Each is printed from the start, with 0, so that Prometheus can compute rates.
 const REASONS: [&str; 7] = ["startup", "compaction", "tools", "cwd", "reload", "resources", "profile"];
 
-/// Numbers that are kept elsewhere.
-pub(crate) struct Elsewhere {
+/// Numbers that other parts of the server count.
+pub(crate) struct ExternalMetrics {
     pub(crate) work_running: usize,
     pub(crate) spans_dropped: u64,
-    /// Opened epochs, by reason.
+    /// New epochs, by reason.
     pub(crate) epochs: BTreeMap<String, u64>,
 }
 
@@ -54,20 +54,20 @@ impl Metrics {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Counts a call that was judged.
+    /// Counts a reported call.
     pub(crate) fn judged(&self, verdict: Option<Verdict>) {
-        let counted = VERDICTS.iter().zip(&self.verdicts).find(|((_, known), _)| *known == verdict);
-        if let Some((_, count)) = counted {
+        let counter = VERDICTS.iter().zip(&self.verdicts).find(|((_, known), _)| *known == verdict);
+        if let Some((_, count)) = counter {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The text.
-    pub(crate) fn text(&self, elsewhere: Elsewhere) -> String {
+    /// Returns all metrics as text.
+    pub(crate) fn text(&self, external: ExternalMetrics) -> String {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let Elsewhere { work_running, spans_dropped, epochs } = elsewhere;
+        let ExternalMetrics { work_running, spans_dropped, epochs } = external;
         let mut text =
-            String::from("# HELP proem_build_info The version that runs.\n# TYPE proem_build_info gauge\n");
+            String::from("# HELP proem_build_info The running version.\n# TYPE proem_build_info gauge\n");
         line(&mut text, &format!("proem_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));
         text.push_str(
             "# HELP proem_requests_total Answered requests.\n# TYPE proem_requests_total counter\n",
@@ -92,19 +92,19 @@ impl Metrics {
         line(&mut text, &format!("proem_turns_total{{prompt=\"reused\"}} {}", read(&self.turns_reused)));
         self.push_epochs_and_calls(&mut text, epochs);
         text.push_str(
-            "# HELP proem_work_running Requests that are worked on.\n# TYPE proem_work_running gauge\n",
+            "# HELP proem_work_running Builds and reads in progress.\n# TYPE proem_work_running gauge\n",
         );
         line(&mut text, &format!("proem_work_running {work_running}"));
-        text.push_str("# HELP proem_work_stopped_total Work that ended after its client had gone.\n# TYPE proem_work_stopped_total counter\n");
+        text.push_str("# HELP proem_work_stopped_total Work that ended after its client disconnected.\n# TYPE proem_work_stopped_total counter\n");
         line(&mut text, &format!("proem_work_stopped_total {}", read(&self.work_stopped)));
-        text.push_str("# HELP proem_spans_dropped_total Spans that no collector got.\n# TYPE proem_spans_dropped_total counter\n");
+        text.push_str("# HELP proem_spans_dropped_total Spans that were not delivered.\n# TYPE proem_spans_dropped_total counter\n");
         line(&mut text, &format!("proem_spans_dropped_total {spans_dropped}"));
         text
     }
 
     fn push_epochs_and_calls(&self, text: &mut String, mut epochs: BTreeMap<String, u64>) {
         text.push_str(
-            "# HELP proem_epochs_total Epochs that this process opened, by reason.\n# TYPE proem_epochs_total counter\n",
+            "# HELP proem_epochs_total New epochs of this process, by reason.\n# TYPE proem_epochs_total counter\n",
         );
         for reason in REASONS {
             let count = epochs.remove(reason).unwrap_or(0);
@@ -114,7 +114,7 @@ impl Metrics {
             line(text, &format!("proem_epochs_total{{reason=\"{reason}\"}} {count}"));
         }
         text.push_str(
-            "# HELP proem_calls_total Calls that were reported, by verdict on their cache.\n# TYPE proem_calls_total counter\n",
+            "# HELP proem_calls_total Reported calls, by verdict on their cache.\n# TYPE proem_calls_total counter\n",
         );
         for ((verdict, _), count) in VERDICTS.iter().zip(&self.verdicts) {
             let count = count.load(Ordering::Relaxed);

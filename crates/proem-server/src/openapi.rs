@@ -1,4 +1,4 @@
-//! The description of the API, made from the shapes that the routes use.
+//! The OpenAPI description, generated from the shapes that the routes use.
 
 use proem::Request;
 use proem::build_shape::VERSION;
@@ -14,22 +14,22 @@ use crate::shapes::{
     ValuesAnswer, VariablesAnswer, VersionShape, VersionsAnswer,
 };
 
-/// One operation.
+/// A method of a path.
 struct Operation {
     method: &'static str,
     path: &'static str,
     summary: &'static str,
     query: &'static [(&'static str, &'static str, &'static str)],
     body: Option<Value>,
-    /// The shape of the answer; none for an answer without a body.
+    /// The shape of the answer; `None` for an answer without a body.
     answer: Option<Value>,
-    /// What the answer is written in.
+    /// The media type of the answer.
     media: &'static str,
-    /// Statuses of errors besides those that every route has.
+    /// Error statuses besides those of every route.
     errors: &'static [u16],
 }
 
-/// The description as JSON, by OpenAPI 3.1.
+/// Returns the description of the API, as JSON of OpenAPI 3.1.
 #[must_use]
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -64,36 +64,36 @@ fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
-/// The names of the providers, for descriptions.
+/// Returns the names of the providers, for descriptions.
 fn providers() -> String {
     ProviderName::all().map(|name| name.word).collect::<Vec<_>>().join(", ")
 }
 
-/// A request with a provider beside it.
+/// Returns the schema of a request with an optional `provider`.
 fn turn_body(generator: &mut SchemaGenerator) -> Value {
     let mut schema = Request::json_schema(generator).to_value();
     schema["properties"]["provider"] = json!({
-        "description": format!("The provider whose request parts are wanted: {}.", providers()),
+        "description": format!("The provider for which a payload is returned: {}.", providers()),
         "type": ["string", "null"],
     });
     schema
 }
 
-/// What the query of a route that can also plan may say.
-const PLAN: &[(&str, &str, &str)] = &[("plan", "boolean", "Only say what would change")];
+/// The query of a route that can also plan.
+const PLAN: &[(&str, &str, &str)] = &[("plan", "boolean", "Return the changes without making them")];
 
 fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
-    let mut operations = of_probes();
-    operations.extend(of_template(generator));
-    operations.extend(of_editor(generator));
-    operations.extend(of_conversations(generator));
-    operations.extend(of_evidence(generator));
-    operations.extend(of_compaction(generator));
+    let mut operations = probe_operations();
+    operations.extend(template_operations(generator));
+    operations.extend(editor_operations(generator));
+    operations.extend(conversation_operations(generator));
+    operations.extend(evidence_operations(generator));
+    operations.extend(compaction_operations(generator));
     operations
 }
 
-/// An operation that takes and gives nothing.
-const fn of(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
+/// Returns an operation without query, bodies and errors of its own.
+const fn operation(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
     Operation {
         method,
         path,
@@ -106,115 +106,126 @@ const fn of(method: &'static str, path: &'static str, summary: &'static str) -> 
     }
 }
 
-/// For those who watch the server, and sessions of browsers.
-fn of_probes() -> Vec<Operation> {
+/// Returns the probes, the metrics, this description, and browser sessions.
+fn probe_operations() -> Vec<Operation> {
     let any = json!({ "type": "object" });
     vec![
-        Operation { answer: Some(any.clone()), ..of("get", "/healthz", "Whether the process lives") },
+        Operation {
+            answer: Some(any.clone()),
+            ..operation("get", "/healthz", "Check that the process runs")
+        },
         Operation {
             answer: Some(any.clone()),
             errors: &[503],
-            ..of("get", "/readyz", "Whether the store answers and takes writes")
+            ..operation("get", "/readyz", "Check that the store answers and accepts writes")
         },
         Operation {
             answer: Some(json!({ "type": "string" })),
             media: "text/plain",
-            ..of("get", "/metrics", "Numbers for Prometheus")
+            ..operation("get", "/metrics", "Metrics for Prometheus")
         },
-        Operation { answer: Some(any), ..of("get", "/openapi.json", "This description") },
-        of("post", "/session", "Give a browser a cookie for the token that it shows"),
-        of("delete", "/session", "Take that cookie back"),
+        Operation { answer: Some(any), ..operation("get", "/openapi.json", "This description") },
+        operation("post", "/session", "Set a session cookie, in exchange for the token"),
+        operation("delete", "/session", "Remove the session cookie"),
     ]
 }
 
-/// What an editor asks.
-fn of_editor(generator: &mut SchemaGenerator) -> Vec<Operation> {
+/// Returns the routes of the web editor.
+fn editor_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let request = reference::<Request>(generator);
     vec![
         Operation {
             query: &[("cwd", "string", "The working directory")],
             answer: Some(reference::<EditorAnswer>(generator)),
             errors: &[422, 503],
-            ..of("get", "/editor", "What there is to choose from")
+            ..operation("get", "/editor", "Profiles, models, providers and limits that the editor offers")
         },
         Operation {
             query: &[
                 ("cwd", "string", "The working directory"),
-                ("as", "string", "Agents, separated by commas; all of them when there is none"),
+                ("as", "string", "Agents, separated by commas; all if it is missing"),
             ],
             answer: Some(reference::<proem::compat::CompatShape>(generator)),
             errors: &[422, 503],
-            ..of("get", "/compat", "What each agent would see in a directory")
+            ..operation(
+                "get",
+                "/compat",
+                "The instructions and skills that each agent would read in a directory",
+            )
         },
         Operation {
             query: &[("dir", "string", "A directory of a workspace")],
             answer: Some(reference::<FilesAnswer>(generator)),
             errors: &[503],
-            ..of("get", "/files", "What lies in a directory of a workspace")
+            ..operation("get", "/files", "The entries of a directory of a workspace")
         },
         Operation {
             body: Some(request.clone()),
             answer: Some(reference::<PreviewAnswer<'static>>(generator)),
             errors: &[413, 422, 503],
-            ..of("post", "/preview", "Build a prompt and store nothing")
+            ..operation("post", "/preview", "Build a prompt without storing it")
         },
         Operation {
             body: Some(request),
             answer: Some(reference::<ValuesAnswer>(generator)),
             errors: &[413, 422, 503],
-            ..of("post", "/preview/variables", "Every variable with its value, where a request works")
+            ..operation(
+                "post",
+                "/preview/variables",
+                "Every variable, with its value in the working directory of the request",
+            )
         },
     ]
 }
 
-/// The template and its versions.
-fn of_template(generator: &mut SchemaGenerator) -> Vec<Operation> {
+/// Returns the routes of the template and its versions.
+fn template_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let template = reference::<TemplateAnswer>(generator);
     vec![
         Operation {
             answer: Some(template.clone()),
             errors: &[503],
-            ..of("get", "/system-prompt", "The current template")
+            ..operation("get", "/system-prompt", "The current template")
         },
         Operation {
             body: Some(reference::<TemplateBody>(generator)),
             answer: Some(template.clone()),
             errors: &[409, 413, 503],
-            ..of("put", "/system-prompt", "Store a new version of the template")
+            ..operation("put", "/system-prompt", "Store a new version of the template")
         },
         Operation {
             answer: Some(reference::<VariablesAnswer>(generator)),
-            ..of("get", "/system-prompt/variables", "The variables that templates may name")
+            ..operation("get", "/system-prompt/variables", "The variables that templates may use")
         },
         Operation {
             query: &[
-                ("before", "integer", "Only versions below this one"),
-                ("limit", "integer", "At most so many"),
-                ("text", "boolean", "Whether with their texts"),
+                ("before", "integer", "Return only versions before this one"),
+                ("limit", "integer", "Maximum number of versions"),
+                ("text", "boolean", "Include the texts; true by default"),
             ],
             answer: Some(reference::<VersionsAnswer>(generator)),
             errors: &[503],
-            ..of("get", "/system-prompt/versions", "Versions of the template, the newest first")
+            ..operation("get", "/system-prompt/versions", "Versions of the template, newest first")
         },
         Operation {
             answer: Some(template),
             errors: &[404, 503],
-            ..of(
+            ..operation(
                 "post",
                 "/system-prompt/versions/{version}/restore",
-                "Make an earlier version the current one",
+                "Store an earlier version again, as the newest one",
             )
         },
         Operation {
             answer: Some(reference::<VersionShape>(generator)),
             errors: &[404, 503],
-            ..of("get", "/system-prompt/versions/{version}", "One version of the template")
+            ..operation("get", "/system-prompt/versions/{version}", "One version of the template")
         },
     ]
 }
 
-/// Conversations and their epochs.
-fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+/// Returns the routes of conversations.
+fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
     let request = reference::<Request>(generator);
     let tool = reference::<proem::Tool>(generator);
@@ -227,28 +238,31 @@ fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     vec![
         Operation {
             query: &[
-                ("search", "string", "A part of the name or of the working directory"),
-                ("after", "string", "Behind this place, which a page before gave"),
-                ("limit", "integer", "At most so many"),
+                ("search", "string", "A part of the id or of the working directory"),
+                ("after", "string", "The `next` of the previous page"),
+                ("limit", "integer", "Maximum number of conversations"),
             ],
             answer: Some(reference::<ConversationsAnswer>(generator)),
             errors: &[503],
-            ..of("get", "/conversations", "Conversations, the one with the newest epoch first")
+            ..operation("get", "/conversations", "Conversations; the one with the newest epoch is first")
         },
         Operation {
             answer: Some(reference::<ConversationAnswer>(generator)),
             errors: &[404, 503],
-            ..of("get", "/conversations/{id}", "A conversation: its frozen prompt and its epochs")
+            ..operation("get", "/conversations/{id}", "A conversation: its frozen prompt and its epochs")
         },
-        Operation { errors: &[404, 503], ..of("delete", "/conversations/{id}", "Forget a conversation") },
+        Operation {
+            errors: &[404, 503],
+            ..operation("delete", "/conversations/{id}", "Delete a conversation")
+        },
         Operation {
             body: Some(turn_body(generator)),
             answer: Some(reference::<TurnAnswer>(generator)),
             errors: &[403, 413, 422, 503],
-            ..of(
+            ..operation(
                 "post",
                 "/conversations/{id}/turn",
-                "What a turn needs; the first one builds and keeps the prompt",
+                "Return the prompt of a turn; the first turn builds and stores it",
             )
         },
         Operation {
@@ -256,80 +270,92 @@ fn of_conversations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             body: Some(request.clone()),
             answer: Some(change.clone()),
             errors: &[403, 404, 409, 413, 422, 503],
-            ..of("post", "/conversations/{id}/reload", "Rebuild the prompt from what is there now")
+            ..operation("post", "/conversations/{id}/reload", "Rebuild the prompt from the current files")
         },
         Operation {
             query: PLAN,
             body: Some(tools),
             answer: Some(change),
             errors: &[404, 409, 413, 422, 503],
-            ..of("put", "/conversations/{id}/tools", "Give a conversation other tools")
+            ..operation("put", "/conversations/{id}/tools", "Replace the tools of a conversation")
         },
     ]
 }
 
-/// What is known about a conversation's prompts and calls.
-fn of_evidence(generator: &mut SchemaGenerator) -> Vec<Operation> {
+/// Returns the routes of a conversation's epochs and calls.
+fn evidence_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     vec![
         Operation {
             answer: Some(reference::<ChangeAnswer>(generator)),
             errors: &[404, 422, 503],
-            ..of("get", "/conversations/{id}/drift", "The frozen prompt against what would be built now")
+            ..operation(
+                "get",
+                "/conversations/{id}/drift",
+                "Compare the frozen prompt with the one that would be built now",
+            )
         },
         Operation {
             answer: Some(reference::<CallsAnswer>(generator)),
             errors: &[404, 503],
-            ..of(
-                "get",
-                "/conversations/{id}/calls",
-                "What providers said about calls, and whose doing a miss is",
-            )
+            ..operation("get", "/conversations/{id}/calls", "Reported calls, with the causes of cache misses")
         },
         Operation {
             body: Some(json!({ "type": "object" })),
             answer: Some(reference::<proem::evidence::JudgedCall>(generator)),
             errors: &[404, 413, 503],
-            ..of("post", "/conversations/{id}/calls", "Keep what a provider said about a call, and judge it")
+            ..operation(
+                "post",
+                "/conversations/{id}/calls",
+                "Report the usage of a call, and return a verdict on its cache",
+            )
         },
         Operation {
-            query: &[("provider", "string", "The provider whose request parts are wanted")],
+            query: &[("provider", "string", "The provider for which a payload is returned")],
             answer: Some(reference::<EpochAnswer<'static>>(generator)),
             errors: &[404, 422, 503],
-            ..of("get", "/conversations/{id}/epochs/{number}", "One epoch, with the origin of every byte")
+            ..operation(
+                "get",
+                "/conversations/{id}/epochs/{number}",
+                "One epoch, with the source of every byte",
+            )
         },
         Operation {
             query: &[("from", "integer", "The earlier epoch"), ("to", "integer", "The later epoch")],
             answer: Some(reference::<DiffAnswer>(generator)),
             errors: &[404, 503],
-            ..of("get", "/conversations/{id}/diff", "Two epochs against each other")
+            ..operation("get", "/conversations/{id}/diff", "Compare two epochs")
         },
     ]
 }
 
-/// Compaction in two steps.
-fn of_compaction(generator: &mut SchemaGenerator) -> Vec<Operation> {
+/// Returns the routes of compaction.
+fn compaction_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
     let request = reference::<Request>(generator);
     vec![
         Operation {
-            query: &[("commit", "boolean", "Also end it, in one call")],
+            query: &[("commit", "boolean", "Also commit it, in one call")],
             body: Some(request),
             answer: Some(reference::<CompactionAnswer>(generator)),
             errors: &[403, 404, 409, 413, 422, 503],
-            ..of("post", "/conversations/{id}/compaction", "Begin a compaction")
+            ..operation("post", "/conversations/{id}/compaction", "Begin a compaction")
         },
         Operation {
             answer: Some(change),
             errors: &[404, 409, 422, 503],
-            ..of(
+            ..operation(
                 "post",
                 "/conversations/{id}/compaction/{token}/commit",
-                "Open the epoch behind a compaction",
+                "Open the epoch after a compaction",
             )
         },
         Operation {
             errors: &[404, 503],
-            ..of("delete", "/conversations/{id}/compaction/{token}", "End a compaction without an epoch")
+            ..operation(
+                "delete",
+                "/conversations/{id}/compaction/{token}",
+                "End a compaction without a new epoch",
+            )
         },
     ]
 }
@@ -357,27 +383,27 @@ fn describe(operation: &Operation, error: &Value) -> Value {
     described
 }
 
-/// What may come back: the answer, the errors of every route, and those of this one.
+/// Returns the responses: the answer, the errors of every route, and those of this one.
 fn responses(operation: &Operation, error: &Value) -> Map<String, Value> {
     let mut responses: Map<String, Value> = Map::new();
     match &operation.answer {
         Some(answer) => responses.insert(
             "200".into(),
-            json!({ "description": "Done", "content": { operation.media: { "schema": answer } } }),
+            json!({ "description": "Success", "content": { operation.media: { "schema": answer } } }),
         ),
-        None => responses.insert("204".into(), json!({ "description": "Done" })),
+        None => responses.insert("204".into(), json!({ "description": "Success" })),
     };
     if operation.path == "/conversations/{id}" && operation.method == "get" {
-        responses.insert("304".into(), json!({ "description": "As the caller knows it" }));
+        responses
+            .insert("304".into(), json!({ "description": "Not changed since the answer with this `ETag`" }));
     }
     if operation.path.ends_with("/turn") {
         let digest = json!({ "type": "string", "pattern": "^\"[0-9a-f]{64}\"$" });
-        responses["200"]["headers"] =
-            json!({ "ETag": { "description": "The digest", "required": true, "schema": digest } });
+        responses["200"]["headers"] = json!({ "ETag": { "description": "The digest of the prefix", "required": true, "schema": digest } });
     }
     for status in [400, 401, 403, 405, 408, 415, 421, 500].iter().chain(operation.errors) {
         let content = json!({ "application/json": { "schema": error } });
-        let mut response = json!({ "description": "Not done", "content": content });
+        let mut response = json!({ "description": "Error", "content": content });
         if *status == 503 {
             let seconds = json!({ "type": "integer", "minimum": 0 });
             response["headers"] =

@@ -1,4 +1,4 @@
-//! What requests and answers look like.
+//! The shapes of requests and answers. Their doc comments are the descriptions in `openapi.json`.
 
 pub(crate) mod comparison;
 mod editor;
@@ -24,16 +24,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The template.
+/// A new version of the template.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateBody {
     /// The text.
     pub(crate) template: String,
-    /// Who wrote it.
+    /// The author's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) author: Option<String>,
-    /// The version that it replaces; with another one as the current version it is refused.
+    /// The version that it replaces. If the current version is another one, the request is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expected_version: Option<u64>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct TemplateAnswer {
     pub(crate) version: Option<u64>,
 }
 
-/// Versions of the template, the newest first.
+/// Versions of the template, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct VersionsAnswer {
     /// The versions.
@@ -60,15 +60,15 @@ pub(crate) struct VersionsAnswer {
 pub(crate) struct VersionShape {
     /// The version, from 1.
     pub(crate) version: u64,
-    /// The text, unless it was not wanted.
+    /// The text; missing with `text=false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) template: Option<String>,
     /// The length of the text in bytes.
     pub(crate) bytes: usize,
-    /// Who wrote it, as they said.
+    /// The author's name, as the client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) author: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// The time of writing, in milliseconds since 1970.
     pub(crate) written_at: i64,
 }
 
@@ -87,7 +87,7 @@ impl From<TemplateHead> for VersionShape {
     }
 }
 
-/// The variables that templates may name.
+/// The variables that templates may use.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct VariablesAnswer {
     /// The variables.
@@ -97,57 +97,57 @@ pub(crate) struct VariablesAnswer {
 /// A variable.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct VariableShape {
-    /// The word before the colon.
+    /// The part of its key before the colon.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
-    /// What follows it.
+    /// The part of its key after the colon.
     pub(crate) name: &'static str,
-    /// What it is.
+    /// A description of its value.
     pub(crate) description: &'static str,
-    /// Whether any name is valid.
+    /// True if any name is valid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub(crate) dynamic: bool,
-    /// How long its value stays the same.
+    /// The time for which its value stays the same.
     pub(crate) stability: &'static str,
 }
 
-/// What a turn needs.
+/// The prompt of a turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TurnAnswer {
-    /// The number of the epoch in force, from 1.
+    /// The number of the current epoch, from 1.
     pub(crate) epoch: u64,
-    /// Why it was opened.
+    /// The reason for which the epoch was opened.
     pub(crate) reason: String,
-    /// Whether the prompt was there before.
+    /// True if the stored prompt was used, false if this turn built it.
     pub(crate) reused: bool,
     /// The SHA-256 of the prefix, in hexadecimal.
     pub(crate) digest: String,
-    /// What a provider's cache is keyed by.
+    /// The digest of the prefix and the tools, on which a provider's cache depends.
     pub(crate) fingerprint: String,
     /// The text of each carrier; a carrier without text is missing.
     pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// The parts of the request that the provider takes, if one was named.
+    /// The fields of the provider's request body, if a provider was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub(crate) payload: Option<Box<RawValue>>,
-    /// The messages to keep for the next turn, as they are sent.
+    /// The messages to store and send with the next turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<Vec<RawMessage>>,
-    /// What a reader should know.
+    /// Notes about the prompt.
     pub(crate) notes: Vec<OwnedNote>,
 }
 
 /// A note.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OwnedNote {
-    /// What it is about, as a stable word.
+    /// Its subject, as a stable word.
     pub(crate) code: &'static str,
     /// `info`, `warning` or `error`.
     pub(crate) severity: &'static str,
-    /// What happened.
+    /// The event or problem, in words.
     pub(crate) message: String,
-    /// What to do about it.
+    /// A way to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }
@@ -159,7 +159,7 @@ impl From<&Note> for OwnedNote {
     }
 }
 
-/// The texts of all carriers.
+/// Returns the texts of all carriers.
 pub(crate) fn carriers(body: &Body) -> BTreeMap<&'static str, String> {
     body.carriers().map(|(carrier, text)| (carrier.word(), text.to_owned())).collect()
 }
@@ -169,11 +169,11 @@ pub(crate) fn carriers(body: &Body) -> BTreeMap<&'static str, String> {
 pub(crate) struct EpochShape {
     /// The number, from 1.
     pub(crate) epoch: u64,
-    /// Why it was opened.
+    /// The reason for which it was opened.
     pub(crate) reason: String,
     /// The SHA-256 of the prefix, in hexadecimal.
     pub(crate) digest: String,
-    /// What a provider's cache is keyed by.
+    /// The digest of the prefix and the tools, on which a provider's cache depends.
     pub(crate) fingerprint: String,
     /// The profile.
     pub(crate) profile: String,
@@ -184,7 +184,7 @@ pub(crate) struct EpochShape {
     /// The model, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// When it was opened, in milliseconds since 1970.
+    /// The time of its opening, in milliseconds since 1970.
     pub(crate) opened_at: i64,
 }
 
@@ -196,27 +196,27 @@ impl From<EpochHead> for EpochShape {
     }
 }
 
-/// A conversation: its frozen prompt, and its epochs.
+/// A conversation: its frozen prompt and its epochs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConversationAnswer {
-    /// The conversation.
+    /// The id of the conversation.
     pub(crate) conversation: String,
-    /// The number of the epoch in force.
+    /// The number of the current epoch.
     pub(crate) epoch: u64,
     /// The frozen text of each carrier.
     pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// All epochs, the first one first.
+    /// All epochs, oldest first.
     pub(crate) epochs: Vec<EpochShape>,
-    /// What a reader should know about the frozen prompt.
+    /// Notes about the frozen prompt.
     pub(crate) notes: Vec<OwnedNote>,
 }
 
-/// Conversations, the one with the newest epoch first.
+/// A page of conversations; the one with the newest epoch is first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConversationsAnswer {
     /// The conversations.
     pub(crate) conversations: Vec<ConversationShape>,
-    /// Where the next page begins, for `after`; missing on the last one.
+    /// The value of `after` for the next page; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
 }
@@ -224,11 +224,11 @@ pub(crate) struct ConversationsAnswer {
 /// A conversation in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConversationShape {
-    /// The conversation.
+    /// The id of the conversation.
     pub(crate) conversation: String,
     /// The number of its current epoch.
     pub(crate) epoch: u64,
-    /// Why that was opened.
+    /// The reason for which the epoch was opened.
     pub(crate) reason: String,
     /// The profile.
     pub(crate) profile: String,
@@ -237,9 +237,9 @@ pub(crate) struct ConversationShape {
     /// The model, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// When the conversation began, in milliseconds since 1970.
+    /// The time of the first turn, in milliseconds since 1970.
     pub(crate) began_at: i64,
-    /// When the current epoch was opened.
+    /// The time at which the current epoch was opened, in milliseconds since 1970.
     pub(crate) opened_at: i64,
 }
 
@@ -250,33 +250,33 @@ impl From<ConversationHead> for ConversationShape {
     }
 }
 
-/// A compaction that was begun.
+/// A started compaction.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CompactionAnswer {
-    /// What names it, for its end.
+    /// The token with which the compaction is committed or aborted.
     pub(crate) token: String,
-    /// `append`: the instructions stand at the end of the system carrier. `aligned`: send them as the last message
-    /// of the user.
+    /// `append`: the instructions are at the end of the system carrier. `aligned`: send them as the last message of the
+    /// user.
     pub(crate) policy: &'static str,
     /// The text of each carrier in the call that summarises.
     pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// What the model is told.
+    /// The instructions to the model.
     pub(crate) instructions: String,
-    /// The epoch that it starts from; the new one, if it was committed at once.
+    /// The current epoch; the new one if the compaction was committed at once.
     pub(crate) epoch: u64,
 }
 
-/// What building anew would change, or did.
+/// The result of a rebuild, or the plan of one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeAnswer {
-    /// The epoch in force.
+    /// The number of the current epoch.
     pub(crate) epoch: u64,
-    /// Whether it was opened by this request.
+    /// True if this request opened it.
     pub(crate) opened: bool,
-    /// What is different, or would be.
+    /// The changes that a rebuild would make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<PlanShape>,
-    /// Whose byte it is, why, and what it costs.
+    /// The first byte that would differ, with its source, the cause of the change and its cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<proem::compare::ComparisonShape<'static>>")]
     pub(crate) comparison: Option<Value>,
@@ -285,32 +285,32 @@ pub(crate) struct ChangeAnswer {
 /// The calls of a conversation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallsAnswer {
-    /// The calls, the first one first.
+    /// The calls, oldest first.
     pub(crate) calls: Vec<proem::evidence::JudgedCall>,
 }
 
-/// What building anew would change.
+/// The changes that a rebuild would make.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PlanShape {
-    /// Whether the profile allows it.
+    /// True if the profile allows the rebuild.
     pub(crate) allowed: bool,
-    /// Whether the prompt would be another one.
+    /// True if the prompt would change.
     pub(crate) changed: bool,
-    /// Whether the tools are others.
+    /// True if the tools would change.
     pub(crate) tools_changed: bool,
-    /// The sections that would be different.
+    /// The sections that would change.
     pub(crate) sections: Vec<PlanSection>,
-    /// The first byte of the prefix that differs.
+    /// The first byte of the prefix that would differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_byte: Option<usize>,
-    /// About how many tokens of the prefix are lost to the cache: an estimate, at 2.7 bytes each.
+    /// The estimated number of tokens of the prefix that the cache loses, at 2.7 bytes per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lost_tokens_estimate: Option<usize>,
-    /// The carriers that would be different, with both texts.
+    /// The carriers that would change, with both texts.
     pub(crate) carriers: Vec<CarrierDiff>,
 }
 
-/// A section that would be different.
+/// A section that would change.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PlanSection {
     /// The section's name in the profile.
@@ -348,13 +348,13 @@ impl From<&Plan> for PlanShape {
 /// The difference between two epochs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DiffAnswer {
-    /// The earlier one.
+    /// The number of the earlier epoch.
     pub(crate) from: u64,
-    /// The later one.
+    /// The number of the later epoch.
     pub(crate) to: u64,
     /// The carriers that differ.
     pub(crate) carriers: Vec<CarrierDiff>,
-    /// Whose byte it is, why, and what it costs.
+    /// The first byte that differs, with its source, the cause of the change and its cost.
     #[schemars(with = "proem::compare::ComparisonShape<'static>")]
     pub(crate) comparison: Value,
 }
@@ -372,7 +372,7 @@ pub(crate) struct CarrierDiff {
     pub(crate) after: String,
 }
 
-/// The carriers in which two prompts differ.
+/// Returns the carriers in which two prompts differ.
 pub(crate) fn difference(before: &Body, after: &Body) -> Vec<CarrierDiff> {
     let differing = Carrier::ALL.into_iter().filter_map(|carrier| {
         let (before, after) =

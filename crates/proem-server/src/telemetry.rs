@@ -1,7 +1,7 @@
-//! Spans for OpenTelemetry: one for each request, sent in batches as OTLP's JSON over HTTP.
+//! OpenTelemetry: one span per request, sent in batches to a collector as OTLP JSON over HTTP.
 //!
-//! Written by hand because one kind of span and one encoding are needed: the usual crates bring a protocol-buffer
-//! compiler's output and a second HTTP client. A collector on the same machine, or beside it, does the rest.
+//! Only one kind of span, one encoding and plain HTTP are needed: a collector on the same machine or network forwards
+//! spans over TLS.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -13,21 +13,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::log;
+use crate::log::{self, Level};
 
-/// Most spans that wait to be sent; what comes then is dropped and counted.
+/// Maximum number of spans that wait to be sent. Further spans are dropped and counted.
 const WAITING_MAX: usize = 4096;
 
-/// Most spans in one request to the collector.
+/// Maximum number of spans in one request to the collector.
 const BATCH_MAX: usize = 512;
 
-/// How long a span waits for others.
+/// The time for which a batch waits for the next span.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
-/// How long the collector may take.
+/// Maximum time for the collector to connect, read and answer.
 const SEND_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Where spans go.
+/// The exporter of spans: a queue and a thread that sends it to the collector.
 #[derive(Clone)]
 pub struct Telemetry {
     spans: SyncSender<Value>,
@@ -40,16 +40,25 @@ impl fmt::Debug for Telemetry {
     }
 }
 
-/// Why spans cannot be sent as the environment says.
+/// An environment variable with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TelemetryError {
-    /// The variable.
+    /// The name of the variable.
     pub variable: &'static str,
-    /// What is wrong with it.
+    /// The problem with its value, which may be secret and is not quoted.
     pub why: String,
 }
 
-/// The collector.
+impl fmt::Display for TelemetryError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "invalid {}: {}", self.variable, self.why)
+    }
+}
+
+impl std::error::Error for TelemetryError {}
+
+/// The address of the collector, and the headers and service name to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Collector {
     host: String,
@@ -63,25 +72,25 @@ const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
 impl Collector {
-    /// What the variables of OpenTelemetry say; `None` when they name no collector.
-    fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, TelemetryError> {
+    /// Reads the environment variables of OpenTelemetry; `None` if they configure no collector.
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, TelemetryError> {
         let variable =
             |name: &str| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         if variable("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
             return Ok(None);
         }
-        let named = variable(TRACES_ENDPOINT).map(|url| (TRACES_ENDPOINT, url));
-        let named = named.or_else(|| {
+        let endpoint = variable(TRACES_ENDPOINT).map(|url| (TRACES_ENDPOINT, url));
+        let endpoint = endpoint.or_else(|| {
             variable(ENDPOINT).map(|url| (ENDPOINT, format!("{}/v1/traces", url.trim_end_matches('/'))))
         });
-        let Some((name, url)) = named else { return Ok(None) };
-        let wrong = |why: &str| TelemetryError { variable: name, why: why.to_owned() };
+        let Some((name, url)) = endpoint else { return Ok(None) };
+        let invalid = |why: &str| TelemetryError { variable: name, why: why.to_owned() };
         let rest = url.strip_prefix("http://").ok_or_else(|| {
-            wrong("only `http://` is spoken: let a collector beside the server pass spans on over TLS")
+            invalid("it must begin with `http://`; for TLS, run a local collector that forwards the spans")
         })?;
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if host.is_empty() || host.contains('@') || url.contains(char::is_whitespace) {
-            return Err(wrong("that is no address of a collector"));
+            return Err(invalid("it is not the URL of a collector"));
         }
         let has_port = host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok());
         let host = if has_port { host.to_owned() } else { format!("{host}:80") };
@@ -93,7 +102,7 @@ impl Collector {
         }))
     }
 
-    /// Sends a batch; whatever the collector answers is its own business, unless it refuses.
+    /// Sends a batch. An answer with a status other than 2xx is an error.
     fn send(&self, spans: &[Value]) -> std::io::Result<()> {
         let body = json!({ "resourceSpans": [{
             "resource": { "attributes": [
@@ -104,7 +113,8 @@ impl Collector {
         }] })
         .to_string();
         let address = self.host.to_socket_addrs()?.next();
-        let address = address.ok_or_else(|| std::io::Error::other("the collector's name has no address"))?;
+        let address =
+            address.ok_or_else(|| std::io::Error::other("the host name of the collector has no address"))?;
         let mut stream = TcpStream::connect_timeout(&address, SEND_TIME_MAX)?;
         stream.set_read_timeout(Some(SEND_TIME_MAX))?;
         stream.set_write_timeout(Some(SEND_TIME_MAX))?;
@@ -124,25 +134,26 @@ impl Collector {
         if status.get(9) == Some(&b'2') {
             Ok(())
         } else {
-            Err(std::io::Error::other(format!("the collector says {}", String::from_utf8_lossy(&status))))
+            let status = String::from_utf8_lossy(&status);
+            Err(std::io::Error::other(format!("the collector answered `{status}`")))
         }
     }
 }
 
-/// `name=value` pairs, separated by commas. Values may hold secrets: they are never part of a message.
-fn headers(said: &str) -> Result<Vec<(String, String)>, TelemetryError> {
-    let pairs = said.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+/// Parses `name=value` pairs, separated by commas. Values may be secret and are never part of a message.
+fn headers(text: &str) -> Result<Vec<(String, String)>, TelemetryError> {
+    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let is_good =
             !name.is_empty() && name.bytes().all(is_name) && !value.contains(|c: char| c.is_control());
-        let value = decoded(value.trim()).filter(|value| !value.contains(|c: char| c.is_control()))?;
+        let value = percent_decode(value.trim()).filter(|value| !value.contains(|c: char| c.is_control()))?;
         is_good.then(|| (name.to_owned(), value))
     };
     pairs
-        .map(|said| {
-            pair(said).ok_or_else(|| TelemetryError {
+        .map(|text| {
+            pair(text).ok_or_else(|| TelemetryError {
                 variable: HEADERS,
                 why: "it must be a list like `name=value,name=value`".into(),
             })
@@ -150,8 +161,8 @@ fn headers(said: &str) -> Result<Vec<(String, String)>, TelemetryError> {
         .collect()
 }
 
-/// A value with `%20` and the like put back; `None` when that is no text.
-fn decoded(value: &str) -> Option<String> {
+/// Decodes percent-encoding; `None` if it is invalid or the result is not UTF-8.
+fn percent_decode(value: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = value.bytes();
     while let Some(byte) = rest.next() {
@@ -167,9 +178,9 @@ fn decoded(value: &str) -> Option<String> {
 }
 
 impl Telemetry {
-    /// Starts to send spans where the environment says; `None` when it names no collector.
+    /// Starts the exporter that the environment configures; `None` if it configures no collector.
     pub fn from_environment() -> Result<Option<Self>, TelemetryError> {
-        Ok(Collector::of(|name| std::env::var(name).ok())?.map(Self::start))
+        Ok(Collector::from_variables(|name| std::env::var(name).ok())?.map(Self::start))
     }
 
     fn start(collector: Collector) -> Self {
@@ -180,20 +191,20 @@ impl Telemetry {
         Self { spans, dropped }
     }
 
-    /// Takes a span; it is dropped when too many wait.
+    /// Queues a span, or drops it if the queue is full.
     pub(crate) fn take(&self, span: &Span) {
         if self.spans.try_send(span.json()).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many spans were dropped.
+    /// Returns the number of dropped spans.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// Sends what comes, in batches, until nobody can give anything any more.
+/// Sends queued spans in batches, until the queue is closed.
 fn work(collector: &Collector, waiting: &Receiver<Value>, dropped: &AtomicU64) {
     let mut is_well = true;
     while let Ok(first) = waiting.recv() {
@@ -214,11 +225,11 @@ fn work(collector: &Collector, waiting: &Receiver<Value>, dropped: &AtomicU64) {
         }
         match (sent, is_well) {
             (Ok(()), false) => {
-                log::line("info", &[("event", "telemetry"), ("why", "the collector answers again")]);
+                log::line(Level::Info, &[("event", "telemetry"), ("why", "the collector answers again")]);
             }
-            // Said once: it would be said for every batch otherwise.
+            // Logged for the first failed batch only.
             (Err(error), true) => {
-                log::line("warning", &[("event", "telemetry"), ("why", &error.to_string())]);
+                log::line(Level::Warning, &[("event", "telemetry"), ("why", &error.to_string())]);
                 is_well = false;
                 continue;
             }
@@ -232,12 +243,12 @@ fn work(collector: &Collector, waiting: &Receiver<Value>, dropped: &AtomicU64) {
     }
 }
 
-/// One answered request.
+/// The span of an answered request.
 #[derive(Debug)]
 pub(crate) struct Span {
-    pub(crate) parent: Option<Parent>,
+    pub(crate) parent: Option<TraceParent>,
     pub(crate) method: String,
-    /// The route, with names in the place of values.
+    /// The route, with parameter names instead of values.
     pub(crate) route: String,
     pub(crate) request: String,
     pub(crate) status: u16,
@@ -245,17 +256,17 @@ pub(crate) struct Span {
     pub(crate) took: Duration,
 }
 
-/// The span of the caller, by `traceparent`.
+/// The span of the client, from the `traceparent` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Parent {
+pub(crate) struct TraceParent {
     trace: String,
     span: String,
     pub(crate) is_sampled: bool,
 }
 
-impl Parent {
-    /// Reads the header as W3C writes it; `None` for anything else.
-    pub(crate) fn of(header: &str) -> Option<Self> {
+impl TraceParent {
+    /// Parses the header as W3C Trace Context defines it; `None` if it is invalid.
+    pub(crate) fn parse(header: &str) -> Option<Self> {
         let mut parts = header.trim().split('-');
         let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let is_hex = |text: &str, length: usize| {
@@ -316,7 +327,7 @@ mod tests {
     use super::*;
 
     fn collector(pairs: &[(&str, &str)]) -> Result<Option<Collector>, TelemetryError> {
-        Collector::of(|name| {
+        Collector::from_variables(|name| {
             pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
     }
@@ -330,28 +341,31 @@ mod tests {
             (HEADERS, "a=b, key=x=y%20z"),
             ("OTEL_SERVICE_NAME", "mine"),
         ]);
-        let found = found.expect("that is well-formed").expect("a collector is named");
+        let found = found.expect("the variables are valid").expect("they name a collector");
         assert_eq!((found.host.as_str(), found.path.as_str()), ("c:4318", "/v1/traces"));
         assert_eq!(found.headers, [("a".into(), "b".into()), ("key".into(), "x=y z".into())]);
         assert_eq!(found.service, "mine");
         let whole = collector(&[(TRACES_ENDPOINT, "http://c/in")])
-            .expect("that is well-formed")
-            .expect("it is named");
+            .expect("the variable is valid")
+            .expect("it names a collector");
         assert_eq!((whole.host.as_str(), whole.path.as_str()), ("c:80", "/in"));
         for wrong in ["https://c:4318", "c:4318", "http://", "http://user@c"] {
             assert!(collector(&[(ENDPOINT, wrong)]).is_err(), "{wrong}");
         }
         let secret = collector(&[(ENDPOINT, "http://c"), (HEADERS, "authorization: s3cret")]);
         assert!(!format!("{secret:?}").contains("s3cret"), "{secret:?}");
+        let message = secret.expect_err("a header needs `=`").to_string();
+        assert_eq!(message, format!("invalid {HEADERS}: it must be a list like `name=value,name=value`"));
     }
 
     #[test]
-    fn a_parent_is_read_as_it_is_written() {
+    fn trace_parents_are_parsed() {
         let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-        let parent = Parent::of(&format!("00-{trace}-{span}-01")).expect("it is well-formed");
-        assert_eq!(parent, Parent { trace: trace.into(), span: span.into(), is_sampled: true });
-        assert!(!Parent::of(&format!("00-{trace}-{span}-00")).expect("it is well-formed").is_sampled);
-        assert!(Parent::of(&format!("01-{trace}-{span}-01-more")).is_some());
+        let parse = |text: String| TraceParent::parse(&text);
+        let parent = parse(format!("00-{trace}-{span}-01")).expect("it is valid");
+        assert_eq!(parent, TraceParent { trace: trace.into(), span: span.into(), is_sampled: true });
+        assert!(!parse(format!("00-{trace}-{span}-00")).expect("it is valid").is_sampled);
+        assert!(parse(format!("01-{trace}-{span}-01-more")).is_some());
         for wrong in [
             String::new(),
             format!("00-{trace}-{span}"),
@@ -360,7 +374,7 @@ mod tests {
             format!("00-{}-{span}-01", "0".repeat(32)),
             format!("00-{}-{span}-01", trace.to_uppercase()),
         ] {
-            assert_eq!(Parent::of(&wrong), None, "{wrong}");
+            assert_eq!(TraceParent::parse(&wrong), None, "{wrong}");
         }
     }
 
@@ -370,9 +384,10 @@ mod tests {
         let address = listener.local_addr().expect("it has an address");
         let endpoint = format!("http://{address}");
         let found = collector(&[(ENDPOINT, &endpoint), (HEADERS, "x-key=v")]);
-        let telemetry = Telemetry::start(found.expect("it is well-formed").expect("it is named"));
+        let found = found.expect("the variables are valid").expect("they name a collector");
+        let telemetry = Telemetry::start(found);
         telemetry.take(&Span {
-            parent: Parent::of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            parent: TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
             method: "POST".into(),
             route: "/conversations/{id}/turn".into(),
             request: "r1".into(),
@@ -395,9 +410,11 @@ mod tests {
         assert_eq!(lines[0], "POST /v1/traces HTTP/1.1");
         assert!(lines.contains(&"x-key: v".to_owned()));
         let length = lines.iter().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
-        let mut body = vec![0; length.expect("the length is said")];
+        let mut body = vec![0; length.expect("the length is sent")];
         reader.read_exact(&mut body).expect("the body is whole");
-        (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("it is listened to");
+        (&stream)
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .expect("the exporter waits for the answer");
         let body: Value = serde_json::from_slice(&body).expect("it is JSON");
         let span = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
         assert_eq!(span["name"], "POST /conversations/{id}/turn");

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use proem_testkit::project_root;
 
 /// The most doc comments that may begin with a question word, in percent.
-const QUESTION_FIRST_PERCENT_MAX: usize = 4;
+const QUESTION_FIRST_PERCENT_MAX: usize = 2;
 /// The most occurrences of the listed words. The goal is 0.
-const LISTED_WORDS_MAX: usize = 105;
+const LISTED_WORDS_MAX: usize = 76;
 
 const QUESTION_WORDS: [&str; 10] =
     ["What", "Whether", "How", "Who", "Whose", "Which", "Why", "Where", "When", "Those"];
@@ -39,7 +39,7 @@ const TEXTS: [&str; 15] = [
 const SKIPPED: [&str; 6] = ["__pycache__", "corpus", "dist", "node_modules", "results", "target"];
 
 /// Lines that quote text of users, names in test data or prompt bytes: the end of the file's path, and a part of the line.
-const QUOTATIONS: [(&str, &str); 16] = [
+const QUOTATIONS: [(&str, &str); 13] = [
     // Prompt bytes must not change.
     ("crates/proem-core/builtin/catalog.toml", "whoever goes on will see the summary"),
     ("crates/proem-core/src/front_matter/plain/tests.rs", "# Why: nobody knows."),
@@ -50,9 +50,6 @@ const QUOTATIONS: [(&str, &str); 16] = [
     ("crates/proem-server/tests/http/memory.rs", "\\\"nobody\\\""),
     ("crates/proem-server/tests/http/wrong.rs", "nobody"),
     ("crates/proem-testkit/tests/english.rs", ""),
-    ("crates/proem/src/inspect/check/determinism.rs", "/home/somebody-else"),
-    ("crates/proem/src/inspect/evidence/tests.rs", "nobody"),
-    ("crates/proem/tests/hooks/resources.rs", "nobody"),
     ("bench/src/programs/doctor.rs", "use it when somebody asks for that"),
     ("scripts/soak_parts/traffic.py", "/conversations/nobody"),
     ("web/tests/browser/conversations.test.mjs", "nobody"),

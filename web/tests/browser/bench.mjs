@@ -119,7 +119,7 @@ function tooWide(page) {
     }).map((element) => element.outerHTML.slice(0, 120)));
 }
 
-/** Takes the page's picture at both widths in both themes, if somebody wants pictures. */
+/** Takes the page's picture at both widths in both themes, if `PROEM_WEB_SHOTS` names a directory. */
 export async function shots(page, name) {
   const directory = process.env.PROEM_WEB_SHOTS;
   if (!directory) return;

@@ -83,7 +83,7 @@ it("a busy server is named while the page loads, with the pause, and asked again
   await page.getByText("the store is locked by another program").waitFor({ state: "detached" });
 });
 
-it("a busy server is named while somebody writes, and nothing looks up to date", { allow }, async ({ page, server }) => {
+it("a busy server is reported during typing, and nothing looks up to date", { allow }, async ({ page, server }) => {
   const editor = await openEditor(page, server);
   await editor.write("before it was busy");
   await editor.expectPrompt("before it was busy");

@@ -250,7 +250,7 @@ it("unsaved text is set aside when a version is restored, another text is loaded
   await editor.expectText("not saved, then restored over\n");
 });
 
-it("a text that cannot be kept goes only when somebody says so", async ({ page, server }) => {
+it("a text that cannot be stored is discarded only after confirmation", async ({ page, server }) => {
   const older = await put("an older one\n");
   await put("a newer one\n");
   await page.addInitScript(() => {

@@ -1,6 +1,7 @@
-//! Bodies: JSON text of a limited size.
+//! Extractors: bodies of limited size, queries and path parameters, with errors of the API's shape.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -21,10 +22,13 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::room::Held;
 
-/// The text of a body, and the room that it takes.
-pub(super) struct Text(pub(super) String, #[expect(dead_code, reason = "it is given back in the end")] Held);
+/// The text of a body, and the memory that is reserved for it.
+pub(super) struct BodyText(
+    pub(super) String,
+    #[expect(dead_code, reason = "dropping it releases the memory")] Held,
+);
 
-impl FromRequest<Arc<App>> for Text {
+impl FromRequest<Arc<App>> for BodyText {
     type Rejection = ApiError;
 
     async fn from_request(request: HttpRequest, app: &Arc<App>) -> Result<Self, ApiError> {
@@ -32,15 +36,15 @@ impl FromRequest<Arc<App>> for Text {
     }
 }
 
-impl Text {
-    /// Reads a body, as far as its size and that of all others allow.
+impl BodyText {
+    /// Reads a body, within the limits on its size and on that of all bodies.
     async fn read(body: Body, app: &App) -> Result<Self, ApiError> {
         let most = app.options.body_bytes_max;
         let too_large = || {
             let message = format!("the body has more than {most} bytes");
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
         };
-        // A length that is said need not be awaited.
+        // A declared length can be refused before the body is read.
         if body.size_hint().lower() > u64::try_from(most).unwrap_or(u64::MAX) {
             return Err(too_large());
         }
@@ -51,10 +55,10 @@ impl Text {
                 if error.is::<LengthLimitError>() {
                     too_large()
                 } else {
-                    ApiError::bad_request("the body did not come to its end")
+                    ApiError::bad_request("the body is incomplete")
                 }
             })?;
-            // Trailers say nothing here.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
             if !app.room.hold(&mut held, bytes.len() + data.len()) {
                 return Err(ApiError::busy());
@@ -65,17 +69,17 @@ impl Text {
         Ok(Self(text, held))
     }
 
-    /// The body as a value of a known shape.
+    /// Parses the body as an object of type `T`.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
-        // A list would be read as the fields in their order.
+        // Serde would take a list for the fields in their order.
         if !self.0.trim_start().starts_with('{') {
             return Err(ApiError::bad_request("the body is not an object"));
         }
         serde_json::from_str(&self.0)
-            .map_err(|error| ApiError::bad_request(format!("the body is not what is expected: {error}")))
+            .map_err(|error| ApiError::bad_request(format!("the body is invalid: {error}")))
     }
 
-    /// The body as a request for a prompt; nothing at all is the empty one.
+    /// Parses the body as a request. An empty body is the default request.
     pub(super) fn request(&self) -> Result<Request, ApiError> {
         if self.0.trim().is_empty() {
             return Ok(Request::default());
@@ -88,12 +92,12 @@ impl Text {
         if self.is_empty() { Ok(RequestUpdate::default()) } else { Ok(RequestUpdate::from_json(&self.0)?) }
     }
 
-    /// Tells whether the body says nothing.
+    /// Tells whether the body is empty or `{}`.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.0.trim(), "" | "{}")
     }
 
-    /// The body as a request and a provider beside it. Messages keep their spelling.
+    /// Parses the body as an update with an optional `provider`. Messages keep their bytes.
     pub(super) fn turn(&self) -> Result<(RequestUpdate, Option<Provider>), ApiError> {
         // A provider can be named only by its name, or by escapes that spell it.
         if !self.0.contains("\"provider\"") && !self.0.contains("\\u") {
@@ -104,8 +108,8 @@ impl Text {
             return Ok((self.update()?, None));
         };
         let Some(word) = fields.remove("provider") else { return Ok((self.update()?, None)) };
-        let word: Option<String> =
-            serde_json::from_str(word.get()).map_err(|_| ApiError::bad_request("`provider` is no text"))?;
+        let word: Option<String> = serde_json::from_str(word.get())
+            .map_err(|_| ApiError::bad_request("`provider` is not a string"))?;
         let provider = word.map(|word| provider(&word)).transpose()?;
         let rest =
             serde_json::to_string(&fields).map_err(|error| ApiError::bad_request(error.to_string()))?;
@@ -113,13 +117,13 @@ impl Text {
     }
 }
 
-/// The fields of an object, each said once.
+/// The fields of an object. Duplicates are refused.
 struct Fields(BTreeMap<String, Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Once;
-        impl<'de> Visitor<'de> for Once {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = Fields;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -130,47 +134,47 @@ impl<'de> Deserialize<'de> for Fields {
                 let mut fields = BTreeMap::new();
                 while let Some((name, value)) = map.next_entry::<String, _>()? {
                     if fields.insert(name, value).is_some() {
-                        return Err(serde::de::Error::custom("a field is said twice"));
+                        return Err(serde::de::Error::custom("duplicate field"));
                     }
                 }
                 Ok(Fields(fields))
             }
         }
-        deserializer.deserialize_map(Once)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
-/// What stands in the query.
-pub(super) struct Asked<T>(pub(super) T);
+/// The parameters of the query string.
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Asked<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        let asked = Query::from_request_parts(parts, app).await;
-        asked.map(|Query(asked)| Self(asked)).map_err(|error| {
-            let why = error.body_text();
-            let why = why.rsplit_once("query string: ").map_or(why.as_str(), |(_, why)| why);
-            ApiError::bad_request(format!("the query is not what is expected: {why}"))
+        let query = Query::from_request_parts(parts, app).await;
+        query.map(|Query(params)| Self(params)).map_err(|error| {
+            // The source is the error of the parser, without the words of the extractor.
+            let why = error.source().map_or_else(|| error.body_text(), ToString::to_string);
+            ApiError::bad_request(format!("the query is invalid: {why}"))
         })
     }
 }
 
-/// What stands in the path. What is not UTF-8 names nothing.
-pub(super) struct Named<T>(pub(super) T);
+/// The parameters of the path. A path that is not UTF-8 has no valid conversation id.
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Named<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for PathParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        let named = Path::from_request_parts(parts, app).await;
-        named.map(|Path(named)| Self(named)).map_err(|_| ConversationError::BadId.into())
+        let path = Path::from_request_parts(parts, app).await;
+        path.map(|Path(params)| Self(params)).map_err(|_| ConversationError::BadId.into())
     }
 }
 
-/// The number of an epoch.
+/// Parses the number of an epoch.
 pub(super) fn number(text: &str) -> Result<u64, ApiError> {
-    text.parse().map_err(|_| ApiError::bad_request("an epoch is a number"))
+    text.parse().map_err(|_| ApiError::bad_request("the epoch is not a number"))
 }
 
 pub(super) fn provider(word: &str) -> Result<Provider, ApiError> {
@@ -183,7 +187,7 @@ pub(super) fn provider(word: &str) -> Result<Provider, ApiError> {
     })
 }
 
-/// Tells whether a caller has the answer of this tag.
+/// Tells whether `If-None-Match` contains this tag, so that the client has the answer already.
 pub(super) fn has_answer(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut known = known.flat_map(|value| value.split(','));

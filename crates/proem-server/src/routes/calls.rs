@@ -1,4 +1,4 @@
-//! What providers said about calls, beside the epochs that they were made with.
+//! Calls to providers: their reported usage, stored and compared with the epochs they were made with.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use proem::{Caller, Request};
 use proem_store::{ConversationError, is_conversation_id};
 
 use super::Shared;
-use super::body::{Named, Text};
+use super::body::{BodyText, PathParams};
 use crate::error::ApiError;
 use crate::shapes::CallsAnswer;
 
@@ -16,11 +16,11 @@ fn models() -> Result<Models, ApiError> {
     Ok(Models::load(&Request::default(), Caller::REMOTE)?)
 }
 
-/// Keeps what a provider said about a call, and judges it.
+/// Stores the usage that a provider reported for a call, and returns a verdict on its cache.
 pub(super) async fn add(
     State(app): Shared,
-    Named(id): Named<String>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    text: BodyText,
 ) -> Result<Json<JudgedCall>, ApiError> {
     if !is_conversation_id(&id) {
         return Err(ConversationError::BadId.into());
@@ -30,10 +30,10 @@ pub(super) async fn add(
     Ok(Json(judged))
 }
 
-/// All calls of a conversation, judged.
+/// Returns all calls of a conversation, with verdicts.
 pub(super) async fn list(
     State(app): Shared,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<CallsAnswer>, ApiError> {
     let calls = app
         .work(move |app| {

@@ -1,4 +1,4 @@
-//! Compaction in two steps.
+//! Compaction in two steps: begin, then commit or abort.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use proem_store::StartedCompaction;
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::{Asked, Named, Text};
+use super::body::{BodyText, PathParams, QueryParams};
 use crate::error::ApiError;
 use crate::shapes::{ChangeAnswer, CompactionAnswer};
 
@@ -23,12 +23,12 @@ pub(super) struct BeginQuery {
     commit: bool,
 }
 
-/// Begins a compaction; `?commit=true` also ends it.
+/// Begins a compaction; `?commit=true` also commits it.
 pub(super) async fn begin(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<BeginQuery>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<BeginQuery>,
+    text: BodyText,
 ) -> Result<Json<CompactionAnswer>, ApiError> {
     let BeginQuery { commit } = query;
     let update = text.update()?;
@@ -62,10 +62,10 @@ fn answer(begun: &StartedCompaction) -> CompactionAnswer {
     }
 }
 
-/// Opens the epoch behind a compaction.
+/// Opens the epoch after a compaction.
 pub(super) async fn commit(
     State(app): Shared,
-    Named((id, token)): Named<(String, String)>,
+    PathParams((id, token)): PathParams<(String, String)>,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let number = app
         .work(move |app| {
@@ -76,10 +76,10 @@ pub(super) async fn commit(
     Ok(Json(ChangeAnswer { epoch: number, opened: true, plan: None, comparison: None }))
 }
 
-/// Ends a compaction without an epoch.
+/// Ends a compaction without a new epoch.
 pub(super) async fn abort(
     State(app): Shared,
-    Named((id, token)): Named<(String, String)>,
+    PathParams((id, token)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     app.work(move |app| Ok(app.conversations.abort_compaction(&id, &token)?)).await?;
     Ok(StatusCode::NO_CONTENT)

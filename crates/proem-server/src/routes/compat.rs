@@ -1,4 +1,4 @@
-//! What each agent would see in a directory.
+//! A comparison of agents: the instructions and skills that each would read in a directory.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,22 +7,22 @@ use proem::compat::{CompatShape, look};
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::Asked;
+use super::body::QueryParams;
 use crate::error::ApiError;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompatQuery {
     cwd: Option<String>,
-    /// Agents, separated by commas; all of them when there is none.
+    /// Agents, separated by commas; all if it is missing.
     #[serde(rename = "as")]
     names: Option<String>,
 }
 
-/// What each agent would see.
+/// Returns what each agent would read.
 pub(super) async fn compat(
     State(app): Shared,
-    Asked(query): Asked<CompatQuery>,
+    QueryParams(query): QueryParams<CompatQuery>,
 ) -> Result<Json<CompatShape>, ApiError> {
     let CompatQuery { cwd, names } = query;
     let request = app.admit(Request { cwd, ..Request::default() })?;

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::body::{Asked, Named, Text, has_answer};
+use super::body::{BodyText, PathParams, QueryParams, has_answer};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -53,7 +53,7 @@ pub(super) struct DiffQuery {
 /// A list, the newest first.
 pub(super) async fn list(
     State(app): Shared,
-    Asked(query): Asked<ListQuery>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<ConversationsAnswer>, ApiError> {
     let ListQuery { search, after, limit } = query;
     let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
@@ -72,7 +72,7 @@ pub(super) async fn list(
 /// Returns one conversation: the frozen prompt and all epochs, or 304 if the client has this state already.
 pub(super) async fn show(
     State(app): Shared,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     // A read from a near store takes less time than passing it to a thread.
@@ -89,7 +89,10 @@ fn tag_of(kept: &LoadedEpoch) -> String {
 }
 
 /// Forgets a conversation.
-pub(super) async fn remove(State(app): Shared, Named(id): Named<String>) -> Result<StatusCode, ApiError> {
+pub(super) async fn remove(
+    State(app): Shared,
+    PathParams(id): PathParams<String>,
+) -> Result<StatusCode, ApiError> {
     app.work(move |app| {
         app.known(&id)?;
         Ok(app.store().remove(&id).map(drop)?)
@@ -101,8 +104,8 @@ pub(super) async fn remove(State(app): Shared, Named(id): Named<String>) -> Resu
 /// Answers one turn of a conversation.
 pub(super) async fn turn(
     State(app): Shared,
-    Named(id): Named<String>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    text: BodyText,
 ) -> Result<Response, ApiError> {
     let (update, provider) = text.turn()?;
     if update.given().conversation.as_ref().is_some_and(|named| *named != id) {
@@ -250,9 +253,9 @@ fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
 /// Rebuilds the prompt, or plans it.
 pub(super) async fn reload(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<PlanQuery>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<PlanQuery>,
+    text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let is_plan = query.plan;
     let update = text.update()?;
@@ -267,7 +270,7 @@ pub(super) async fn reload(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::of_plan(&plan)?),
+                comparison: Some(comparison::compare_plan(&plan)?),
             })
         })
         .await?;
@@ -277,9 +280,9 @@ pub(super) async fn reload(
 /// Gives a conversation other tools, or says what that would change.
 pub(super) async fn tools(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<PlanQuery>,
-    text: Text,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<PlanQuery>,
+    text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -299,7 +302,7 @@ pub(super) async fn tools(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::of_plan(&plan)?),
+                comparison: Some(comparison::compare_plan(&plan)?),
             })
         })
         .await?;
@@ -309,7 +312,7 @@ pub(super) async fn tools(
 /// The frozen prompt against what would be built now.
 pub(super) async fn drift(
     State(app): Shared,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let answer = app
         .work(move |app| {
@@ -319,7 +322,7 @@ pub(super) async fn drift(
                 epoch: plan.kept.head.number,
                 opened: false,
                 plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::of_plan(&plan)?),
+                comparison: Some(comparison::compare_plan(&plan)?),
             })
         })
         .await?;
@@ -329,8 +332,8 @@ pub(super) async fn drift(
 /// Two epochs of a conversation against each other.
 pub(super) async fn diff(
     State(app): Shared,
-    Named(id): Named<String>,
-    Asked(query): Asked<DiffQuery>,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<DiffQuery>,
 ) -> Result<Json<DiffAnswer>, ApiError> {
     let DiffQuery { from, to } = query;
     let answer = app
@@ -342,7 +345,7 @@ pub(super) async fn diff(
             };
             let (before, after) = (epoch(from)?, epoch(to)?);
             let comparison =
-                comparison::of_sides(&comparison::snapshot(&before), &comparison::snapshot(&after))?;
+                comparison::compare_sides(&comparison::snapshot(&before), &comparison::snapshot(&after))?;
             let carriers = difference(before.frozen.body(), after.frozen.body());
             Ok(DiffAnswer { from, to, carriers, comparison })
         })

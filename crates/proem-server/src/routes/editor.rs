@@ -1,4 +1,4 @@
-//! What an editor asks besides prompts.
+//! Routes of the web editor: choices, files, and values of variables.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use proem_core::profile::{Content, Syntax};
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::{Asked, Text};
+use super::body::{BodyText, QueryParams};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -22,7 +22,7 @@ use crate::shapes::{
     ValuesAnswer,
 };
 
-/// Most files in one answer.
+/// Maximum number of files in one answer.
 const FILES_MAX: usize = 1000;
 
 #[derive(Debug, Deserialize)]
@@ -37,10 +37,10 @@ pub(super) struct FilesQuery {
     dir: String,
 }
 
-/// What an editor begins with.
+/// Returns the profiles, models, providers and limits that the editor offers.
 pub(super) async fn editor(
     State(app): Shared,
-    Asked(query): Asked<EditorQuery>,
+    QueryParams(query): QueryParams<EditorQuery>,
 ) -> Result<Json<EditorAnswer>, ApiError> {
     let EditorQuery { cwd } = query;
     let request = app.admit(Request { cwd, ..Request::default() })?;
@@ -84,10 +84,10 @@ fn shape(profiles: &Profiles, listed: ProfileEntry) -> ProfileShape {
     ProfileShape { name: listed.name, description, syntax }
 }
 
-/// What lies in a directory of a workspace.
+/// Lists a directory of a workspace.
 pub(super) async fn files(
     State(app): Shared,
-    Asked(query): Asked<FilesQuery>,
+    QueryParams(query): QueryParams<FilesQuery>,
 ) -> Result<Json<FilesAnswer>, ApiError> {
     let FilesQuery { dir } = query;
     let answer = app
@@ -96,19 +96,19 @@ pub(super) async fn files(
             let listing = Some(Path::new(&dir))
                 .filter(|dir| dir.is_absolute())
                 .and_then(|dir| directory_listing::list(dir, roots, FILES_MAX));
-            // Whether a directory outside exists is nobody's business.
+            // The answer must not reveal whether a directory outside exists.
             let listing = listing.ok_or_else(|| match Path::new(&dir) {
                 path if path.is_absolute() && app.lies_inside(path) => ApiError::no_directory(&dir),
-                _ => ApiError::forbidden_cwd("the directory lies in none of the server's workspaces"),
+                _ => ApiError::forbidden_cwd("the directory is not in a workspace of this server"),
             })?;
-            Ok(FilesAnswer::of(dir, listing))
+            Ok(FilesAnswer::new(dir, listing))
         })
         .await?;
     Ok(Json(answer))
 }
 
-/// Every variable with its value, where a request works.
-pub(super) async fn values(State(app): Shared, text: Text) -> Result<Json<ValuesAnswer>, ApiError> {
+/// Returns every variable with its value in the working directory of a request.
+pub(super) async fn values(State(app): Shared, text: BodyText) -> Result<Json<ValuesAnswer>, ApiError> {
     let request = app.admit(text.request()?)?;
     let answer = app
         .work(move |app| {
@@ -116,7 +116,7 @@ pub(super) async fn values(State(app): Shared, text: Text) -> Result<Json<Values
             let models = Models::load(&request, app.caller())?;
             let model = request.model.as_deref().and_then(|name| models.find(name));
             let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
-            let shape = |report| ValueShape::of(report, |text| tokenizer.count(text));
+            let shape = |report| ValueShape::new(report, |text| tokenizer.count(text));
             Ok(ValuesAnswer {
                 variables: reports.iter().map(shape).collect(),
                 notes: notes.iter().map(OwnedNote::from).collect(),

@@ -1,4 +1,4 @@
-//! One epoch of a conversation, with the origin of every byte.
+//! One epoch of a conversation, with the source of every byte.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::body::{Asked, Named, number, provider};
+use super::body::{PathParams, QueryParams, number, provider};
 use crate::error::ApiError;
 use crate::shapes::EpochAnswer;
 
@@ -24,11 +24,11 @@ pub(super) struct EpochQuery {
     provider: Option<String>,
 }
 
-/// One epoch, and what a provider gets of it.
+/// Returns an epoch, and the payload for a provider if one is named.
 pub(super) async fn show(
     State(app): Shared,
-    Named((id, epoch)): Named<(String, String)>,
-    Asked(query): Asked<EpochQuery>,
+    PathParams((id, epoch)): PathParams<(String, String)>,
+    QueryParams(query): QueryParams<EpochQuery>,
 ) -> Result<Response, ApiError> {
     if !is_conversation_id(&id) {
         return Err(ConversationError::BadId.into());
@@ -44,7 +44,7 @@ pub(super) async fn show(
                 Some(provider) => payload(&kept, provider)?,
                 None => (None, Vec::new()),
             };
-            proem::json::to_vec(&EpochAnswer::of(&kept, payload, &notes)).map_err(|_| ApiError::internal())
+            proem::json::to_vec(&EpochAnswer::new(&kept, payload, &notes)).map_err(|_| ApiError::internal())
         })
         .await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())

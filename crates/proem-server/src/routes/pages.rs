@@ -1,4 +1,4 @@
-//! The web editor: three files that are built from `web/` and live in the binary.
+//! The web editor: three files that are built from `web/` and compiled into the binary.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::body::has_answer;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// What the editor may do in a browser: run and style itself, and ask this server.
+/// The content security policy of the editor: its own script and style, and requests to this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -27,9 +27,9 @@ struct File {
     content: &'static [u8],
 }
 
-/// For program and looks, which are the same for everybody and hold nothing of anybody: a browser may keep them, and asks
-/// by their digest whether they still are what this server has. Everything else is kept by nobody.
-const ASKED_EACH_TIME: &str = "no-cache";
+/// The cache policy of static assets: browsers may store them, and revalidate them by `ETag`. All other answers are
+/// `no-store`.
+const REVALIDATE: &str = "no-cache";
 
 const INDEX: File = File {
     name: "index.html",
@@ -41,28 +41,28 @@ const INDEX: File = File {
 const SCRIPT: File = File {
     name: "assets/app.js",
     kind: "text/javascript; charset=utf-8",
-    cache: ASKED_EACH_TIME,
+    cache: REVALIDATE,
     content: include_bytes!("../../dist/assets/app.js"),
 };
 
 const STYLE: File = File {
     name: "assets/app.css",
     kind: "text/css; charset=utf-8",
-    cache: ASKED_EACH_TIME,
+    cache: REVALIDATE,
     content: include_bytes!("../../dist/assets/app.css"),
 };
 
-/// The page.
+/// Returns the page.
 pub(super) async fn index(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
     app.file(&INDEX, &headers)
 }
 
-/// Its program.
+/// Returns the script.
 pub(super) async fn script(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
     app.file(&SCRIPT, &headers)
 }
 
-/// Its looks.
+/// Returns the style sheet.
 pub(super) async fn style(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
     app.file(&STYLE, &headers)
 }
@@ -74,11 +74,11 @@ fn read_page(path: &Path) -> io::Result<Bytes> {
 }
 
 impl App {
-    /// A file of the editor.
+    /// Returns a file of the editor, or 304 if the client has it.
     fn file(&self, file: &File, headers: &HeaderMap) -> Result<Response, ApiError> {
         let content = match &self.options.web {
             None => Bytes::from_static(file.content),
-            // Only for those who work on the editor: a read that blocks does no harm there.
+            // Only for development of the editor: a blocking read does no harm there.
             Some(folder) => read_page(&folder.join(file.name)).map_err(|error| {
                 ApiError::not_found(format!("cannot read {} of the editor: {error}", file.name))
             })?,

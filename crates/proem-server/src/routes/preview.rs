@@ -1,4 +1,4 @@
-//! A prompt that is built and not stored.
+//! Previews: prompts that are built and not stored.
 
 use axum::extract::State;
 use axum::http::header;
@@ -9,12 +9,12 @@ use proem::preview::breaks;
 use proem::stats::stats;
 
 use super::Shared;
-use super::body::Text;
+use super::body::BodyText;
 use crate::error::ApiError;
 use crate::shapes::PreviewAnswer;
 
-/// Builds what a request asks for, and tells everything about it.
-pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, ApiError> {
+/// Builds the prompt of a request, and returns it with sources, costs and notes.
+pub(super) async fn preview(State(app): Shared, text: BodyText) -> Result<Response, ApiError> {
     let request = app.admit(text.request()?)?;
     let json = app
         .work(move |app| {
@@ -24,7 +24,7 @@ pub(super) async fn preview(State(app): Shared, text: Text) -> Result<Response, 
             let (stats, more) = stats(&preview.build, &request, None, &models, &DeliverOptions::default())?;
             let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));
             let template = request.template.as_deref().unwrap_or_default();
-            let answer = PreviewAnswer::of(template, &preview, stats, &breaks, &more);
+            let answer = PreviewAnswer::new(template, &preview, stats, &breaks, &more);
             proem::json::to_vec(&answer).map_err(|_| ApiError::internal())
         })
         .await?;

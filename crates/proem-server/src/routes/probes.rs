@@ -1,4 +1,4 @@
-//! For those who watch the server.
+//! Probes, metrics and the description of the API.
 
 use axum::extract::State;
 use axum::http::header;
@@ -8,35 +8,35 @@ use serde_json::{Value, json};
 use super::Shared;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics::Elsewhere;
+use crate::metrics::ExternalMetrics;
 use crate::telemetry::Telemetry;
 
-/// The process lives.
+/// Answers as long as the process runs.
 pub(super) async fn health() -> axum::Json<Value> {
     axum::Json(json!({ "status": "ok" }))
 }
 
-/// The store answers, and takes writes.
+/// Checks that the store answers and accepts writes.
 pub(super) async fn ready(State(app): Shared) -> Result<axum::Json<Value>, ApiError> {
     let check = |app: &App| {
         app.store().template_heads(None, 1)?;
-        Ok(app.writes.check(app.store().as_ref())?)
+        Ok(app.write_health.check(app.store().as_ref())?)
     };
     app.work(check).await?;
     Ok(axum::Json(json!({ "status": "ok" })))
 }
 
-/// Numbers for Prometheus.
+/// Returns metrics for Prometheus.
 pub(super) async fn metrics(State(app): Shared) -> Response {
-    let elsewhere = Elsewhere {
+    let external = ExternalMetrics {
         work_running: app.work_running(),
         spans_dropped: app.options.telemetry.as_ref().map_or(0, Telemetry::dropped),
         epochs: app.conversations.opened(),
     };
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.text(elsewhere)).into_response()
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.text(external)).into_response()
 }
 
-/// The description of this API.
+/// Returns the OpenAPI description.
 pub(super) async fn openapi() -> axum::Json<Value> {
     axum::Json(crate::openapi::document())
 }

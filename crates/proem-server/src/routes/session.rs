@@ -1,4 +1,4 @@
-//! How a browser keeps its permission: a cookie for the token.
+//! Browser sessions: a cookie in exchange for the token.
 
 use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use super::Shared;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::outside::Outside;
+use crate::request_target::RequestTarget;
 use crate::session;
 
-/// Gives a cookie to whoever showed the token.
+/// Sets the session cookie. The guard has checked the token.
 pub(super) async fn begin(State(app): Shared, request: Request) -> Result<(StatusCode, HeaderMap), ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(token) = &app.options.token {
@@ -19,7 +19,7 @@ pub(super) async fn begin(State(app): Shared, request: Request) -> Result<(Statu
     Ok((StatusCode::NO_CONTENT, headers))
 }
 
-/// Takes the cookie back.
+/// Removes the session cookie.
 pub(super) async fn end(State(app): Shared, request: Request) -> Result<(StatusCode, HeaderMap), ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(token) = &app.options.token {
@@ -29,7 +29,7 @@ pub(super) async fn end(State(app): Shared, request: Request) -> Result<(StatusC
 }
 
 fn is_https(app: &App, request: &Request) -> bool {
-    Outside::of(&app.options, request.extensions(), request.headers()).is_https()
+    RequestTarget::new(&app.options, request.extensions(), request.headers()).is_https()
 }
 
 fn set(headers: &mut HeaderMap, cookie: &str) -> Result<(), ApiError> {

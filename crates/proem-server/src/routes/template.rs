@@ -1,4 +1,4 @@
-//! The template that conversations begin with, and its versions.
+//! The template of new conversations, and its versions.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -10,24 +10,24 @@ use proem_store::{StoreError, TemplateVersion};
 use serde::Deserialize;
 
 use super::Shared;
-use super::body::{Asked, Text};
+use super::body::{BodyText, QueryParams};
 use crate::error::ApiError;
 use crate::shapes::{
     TemplateAnswer, TemplateBody, VariableShape, VariablesAnswer, VersionShape, VersionsAnswer,
 };
 
-/// The built-in template.
+/// The asset with the built-in template.
 const BUILT_IN: &str = "default/base";
 
-/// Most versions in one answer.
+/// Maximum number of versions in one answer.
 const VERSIONS_MAX: usize = 100;
 
-/// The text of the built-in template.
+/// Returns the text of the built-in template.
 pub(super) fn built_in() -> &'static str {
     builtin::asset(BUILT_IN).unwrap_or_default()
 }
 
-/// The current template. Without a store there is still the built-in one.
+/// Returns the current template, or the built-in one if none is stored or the store fails.
 pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiError> {
     let stored = app.work(|app| Ok(app.store().template())).await?;
     let answer = match stored {
@@ -38,7 +38,7 @@ pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiE
 }
 
 /// Stores a new version.
-pub(super) async fn put(State(app): Shared, text: Text) -> Result<Json<TemplateAnswer>, ApiError> {
+pub(super) async fn put(State(app): Shared, text: BodyText) -> Result<Json<TemplateAnswer>, ApiError> {
     let body: TemplateBody = text.json()?;
     check(&body.template, body.author.as_deref())?;
     let TemplateBody { template, author, expected_version } = body;
@@ -57,7 +57,7 @@ fn check(template: &str, author: Option<&str>) -> Result<(), ApiError> {
     TemplateVersion::check(template, author).map_err(ApiError::bad_request)
 }
 
-/// The variables that templates may name.
+/// Returns the variables that templates may use.
 pub(super) async fn variables() -> Json<VariablesAnswer> {
     let shape = |variable: Variable| VariableShape {
         kind: variable.kind(),
@@ -69,10 +69,10 @@ pub(super) async fn variables() -> Json<VariablesAnswer> {
     Json(VariablesAnswer { variables: Variable::ALL.into_iter().map(shape).collect() })
 }
 
-/// The versions, the newest first.
+/// Returns the versions, newest first.
 pub(super) async fn versions(
     State(app): Shared,
-    Asked(query): Asked<VersionsQuery>,
+    QueryParams(query): QueryParams<VersionsQuery>,
 ) -> Result<Json<VersionsAnswer>, ApiError> {
     let VersionsQuery { before, limit, text } = query;
     let most = limit.unwrap_or(VERSIONS_MAX).clamp(1, VERSIONS_MAX);
@@ -101,7 +101,7 @@ const fn yes() -> bool {
     true
 }
 
-/// One version.
+/// Returns one version.
 pub(super) async fn version(
     State(app): Shared,
     version: Result<Path<u64>, PathRejection>,
@@ -112,14 +112,14 @@ pub(super) async fn version(
 }
 
 fn not_a_version() -> ApiError {
-    ApiError::bad_request("a version is a number")
+    ApiError::bad_request("the version is not a number")
 }
 
 fn no_version(version: u64) -> ApiError {
     ApiError::not_found(format!("there is no version {version}"))
 }
 
-/// Makes an earlier version the current one, as a new version.
+/// Stores an earlier version again, as the newest one.
 pub(super) async fn restore(
     State(app): Shared,
     version: Result<Path<u64>, PathRejection>,

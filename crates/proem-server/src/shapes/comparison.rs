@@ -1,4 +1,4 @@
-//! Two prompts against each other: whose byte it is, why, and what it costs.
+//! Comparison of two prompts: the first byte that differs, its source, the cause of the change and its cost.
 
 use proem::compare::{ComparisonShape, Snapshot, compare, lost};
 use proem::models::{Model, Models};
@@ -16,16 +16,16 @@ pub(crate) fn snapshot(kept: &LoadedEpoch) -> Snapshot {
     Snapshot::new(&name, &kept.frozen, &request, Some(&kept.head.engine))
 }
 
-/// The frozen prompt of a plan against the one that would be built.
-pub(crate) fn of_plan(plan: &Plan) -> Result<Value, ApiError> {
+/// Compares the frozen prompt of a plan with the one that would be built.
+pub(crate) fn compare_plan(plan: &Plan) -> Result<Value, ApiError> {
     let before = snapshot(&plan.kept);
     let request = Request { model: before.model.clone(), ..plan.kept.request.clone() };
     let after = Snapshot::new("now", &plan.next, &request, Some(env!("CARGO_PKG_VERSION")));
-    of_sides(&before, &after)
+    compare_sides(&before, &after)
 }
 
-/// Two prompts, with the prices of the second one's model.
-pub(crate) fn of_sides(before: &Snapshot, after: &Snapshot) -> Result<Value, ApiError> {
+/// Compares two prompts, with the prices of the second one's model.
+pub(crate) fn compare_sides(before: &Snapshot, after: &Snapshot) -> Result<Value, ApiError> {
     let models = Models::load(&Request::default(), Caller::REMOTE)?;
     let name = after.model.as_deref().or(before.model.as_deref());
     let model = name.and_then(|name| models.find(name));

@@ -1,4 +1,4 @@
-//! What an editor asks besides prompts: where it is, what there is to choose, and what variables hold.
+//! Answers to the web editor: choices, files, and values of variables.
 
 use proem::VariableReport;
 use proem::directory_listing::{Listing, ListingEntry};
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::OwnedNote;
 
-/// Longest value of a variable in an answer, in bytes.
+/// Maximum length of a variable's value in an answer, in bytes.
 const VALUE_BYTES_MAX: usize = 4096;
 
-/// What an editor begins with.
+/// The choices that the editor offers.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EditorAnswer {
     /// The directories that requests may work in.
@@ -20,15 +20,15 @@ pub(crate) struct EditorAnswer {
     pub(crate) profiles: Vec<ProfileShape>,
     /// The profile of a request that names none.
     pub(crate) profile: String,
-    /// The models that rules and prices are known of.
+    /// The models with known cache rules and prices.
     pub(crate) models: ModelsShape,
-    /// The providers that payloads can be made for.
+    /// The providers for which payloads can be built.
     pub(crate) providers: Vec<&'static str>,
-    /// The built-in template, which counts while none is stored.
+    /// The built-in template, which is used while none is stored.
     pub(crate) built_in: &'static str,
     /// The version of proem.
     pub(crate) engine: &'static str,
-    /// What is too much.
+    /// The limits on input.
     pub(crate) limits: LimitsShape,
 }
 
@@ -37,10 +37,10 @@ pub(crate) struct EditorAnswer {
 pub(crate) struct ProfileShape {
     /// The name.
     pub(crate) name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
-    /// The syntax of its template; missing when it has none.
+    /// The syntax of its template; missing if it has no template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) syntax: Option<&'static str>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct ProfileShape {
 /// The models.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ModelsShape {
-    /// The day of rules and prices.
+    /// The date of the rules and prices.
     pub(crate) as_of: String,
     /// The models.
     pub(crate) models: Vec<ModelShape>,
@@ -59,25 +59,25 @@ pub(crate) struct ModelsShape {
 pub(crate) struct ModelShape {
     /// The name.
     pub(crate) name: String,
-    /// Who makes it.
+    /// The company that makes it.
     pub(crate) vendor: String,
 }
 
-/// What is too much.
+/// The limits on input.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LimitsShape {
-    /// The longest template, in bytes.
+    /// The maximum length of a template, in bytes.
     pub(crate) template_bytes: usize,
 }
 
-/// What lies in a directory.
+/// The entries of a directory.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FilesAnswer {
     /// The directory.
     pub(crate) dir: String,
-    /// Directories first, then files, each by name.
+    /// Directories first, then files, each sorted by name.
     pub(crate) entries: Vec<EntryShape>,
-    /// Whether there is more than is listed.
+    /// True if entries are left out.
     pub(crate) more: bool,
 }
 
@@ -88,13 +88,13 @@ pub(crate) struct EntryShape {
     pub(crate) name: String,
     /// `file` or `directory`.
     pub(crate) kind: &'static str,
-    /// A file's length.
+    /// The length of a file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes: Option<u64>,
 }
 
 impl FilesAnswer {
-    pub(crate) fn of(dir: String, listing: Listing) -> Self {
+    pub(crate) fn new(dir: String, listing: Listing) -> Self {
         let entry = |ListingEntry { is_file, name, bytes }| {
             let kind = if is_file { "file" } else { "directory" };
             EntryShape { name, kind, bytes }
@@ -103,32 +103,32 @@ impl FilesAnswer {
     }
 }
 
-/// The variables with their values here.
+/// The variables, with their values in a working directory.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ValuesAnswer {
     /// The variables.
     pub(crate) variables: Vec<ValueShape>,
-    /// What a reader should know.
+    /// Notes about the values.
     pub(crate) notes: Vec<OwnedNote>,
 }
 
-/// A variable with its value here.
+/// A variable, with its value in a working directory.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ValueShape {
-    /// The word before the colon.
+    /// The part of its key before the colon.
     #[serde(rename = "type")]
     kind: String,
-    /// What follows it.
+    /// The part of its key after the colon.
     name: String,
-    /// What it is.
+    /// A description of its value.
     description: String,
-    /// Whether any name is valid.
+    /// True if any name is valid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     dynamic: bool,
-    /// How long its value stays the same.
+    /// The time for which its value stays the same.
     stability: &'static str,
-    /// Its value, of which only the first 4,096 bytes are shown.
+    /// The first 4,096 bytes of its value.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     /// The length of the whole value in bytes.
@@ -137,14 +137,14 @@ pub(crate) struct ValueShape {
     /// The length of the whole value in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<usize>,
-    /// Why it has none.
+    /// The reason for which it has no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     absent: Option<String>,
 }
 
 impl ValueShape {
-    /// Shows a variable, with tokens as `count` counts them.
-    pub(crate) fn of(report: &VariableReport, count: impl Fn(&str) -> usize) -> Self {
+    /// Describes a variable. `count` counts the tokens of its value.
+    pub(crate) fn new(report: &VariableReport, count: impl Fn(&str) -> usize) -> Self {
         let (kind, name) = proem_core::variable::split(&report.key);
         let found = report.fact.as_ref().map(|fact| fact.value.as_ref());
         let value = found.and_then(Result::ok);

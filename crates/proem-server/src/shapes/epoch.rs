@@ -1,4 +1,4 @@
-//! One epoch, with the origin of every byte.
+//! The answer about one epoch, with the source of every byte.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use serde_json::value::RawValue;
 
 use super::{EpochShape, carriers};
 
-/// One epoch, with the origin of every byte.
+/// One epoch, with the source of every byte.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EpochAnswer<'k> {
-    /// The conversation.
+    /// The id of the conversation.
     pub(crate) conversation: &'k str,
     /// The epoch.
     pub(crate) epoch: EpochShape,
     /// The frozen text of each carrier.
     pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// How many bytes of the system carrier must not change.
+    /// The length of the prefix: the bytes of the system carrier that must not change.
     pub(crate) prefix_bytes: usize,
     /// The sections, in order.
     pub(crate) sections: Vec<SectionShape<'k>>,
-    /// Where every byte comes from.
+    /// The spans of all carriers, with the source of each.
     pub(crate) spans: Vec<SpanShape<'k>>,
-    /// What a reader should know.
+    /// Notes about the prompt and its payload.
     pub(crate) notes: Vec<NoteShape<'k>>,
-    /// The parts of a request that a provider takes, if one was named; without messages.
+    /// The fields of a provider's request body, without messages, if a provider was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub(crate) payload: Option<Box<RawValue>>,
@@ -37,7 +37,7 @@ pub(crate) struct EpochAnswer<'k> {
 
 impl<'k> EpochAnswer<'k> {
     /// Shows a kept epoch; `more` are notes about its payload.
-    pub(crate) fn of(kept: &'k LoadedEpoch, payload: Option<Box<RawValue>>, more: &'k [Note]) -> Self {
+    pub(crate) fn new(kept: &'k LoadedEpoch, payload: Option<Box<RawValue>>, more: &'k [Note]) -> Self {
         let (head, frozen) = (&kept.head, &kept.frozen);
         Self {
             conversation: &head.conversation,

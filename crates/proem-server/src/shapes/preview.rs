@@ -1,4 +1,4 @@
-//! What an author is told about a prompt that is not stored.
+//! The answer to a preview: a prompt with its sources, costs and notes, for the author of a template.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,37 +15,37 @@ use serde::Serialize;
 
 use super::carriers;
 
-/// A prompt that is built and not stored.
+/// A prompt that was built and not stored.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PreviewAnswer<'b> {
     /// The text of each carrier.
     pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// How many bytes of the system carrier must not change.
+    /// The length of the prefix: the bytes of the system carrier that must not change.
     pub(crate) prefix_bytes: usize,
     /// The SHA-256 of the prefix, in hexadecimal.
     pub(crate) digest: String,
     /// The sections, in order.
     pub(crate) sections: Vec<SectionShape<'b>>,
-    /// Where every byte comes from.
+    /// The spans of all carriers, with the source of each.
     pub(crate) spans: Vec<TracedSpan<'b>>,
     /// The tags of the request's bracket template, in order.
     pub(crate) tags: Vec<TagShape<'b>>,
-    /// The bytes of that template that do not apply here.
+    /// The bytes of that template in branches that are not rendered.
     pub(crate) unused: Vec<RangeShape>,
-    /// Tokens and money.
+    /// Token counts and prices.
     pub(crate) stats: Stats,
     /// The values that change more often than the prefix may.
     pub(crate) breaks: Vec<BreakShape>,
-    /// What a reader should know.
+    /// Notes about the prompt and its figures.
     pub(crate) notes: Vec<TracedNote<'b>>,
 }
 
-/// Bytes of the request's template.
+/// A range of bytes in the request's template.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub(crate) struct RangeShape {
     /// The first byte.
     pub(crate) start: usize,
-    /// The byte behind the last one.
+    /// The byte after the last one.
     pub(crate) end: usize,
 }
 
@@ -55,12 +55,12 @@ impl From<Range<usize>> for RangeShape {
     }
 }
 
-/// A run of bytes with one origin.
+/// A span of a carrier with one source.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TracedSpan<'b> {
     #[serde(flatten)]
     span: SpanShape<'b>,
-    /// The bytes of the request's template that put it here.
+    /// The bytes of the request's template that inserted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<RangeShape>,
 }
@@ -72,17 +72,17 @@ pub(crate) struct TagShape<'b> {
     range: RangeShape,
     /// `variable`, `if`, `else` or `endif`.
     kind: &'static str,
-    /// The variable that it names.
+    /// The key of the variable in the tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'b str>,
-    /// Whether it asks for the absence of a value.
+    /// True if the condition is negated: the value must be absent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     negated: bool,
     /// The number of its block; tags of one block share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<usize>,
-    /// Whether it looks like a tag of a block and stays as text.
+    /// True if it looks like a tag of a block, but is not part of one and stays in the text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     problem: bool,
@@ -104,30 +104,30 @@ impl<'b> From<&'b OutlineTag> for TagShape<'b> {
 /// A value that changes more often than the prefix may.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BreakShape {
-    /// Where it comes from, in words.
+    /// Its source, in words.
     key: String,
-    /// How long it stays the same.
+    /// The time for which it stays the same.
     stability: &'static str,
     /// The carrier.
     carrier: &'static str,
-    /// Where it stands in the carrier's text, in bytes.
+    /// Its position in the carrier's text, in bytes.
     byte: usize,
-    /// Where it stands, in tokens.
+    /// Its position in the carrier's text, in tokens.
     token: usize,
-    /// The tokens from there to the end of the carrier.
+    /// The number of tokens from there to the end of the carrier.
     lost_tokens: usize,
-    /// What they cost more when they are not read from the cache, in dollars.
+    /// The additional price of these tokens if they are not read from the cache, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     usd: Option<f64>,
-    /// The tag that put it there.
+    /// The tag that inserted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<RangeShape>,
-    /// What to tell the author.
+    /// A message for the author.
     message: String,
 }
 
 impl BreakShape {
-    fn of(found: &Break, ranges: &mut Ranges<'_>) -> Self {
+    fn new(found: &Break, ranges: &mut Ranges<'_>) -> Self {
         let key = match &found.source {
             Source::Variable { key, .. } => key.as_ref().into(),
             other => other.to_string(),
@@ -146,7 +146,7 @@ impl BreakShape {
     }
 }
 
-/// A note, and the bytes of the template that it is about.
+/// A note, with the bytes of the template to which it refers.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TracedNote<'b> {
     #[serde(flatten)]
@@ -154,7 +154,7 @@ pub(crate) struct TracedNote<'b> {
     /// The bytes of the request's template.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<RangeShape>,
-    /// A change of the template that would mend it.
+    /// A change of the template that fixes the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<FixShape<'b>>,
 }
@@ -162,18 +162,18 @@ pub(crate) struct TracedNote<'b> {
 /// A change of the template.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FixShape<'b> {
-    /// What it does, in words.
+    /// The effect of the change, in words.
     label: String,
     #[serde(flatten)]
     range: RangeShape,
-    /// What is put in the place of those bytes.
+    /// The text that replaces those bytes.
     insert: &'b str,
 }
 
 impl<'b> TracedNote<'b> {
-    fn of(note: &'b Note, ranges: &mut Ranges<'_>) -> Self {
+    fn new(note: &'b Note, ranges: &mut Ranges<'_>) -> Self {
         let range = note.source.as_ref().and_then(|source| ranges.tag(source));
-        // A change is in the bytes of the text at fault: that must be the request's template.
+        // The range of a fix refers to the text with the problem, which must be the request's template.
         let fix = note.fix.as_ref().filter(|_| range.is_some()).map(|fix| FixShape {
             label: match note.code {
                 Code::UnclosedIf => format!("add {} at the end", fix.text),
@@ -188,8 +188,8 @@ impl<'b> TracedNote<'b> {
 }
 
 impl<'b> PreviewAnswer<'b> {
-    /// Tells everything about a prompt; `more` are notes about its figures.
-    pub(crate) fn of(
+    /// Describes a preview. `more` contains notes about its figures.
+    pub(crate) fn new(
         template: &'b str,
         preview: &'b Preview,
         stats: Stats,
@@ -212,13 +212,13 @@ impl<'b> PreviewAnswer<'b> {
             tags: outline.tags.iter().map(TagShape::from).collect(),
             unused: outline.unused.iter().cloned().map(RangeShape::from).collect(),
             stats,
-            breaks: breaks.iter().map(|found| BreakShape::of(found, &mut ranges)).collect(),
+            breaks: breaks.iter().map(|found| BreakShape::new(found, &mut ranges)).collect(),
             notes: build
                 .frozen
                 .notes()
                 .iter()
                 .chain(more)
-                .map(|note| TracedNote::of(note, &mut ranges))
+                .map(|note| TracedNote::new(note, &mut ranges))
                 .collect(),
         }
     }

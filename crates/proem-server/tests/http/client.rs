@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What a test that hangs is stopped by; nothing is asserted by it.
+/// The timeout of a test that hangs. No test asserts it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A request.
@@ -42,7 +42,7 @@ impl Call {
         self
     }
 
-    /// The bytes. A `host` is added unless the request has one.
+    /// Returns the bytes of the request. A `host` is added unless it has one.
     pub(crate) fn bytes(&self, address: SocketAddr, connection: &str) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nconnection: {connection}\r\n", self.method, self.target);
         if !self.headers.iter().any(|(name, _)| name == "host") {
@@ -85,7 +85,7 @@ impl Answer {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The text of the system carrier.
+    /// Returns the text of the system carrier.
     pub(crate) fn system(&self) -> String {
         self.json()["carriers"]["system"].as_str().unwrap_or_default().to_owned()
     }
@@ -104,12 +104,12 @@ impl Line {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Sends bytes; tells whether the other end took them.
+    /// Sends bytes, and tells whether the server accepted them.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.get_mut().write_all(bytes).is_ok()
     }
 
-    /// The next answer; `None` when the other end closed the connection instead.
+    /// Returns the next answer, or `None` if the server closed the connection.
     pub(crate) fn answer(&mut self, is_head: bool) -> Option<Answer> {
         let first = self.line()?;
         let status = first.split(' ').nth(1)?.parse().ok()?;
@@ -128,7 +128,7 @@ impl Line {
         Some(answer)
     }
 
-    /// Tells whether the other end closed the connection, and sent nothing before.
+    /// Tells whether the server closed the connection without sending anything.
     pub(crate) fn is_closed(&mut self) -> bool {
         match self.stream.read(&mut [0; 1]) {
             Ok(count) => count == 0,

@@ -1,4 +1,4 @@
-//! More connections than there are places for.
+//! More connections than there are slots.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use proem_server::{Connections, Options, Token};
+use proem_server::{ConnectionLimits, Options, Token};
 
 use crate::client::{Call, Line};
 use crate::routes::turn;
@@ -17,7 +17,7 @@ const PLACES: usize = 64;
 const SILENT: usize = 200;
 
 fn serve(site: &Site, makes_room: bool) -> Server {
-    let connections = Connections { most: PLACES, makes_room, ..Connections::default() };
+    let connections = ConnectionLimits { most: PLACES, makes_room, ..ConnectionLimits::default() };
     let options = Options { token: Token::new(TOKEN), connections, ..site.options() };
     Server::start(site.store(), options)
 }
@@ -33,7 +33,7 @@ fn silent(address: SocketAddr) -> Line {
     line
 }
 
-/// Row H11: many silent connections, from the same address, do not keep a client with the token waiting until they time out.
+/// Row H11: many idle connections of one address do not make a client with the token wait until they time out.
 #[test]
 fn silent_connections_make_room_for_a_client_with_the_token() {
     let site = Site::new();
@@ -45,7 +45,7 @@ fn silent_connections_make_room_for_a_client_with_the_token() {
         }
         let answer = server.ask(&with_token(turn(&format!("c-{round}"), "x")));
         assert_eq!(answer.status, 200, "round {round}");
-        // It came before the client, and no time-out ended it: it is answered when it goes on.
+        // It was opened before the client's connection and has not timed out: its request is answered once complete.
         let mut last = lines.pop_back().unwrap();
         assert!(last.send(b"alhost\r\n\r\n"));
         assert_eq!(last.answer(false).map(|answer| answer.status), Some(200), "round {round}");
@@ -53,7 +53,7 @@ fn silent_connections_make_room_for_a_client_with_the_token() {
     }
 }
 
-/// The control: without making room the same connections keep everybody else out until they go.
+/// The control: if the server does not make room, the same connections block all others until they close.
 #[test]
 fn without_making_room_a_client_waits_for_silent_connections() {
     let site = Site::new();
@@ -71,7 +71,7 @@ fn without_making_room_a_client_waits_for_silent_connections() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Row H11: a connection that has shown the token is kept, however many others come; one that has not is not.
+/// Row H11: any number of new connections closes those without a valid token, and never one with it.
 #[test]
 fn a_connection_that_has_shown_the_token_is_kept() {
     let site = Site::new();
@@ -87,14 +87,14 @@ fn a_connection_that_has_shown_the_token_is_kept() {
     assert_eq!(ask(&mut stranger, &Call::get("/healthz")), Some(200), "it needs no token");
     assert_eq!(ask(&mut wrong, &Call::get("/conversations")), Some(401));
     let lines: Vec<Line> = (0..SILENT).map(|_| silent(server.address)).collect();
-    // Those before it have been let in when this is answered.
+    // When this is answered, the connections before it have been accepted.
     assert_eq!(server.ask(&known).status, 200);
     assert_eq!(ask(&mut client, &known), Some(200));
     assert!(stranger.is_closed() && wrong.is_closed(), "control: these had the same place");
     drop(lines);
 }
 
-/// Row H11: connections that are opened and closed all the time, by several threads.
+/// Row H11: several threads open and close connections all the time.
 #[test]
 fn a_flood_of_connections_does_not_keep_clients_out() {
     let site = Site::new();
@@ -116,7 +116,7 @@ fn a_flood_of_connections_does_not_keep_clients_out() {
         while opened.load(Ordering::Relaxed) < 2 * SILENT {
             std::thread::yield_now();
         }
-        // A client may lose its place to 48 newer connections before its request is read; then it tries again, as clients do.
+        // 48 newer connections may take the client's slot before its request is read; it then retries, as clients do.
         let mut tries = 0;
         for round in 0..20 {
             let call = with_token(turn(&format!("c-{round}"), "x")).bytes(server.address, "close");

@@ -1,4 +1,4 @@
-//! The published description is that of the code. `PROEM_BLESS=1` writes it.
+//! The published description of the API equals that of the code. `PROEM_BLESS=1` writes it.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the web editor asks, and how a browser keeps its permission.
+//! The routes of the web editor, and browser sessions.
 
 use proem_server::{Options, Token};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn preview(server: &Server, template: &str) -> Value {
     done(server, &Call::json("POST", "/preview", &json!({ "profile": "template", "template": template })))
 }
 
-/// The texts of a template that ranges name.
+/// Returns the parts of a template in the given ranges.
 fn texts<'t>(template: &'t str, ranges: &Value) -> Vec<&'t str> {
     let range = |range: &Value| {
         let at = |name: &str| usize::try_from(range[name].as_u64().unwrap()).unwrap();
@@ -215,7 +215,7 @@ fn a_browser_gets_a_session_for_the_token() {
     let cookie = session(&answer);
     assert_eq!(server.ask(&Call::get("/editor").header("cookie", &cookie)).status, 200);
     let wrong = Call::get("/editor").header("cookie", &cookie).header("authorization", "Bearer wrong");
-    assert_eq!(server.ask(&wrong).status, 401, "what is said wrong is not mended by a cookie");
+    assert_eq!(server.ask(&wrong).status, 401, "a cookie does not make up for a wrong token");
     let ended = server.ask(&Call::new("DELETE", "/session").header("cookie", &cookie));
     assert!(ended.header("set-cookie").unwrap().contains("Max-Age=0"));
     let other = Options { token: Token::new(&TOKEN.replace('0', "f")), ..site.options() };

@@ -1,4 +1,4 @@
-//! Over a connection only the workspace is read.
+//! Remote requests read files of the workspace only.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::server::{Server, Site};
 
 const CANARY: &str = "CANARY-from-outside";
 
-/// A workspace with every kind of way out of it.
+/// Creates a workspace with every kind of link to the outside.
 fn site() -> Site {
     let site = Site::new();
     site.write("work/own", "own");
@@ -201,7 +201,7 @@ fn a_directory_outside_is_refused_in_the_same_words_whether_it_is_there_or_not()
     assert_eq!(server.ask(&inside).status, 200);
 }
 
-/// Row H14: a conversation began in a directory that then became a link to another one.
+/// Row H14: the directory of a conversation is replaced by a link to another directory.
 #[test]
 fn a_kept_directory_is_checked_again_before_it_is_read() {
     let site = site();
@@ -224,7 +224,7 @@ fn a_kept_directory_is_checked_again_before_it_is_read() {
     assert!(!kept.body.contains(CANARY), "{kept:?}");
 }
 
-/// A `.proem` above the working directory counts over HTTP as it does by the command, and never from outside of a workspace.
+/// A `.proem` above the working directory is used over HTTP as on the command line, but only inside of a workspace.
 #[test]
 fn settings_above_count_inside_of_a_workspace_only() {
     let site = Site::new();
@@ -240,14 +240,14 @@ fn settings_above_count_inside_of_a_workspace_only() {
     let inside = preview(&site.serve());
     assert!(inside.system().starts_with("the base of the repository\n"), "{inside:?}");
     assert!(inside.body.contains("workspace_above"), "{inside:?}");
-    // The same repository, of which only a part is a workspace.
+    // Only a part of the same repository is a workspace.
     let part = Options { workspaces: vec![site.path("work/sub")], ..site.options() };
     let outside = preview(&Server::start(site.store(), part));
     assert!(!outside.body.contains("the base of the repository"), "{outside:?}");
     assert!(!outside.body.contains("workspace_above"), "{outside:?}");
 }
 
-/// One list of names: those of the command, with the same answer to others.
+/// The server knows the same provider names as the command line, with the same error for others.
 #[test]
 fn providers_have_the_names_of_the_command() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! A store that does something else before it does its work.
+//! A store that calls a function before some of its operations.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,17 +9,17 @@ use proem_store::{
 
 type StoreResult<T> = Result<T, StoreError>;
 
-/// A store in memory; reading the template goes through `before`.
+/// A store in memory that calls `before` when the template is read.
 pub(crate) struct Gate {
     pub(crate) store: MemoryStore,
     pub(crate) before: Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>,
-    /// Happens between the moment at which the current epoch was read and the answer.
+    /// Called between the read of the current epoch and the answer.
     pub(crate) then: Box<dyn Fn(&MemoryStore) + Send + Sync>,
-    /// What it says when it is asked, outside of any work, whether it is near.
+    /// The answer to `is_near` outside of work threads.
     pub(crate) near: fn() -> bool,
     /// Refuses writes, as a full disk does.
     pub(crate) is_full: AtomicBool,
-    /// How many writes were refused.
+    /// The number of refused writes.
     pub(crate) refused: AtomicUsize,
 }
 

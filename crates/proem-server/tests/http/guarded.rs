@@ -1,4 +1,4 @@
-//! Who is answered: the right host, no foreign page, and the token.
+//! The guard: host, origin and token.
 
 use proem_server::{Options, Token};
 use serde_json::json;

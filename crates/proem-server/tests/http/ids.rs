@@ -1,4 +1,4 @@
-//! Names of conversations that are none.
+//! Invalid conversation ids.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Stored values in requests and answers: the same for every kind of store.
+//! Stored values in requests and answers are the same for every kind of store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::gate::Gate;
 use crate::routes::{done, turn};
 use crate::server::{Server, Site};
 
-/// Asks a server on each kind of store.
+/// Runs a check with a server on each kind of store.
 fn on_each_store(check: impl Fn(&str, &Server)) {
     let site = Site::new();
     check("memory", &Server::start(Arc::new(MemoryStore::new()), site.options()));
@@ -23,7 +23,7 @@ fn on_each_store(check: impl Fn(&str, &Server)) {
     let server = Server::start(Arc::clone(&store), site.options());
     check("postgres", &server);
     drop(server);
-    // Let go last: a connection to a database cannot be closed from within the runtime.
+    // Dropped last: a connection to a database cannot be closed inside the runtime.
     drop(store);
 }
 
@@ -98,7 +98,7 @@ fn an_author_has_a_limit() {
     });
 }
 
-/// An author of an older proem, which had no limit.
+/// The author's name was written by an older version, which had no limit.
 #[test]
 fn an_author_that_is_too_long_is_shown_in_part() {
     let site = Site::new();
@@ -109,7 +109,7 @@ fn an_author_that_is_too_long_is_shown_in_part() {
     assert_eq!(answer.json()["versions"][0]["author"], json!("é".repeat(AUTHOR_BYTES_MAX / 2) + "…"));
 }
 
-/// A store whose templates cannot be read.
+/// Lists versions of a store whose templates cannot be read.
 #[test]
 fn probes_and_lists_do_not_read_templates() {
     let fail = || Err(StoreError::Unavailable { place: "gate".into(), why: "a text was read".into() });
@@ -120,7 +120,7 @@ fn probes_and_lists_do_not_read_templates() {
     assert_eq!(server.ask(&Call::get("/system-prompt/versions")).status, 503, "control: this reads them");
 }
 
-/// Another epoch is opened between the look at the current one and the answer.
+/// Opens an epoch between the read of the current one and the answer.
 #[test]
 fn a_conversation_is_shown_as_it_was_at_one_moment() {
     let site = Site::new();

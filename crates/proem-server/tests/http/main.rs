@@ -1,6 +1,6 @@
-//! The server over real sockets: what it answers, to whom, and what it never says.
+//! Tests of the server over real sockets.
 //!
-//! Requests are written byte by byte, so that also those can be sent that no client library would.
+//! Requests are written as bytes, so that tests can send requests that no client library would send.
 
 #![expect(clippy::unwrap_used, reason = "a server that cannot be set up must stop the test")]
 

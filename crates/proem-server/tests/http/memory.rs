@@ -1,4 +1,4 @@
-//! Answers that are held in memory: the same bytes as those that are made, and never those of another epoch.
+//! Answers from memory have the same bytes as built ones, and are never those of another epoch.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn later() -> Call {
     Call::json("POST", TURN, &json!({}))
 }
 
-/// What the next turn gets: asked twice, so that the second one comes from memory where anything does.
+/// Returns the answer to the next turn. It is requested twice, so that the second answer may come from memory.
 fn asked(server: &Server) -> Answer {
     let (first, second) = (server.ask(&later()), server.ask(&later()));
     assert_eq!((first.status, second.status), (200, 200), "{first:?}");
@@ -26,14 +26,14 @@ fn asked(server: &Server) -> Answer {
     second
 }
 
-/// The epoch and the prompt, from two servers.
+/// Returns the epoch and the prompt of two servers, which must agree.
 fn both(servers: &[Server; 2]) -> (Value, String) {
     let [one, two] = [0, 1].map(|index| asked(&servers[index]));
     assert_eq!(one.body, two.body);
     (one.json()["epoch"].clone(), one.system())
 }
 
-/// What names the state of the conversation; whoever has it, gets nothing.
+/// Returns the `ETag` of the conversation. A request with it gets 304.
 fn tag(servers: &[Server; 2]) -> String {
     let tags = [0, 1].map(|index| servers[index].ask(&Call::get(SHOW)).header("etag").unwrap().to_owned());
     assert_eq!(tags[0], tags[1]);
@@ -46,7 +46,7 @@ fn tag(servers: &[Server; 2]) -> String {
     tags[0].clone()
 }
 
-/// Everything that changes a conversation, by one server, and what the other one answers then.
+/// Changes a conversation in every way with one server, and checks the answers of the other.
 fn check_follows(site: &Site, servers: &[Server; 2]) {
     let [one, two] = servers;
     let profile = "name = \"loose\"\nextends = \"template\"\nrebuild = [\"reload\", \"compaction\"]\n";
@@ -57,7 +57,7 @@ fn check_follows(site: &Site, servers: &[Server; 2]) {
     assert_eq!(both(servers), (json!(1), "<first>".into()));
     let mut tags = vec![tag(servers)];
     let mut check_new = |expected: (Value, &str), why: &str| {
-        // Whoever comes with what was, is told what is, before anybody else asks.
+        // The first request after the change has the old `ETag`, and gets the new answer.
         let stale = Call::get(SHOW).header("if-none-match", tags.last().unwrap());
         assert_eq!(two.ask(&stale).status, 200, "{why}");
         let (epoch, system) = both(servers);
@@ -76,10 +76,10 @@ fn check_follows(site: &Site, servers: &[Server; 2]) {
     assert_eq!(one.ask(&Call::new("DELETE", SHOW)).status, 204);
     assert_eq!(two.ask(&Call::get(SHOW).header("if-none-match", "*")).status, 404);
     assert_eq!(one.ask(&begin).system(), "<second>");
-    check_new((json!(1), "<second>"), "begun anew");
+    check_new((json!(1), "<second>"), "started again");
     assert_eq!(one.ask(&Call::new("DELETE", SHOW)).status, 204);
     assert_eq!(two.ask(&turn("c", "other")).system(), "other");
-    check_new((json!(1), "other"), "begun anew with another prompt");
+    check_new((json!(1), "other"), "started again with another prompt");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn two_servers_on_one_file_give_what_is_current() {
 fn two_servers_on_one_database_give_what_is_current() {
     let Some(database) = PostgresServer::start() else { return };
     let (site, url) = (Site::new(), database.database("memory"));
-    // They live longer than the servers: a connection cannot be closed by a thread that serves.
+    // They outlive the servers: a connection to a database cannot be closed inside the runtime.
     let stores = [0, 1].map(|_| -> Arc<dyn Store> { Arc::new(PostgresStore::connect(&url).unwrap()) });
     let serve = |store: &Arc<dyn Store>| Server::start(Arc::clone(store), site.options());
     check_follows(&site, &[serve(&stores[0]), serve(&stores[1])]);
@@ -112,7 +112,7 @@ fn a_change_that_a_turn_names_is_followed_whatever_is_in_memory() {
     assert_eq!(done(&server, &call("write"))["reused"], true);
 }
 
-/// What is written for memory, and what is written for one answer, are the same.
+/// An answer that is stored in memory and one that is built have the same bytes.
 #[test]
 fn later_turns_differ_from_the_first_in_one_word() {
     let site = Site::new();
@@ -134,7 +134,7 @@ fn later_turns_differ_from_the_first_in_one_word() {
     }
 }
 
-/// What stands in memory is no way around any check of the request.
+/// An answer in memory does not bypass any check of the request.
 #[test]
 fn a_known_conversation_still_looks_at_the_request() {
     let site = Site::new();
@@ -164,7 +164,7 @@ fn a_known_conversation_still_looks_at_the_request() {
     assert_eq!(server.ask(&Call::json("POST", "/conversations/%63/turn", &json!({}))).system(), "T");
 }
 
-/// Row H14: a directory may lead out of the workspace by now, or be gone.
+/// Row H14: the directory was replaced by a link out of the workspace, or removed.
 #[test]
 fn a_directory_that_leads_outside_is_refused() {
     let site = Site::new();
@@ -172,11 +172,11 @@ fn a_directory_that_leads_outside_is_refused() {
     done(&site.serve(), &Call::json("POST", TURN, &body));
     std::fs::rename(site.path("work/sub"), site.path("work/moved")).unwrap();
     site.link("work/sub", &site.path("outside"));
-    // Each by a server that has not looked yet.
+    // Each with a new server, which has not checked the directory yet.
     let refused = site.serve().ask(&later());
     assert_eq!((refused.status, refused.code()), (403, "cwd_not_allowed".into()));
     std::fs::remove_file(site.path("work/sub")).unwrap();
     assert_eq!(site.serve().ask(&later()).status, 200, "a conversation outlives its directory");
     site.link("work/sub", &site.path("work/moved"));
-    assert_eq!(site.serve().ask(&later()).status, 200, "a link within the workspace leads nowhere else");
+    assert_eq!(site.serve().ask(&later()).status, 200, "the link stays within the workspace");
 }

@@ -1,11 +1,11 @@
-//! Numbers for Prometheus that say something about caches.
+//! Metrics about provider caches.
 
 use serde_json::json;
 
 use crate::client::Call;
 use crate::server::Site;
 
-/// The lines of a metric.
+/// Returns the lines of a metric.
 fn lines(text: &str, name: &str) -> Vec<String> {
     text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! Every route with good input, and with methods that it does not take.
+//! Every route with valid input, and with methods that it does not support.
 
 use proem_core::builtin;
 use proem_core::variable::Variable;
@@ -38,19 +38,19 @@ pub(crate) const ROUTES: [(&str, &[&str]); 27] = [
     ("/conversations/{id}/compaction/{token}/commit", &["POST"]),
 ];
 
-/// A route with something in the place of every name.
+/// Returns a route with a value for every parameter.
 pub(crate) fn filled(route: &str) -> String {
     route.replace("{id}", "c").replace("{token}", "0").replace("{version}", "1").replace("{number}", "1")
 }
 
-/// Asks, and expects success.
+/// Sends a request, and expects success.
 pub(crate) fn done(server: &Server, call: &Call) -> Value {
     let answer = server.ask(call);
     assert_eq!(answer.status, 200, "{call:?}: {answer:?}");
     answer.json()
 }
 
-/// A turn of a conversation whose prompt is its template.
+/// Returns a turn of a conversation whose prompt is its template.
 pub(crate) fn turn(id: &str, template: &str) -> Call {
     let body = json!({ "profile": "template", "template": template });
     Call::json("POST", &format!("/conversations/{id}/turn"), &body)

@@ -1,4 +1,4 @@
-//! What must be in no line of the log, and in no error: the server runs as a process of its own here.
+//! Secrets appear neither in the log nor in errors. The server runs as a separate process here.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -9,15 +9,15 @@ use serde_json::json;
 use crate::client::{Answer, Call, Line};
 use crate::server::{Server, Site, check_decent};
 
-/// The variable that makes a server of the test below.
+/// The environment variable that turns the test below into the server.
 const ROLE: &str = "PROEM_TEST_SITE";
 
-/// Fifty words that stand where secrets stand.
+/// Fifty canaries, which are placed where secrets can be.
 fn canaries() -> Vec<String> {
     (0..50).map(|index| format!("canary{index:02}q{:08x}", 0x9e37_79b9_u32.wrapping_mul(index + 1))).collect()
 }
 
-/// Not a test: the server that the test below starts.
+/// Runs the server that the test below starts; it is not a test itself.
 #[test]
 #[ignore = "it is started by `secrets_are_neither_logged_nor_in_errors`"]
 fn child() {
@@ -29,11 +29,11 @@ fn child() {
         proem_store::SqliteStore::open(&place.join("store").join(canaries()[4].as_str()).join("p.db"));
     let server = Server::start(std::sync::Arc::new(store.unwrap()), options);
     println!("\nADDRESS {}", server.address);
-    // Until the other end closes it.
+    // Until the parent closes it.
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// Files with canaries: good ones, and ones that are wrong right where the canary is.
+/// Writes files with canaries: valid ones, and ones with an error at the canary.
 fn lay_out(site: &Site, canaries: &[String]) {
     for (name, text) in [
         ("work/AGENTS.md", format!("rules {}\n", canaries[5])),
@@ -69,12 +69,12 @@ fn start(site: &Site, canaries: &[String]) -> (Child, std::net::SocketAddr) {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let address = lines.find_map(|line| line.strip_prefix("ADDRESS ").map(str::to_owned));
-    // It writes more at its end, and would fail if nobody read that.
+    // It writes more lines at its end, and would fail if the pipe were closed.
     std::thread::spawn(move || lines.count());
     (child, address.unwrap().parse().unwrap())
 }
 
-/// Requests that say canaries, or make the server read them, in all the places that there are.
+/// Returns requests that contain canaries in every possible place, or make the server read them.
 fn calls(site: &Site, canaries: &[String]) -> Vec<Call> {
     let c = |index: usize| canaries[index].as_str();
     let turn = |body: &serde_json::Value| Call::json("POST", "/conversations/c/turn", body);
@@ -121,7 +121,7 @@ fn calls(site: &Site, canaries: &[String]) -> Vec<Call> {
     calls
 }
 
-/// All answers, with the token, and without it.
+/// Returns all answers, with and without the token.
 fn ask(address: std::net::SocketAddr, calls: &[Call], token: &str) -> Vec<Answer> {
     let shown = |shown: String| calls.iter().map(move |call| call.clone().header("authorization", &shown));
     let with = shown(format!("Bearer {token}"));
@@ -159,12 +159,12 @@ fn secrets_are_neither_logged_nor_in_errors() {
     assert!(child.wait().unwrap().success());
     let log = log.join().unwrap().unwrap();
     assert!(log.lines().count() > calls.len(), "control: {log}");
-    // What the operator chose, the log may say: where the store lies. Nothing else.
+    // The log may contain the location of the store, which the operator chose, and no other canary.
     for canary in canaries.iter().filter(|canary| **canary != canaries[4]) {
         assert!(!log.contains(canary), "{canary} is in the log: {log}");
     }
-    // What a client said, it may hear again; what it did not say, it must not. A word that a profile of the
-    // workspace has in the wrong place is quoted, or nobody could mend it.
+    // An error may quote the client's own request, and nothing else. One exception: an invalid word in a profile of
+    // the workspace is quoted, because its author could not find it otherwise.
     let unsaid = canaries.iter().take(15).filter(|canary| !canaries[8..=9].contains(canary));
     for canary in unsaid {
         let told = answers.iter().find(|answer| answer.status >= 400 && answer.body.contains(canary));

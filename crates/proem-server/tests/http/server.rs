@@ -1,4 +1,4 @@
-//! A server in this process, on a port that the system chose, and what all its answers have in common.
+//! A server in this process, on a port that the system chose, and checks of all its answers.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use proem::Engine;
-use proem_server::{App, Listening, Options, serve};
+use proem_server::{App, Listeners, Options, serve};
 use proem_store::{SqliteStore, Store};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ impl Server {
         Self::run(Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(), store, options)
     }
 
-    /// A server whose clock goes on at once when there is nothing to do.
+    /// Starts a server with a paused clock, which advances as soon as there is nothing to do.
     pub(crate) fn start_without_waiting(store: Arc<dyn Store>, options: Options) -> Self {
         Self::run(
             Builder::new_current_thread().enable_all().start_paused(true).build().unwrap(),
@@ -41,7 +41,7 @@ impl Server {
         let (tell, told) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
-                let listening = Listening::bind(&["127.0.0.1:0".parse().unwrap()]).unwrap();
+                let listening = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).unwrap();
                 tell.send(listening.addresses().unwrap().remove(0)).unwrap();
                 let app = App::new(store, Engine::new(), options);
                 serve(listening, app, async { ended.await.unwrap_or_default() }).await;
@@ -50,21 +50,21 @@ impl Server {
         Self { address: told.recv().unwrap(), end: Some(end), thread: Some(thread) }
     }
 
-    /// Tells the server to end; it does so when everything is answered.
+    /// Asks the server to stop once all requests are answered.
     pub(crate) fn end(&mut self) {
         if let Some(end) = self.end.take() {
             end.send(()).unwrap();
         }
     }
 
-    /// Sends a request on a connection of its own. Whatever the answer is, it is a decent one.
+    /// Sends a request on a new connection, and checks the common properties of the answer.
     pub(crate) fn ask(&self, call: &Call) -> Answer {
         let answer = self.ask_raw(&call.bytes(self.address, "close"), call.is_head());
         check_decent(&answer, call.is_head());
         answer
     }
 
-    /// Sends bytes that may be no request at all.
+    /// Sends bytes that need not be a valid request.
     pub(crate) fn ask_raw(&self, bytes: &[u8], is_head: bool) -> Answer {
         let mut line = Line::open(self.address);
         line.send(bytes);
@@ -84,7 +84,7 @@ impl Drop for Server {
     }
 }
 
-/// A folder with a workspace, something outside of it, and a store.
+/// A folder with a workspace, a directory outside of it, and a store.
 pub(crate) struct Site {
     folder: TempDir,
 }
@@ -131,7 +131,7 @@ impl Site {
     }
 }
 
-/// What no answer lacks, and what none has.
+/// Checks the headers that every answer must have, and those that none may have.
 pub(crate) fn check_decent(answer: &Answer, is_head: bool) {
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
@@ -140,12 +140,12 @@ pub(crate) fn check_decent(answer: &Answer, is_head: bool) {
     ] {
         assert_eq!(answer.header(name), Some(value), "{name} of {answer:?}");
     }
-    // Only the editor's own files may do anything at all.
+    // Only the editor's own files have a policy that allows scripts.
     let policy = answer.header("content-security-policy").unwrap_or_default();
     let is_page = answer
         .header("content-type")
         .is_some_and(|kind| kind.starts_with("text/") && kind.ends_with("utf-8"));
-    // H10: nothing is kept, but for the editor's program and looks, which are the same for everybody.
+    // H10: nothing may be cached, except the editor's script and style sheet, which are public.
     let is_asset =
         is_page && !answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
     let kept = if is_asset { "no-cache" } else { "no-store" };
@@ -159,7 +159,7 @@ pub(crate) fn check_decent(answer: &Answer, is_head: bool) {
     }
 }
 
-/// An error has one shape, and says nothing about the inside.
+/// Checks that an error has the common shape, and reveals nothing about the implementation.
 pub(crate) fn check_error(answer: &Answer) {
     assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:?}");
     let Value::Object(fields) = answer.json() else { unreachable!("not an object: {answer:?}") };

@@ -1,21 +1,21 @@
-//! Templates that take as long as they may: others are served meanwhile, and nobody works for a client that has gone.
+//! Templates that use their whole budget: other clients are served meanwhile, and work for a disconnected client stops.
 
 use serde_json::json;
 
 use crate::client::{Call, Line};
 use crate::server::{Server, Site};
 
-/// Compares two long lists as often as the work of one build allows.
+/// A template that compares two long lists as often as the budget of a build allows.
 const LONG: &str = "{% set x = range(40000)|list %}{% set y = range(40000)|list %}\
     {% for i in range(20000) %}{% if x == y %}{% endif %}{% endfor %}";
 
-/// A value of 2^60 parts, and a comparison with another one.
+/// A template that compares two values of 2^60 parts each.
 fn doubled() -> String {
     let twice = |name: &str| format!("{{% set {name} = [{name}, {name}] %}}").repeat(60);
     format!("{{% set a = 1 %}}{{% set b = 1 %}}{}{}{{{{ a == b }}}}", twice("a"), twice("b"))
 }
 
-/// A turn in a workspace that chooses the template itself.
+/// Returns a turn in a workspace that chooses the template itself.
 fn hostile(site: &Site, id: &str, template: &str) -> Call {
     site.write(&format!("work/{id}/.proem/proem.toml"), "profile = \"assets\"\ntemplate = \"t.j2\"\n");
     site.write(&format!("work/{id}/.proem/t.j2"), template);
@@ -29,14 +29,14 @@ fn metric(server: &Server, name: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Asks until a number is what it should be.
+/// Polls a metric until it has the expected value.
 fn wait_for(server: &Server, name: &str, expected: u64) {
     const QUESTIONS_MAX: usize = 100_000;
     let is_so = |_| metric(server, name) == expected;
     assert!((0..QUESTIONS_MAX).any(is_so), "{name} is {}, not {expected}", metric(server, name));
 }
 
-/// Sends a turn until there is room for it.
+/// Repeats a turn until the server is not busy.
 fn first_turn(server: &Server, id: &str) -> (u16, String) {
     let body = json!({ "profile": "template", "system": "Be brief." });
     let call = Call::json("POST", &format!("/conversations/{id}/turn"), &body);
@@ -63,7 +63,7 @@ fn four_turns_that_take_all_places_end_and_leave_room_for_others() {
     assert_eq!(first_turn(&server, "other"), (200, "Be brief.".into()));
     for mut line in lines {
         let answer = line.answer(false).unwrap();
-        // On a busy machine the time of the request may be over first.
+        // On a busy machine the request may time out first.
         let expected = if answer.status == 503 { "busy" } else { "build_failed" };
         assert_eq!(answer.code(), expected, "{answer:?}");
     }
@@ -80,7 +80,7 @@ fn work_for_a_client_that_has_gone_stops() {
     let mut line = Line::open(server.address);
     assert!(line.send(&hostile(&site, "gone", LONG).bytes(server.address, "close")));
     wait_for(&server, "proem_work_running", 1);
-    // This one waits for its turn, and is never begun.
+    // This one waits in the queue and is never started.
     let mut waiting = Line::open(server.address);
     assert!(waiting.send(&hostile(&site, "waiting", LONG).bytes(server.address, "close")));
     drop(waiting);

@@ -1,4 +1,4 @@
-//! Stores that fail, are shared, or take their time.
+//! Stores that fail, are shared, or are slow.
 
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::gate::Gate;
 use crate::routes::{done, turn};
 use crate::server::{Server, Site, check_decent};
 
-/// The server still says what needs no store, and refuses the rest.
+/// Checks that the server answers requests that need no store, and refuses all others.
 fn check_without_store(server: &Server) {
     let template = json!({ "template": builtin::asset("default/base").unwrap() });
     assert_eq!(done(server, &Call::get("/system-prompt")), template);
@@ -72,7 +72,8 @@ fn where_the_store_lies_is_not_told() {
     assert_eq!(server.ask(&Call::get("/system-prompt")).status, 200);
 }
 
-/// A store that reads and does not write is not ready; it is again as soon as it writes, without any other request.
+/// A server whose store refuses writes is not ready. It is ready again once the store accepts writes, without another
+/// request.
 #[test]
 fn it_is_not_ready_while_writes_fail() {
     let site = Site::new();
@@ -94,9 +95,12 @@ fn it_is_not_ready_while_writes_fail() {
     assert_eq!(server.ask(&Call::get("/conversations/before")).status, 200, "it still reads");
     assert_eq!(server.ask(&Call::get("/healthz")).status, 200, "and lives");
     gate.is_full.store(false, Ordering::Relaxed);
-    // The last failed write counts for a second.
+    // The result of a failed write is valid for a second.
     while ready().status != 200 {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it does not find out that there is room again");
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "the server does not notice that the store accepts writes again"
+        );
     }
     assert_eq!(gate.conversations(&Query { search: None, after: None, most: 9 }).unwrap().items.len(), 1);
     assert_eq!(server.ask(&turn("full", "x")).status, 200);
@@ -116,11 +120,11 @@ fn a_panic_is_an_incident_and_nothing_more() {
         assert!(!answer.body.contains("CANARY"), "{answer:?}");
     }
     assert!(server.is_well());
-    assert_eq!(server.ask(&turn("c", "x")).status, 200, "the place of the one that failed is free again");
+    assert_eq!(server.ask(&turn("c", "x")).status, 200, "the slot of the failed request is free again");
 }
 
-/// Row H17: not all is done as work on a thread of its own: what is in memory is answered where the request
-/// is read.
+/// Row H17: some requests do not run on a thread of their own: answers in memory are sent from the thread that reads the
+/// request.
 #[test]
 fn a_panic_outside_of_work_is_an_incident_too() {
     let site = Site::new();
@@ -134,14 +138,14 @@ fn a_panic_outside_of_work_is_an_incident_too() {
     assert!(server.is_well());
 }
 
-/// Something to wait at until it is opened.
+/// A latch at which threads wait until it is opened.
 #[derive(Default)]
-struct Bar {
+struct Latch {
     is_open: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Bar {
+impl Latch {
     fn wait(&self) {
         let is_open = self.is_open.lock().unwrap();
         drop(self.opened.wait_while(is_open, |is_open| !*is_open).unwrap());
@@ -153,23 +157,23 @@ impl Bar {
     }
 }
 
-/// A store at whose door requests wait, the door, and who has come to it.
-fn barred() -> (Arc<Gate>, Arc<Bar>, mpsc::Receiver<()>) {
-    let bar = Arc::new(Bar::default());
+/// Returns a store whose requests wait at a latch, the latch, and the count of requests that reached it.
+fn latched() -> (Arc<Gate>, Arc<Latch>, mpsc::Receiver<()>) {
+    let latch = Arc::new(Latch::default());
     let (tell, told) = mpsc::channel();
-    let door = Arc::clone(&bar);
+    let door = Arc::clone(&latch);
     let gate = Gate::new(move || {
         tell.send(()).unwrap_or_default();
         door.wait();
         Ok(())
     });
-    (Arc::new(gate), bar, told)
+    (Arc::new(gate), latch, told)
 }
 
 /// Row S11.
 #[test]
 fn the_end_waits_for_what_was_accepted() {
-    let (gate, bar, came) = barred();
+    let (gate, latch, came) = latched();
     let mut server = Server::start(gate, Options::default());
     let mut line = Line::open(server.address);
     line.send(&Call::get("/system-prompt").bytes(server.address, "keep-alive"));
@@ -178,7 +182,7 @@ fn the_end_waits_for_what_was_accepted() {
     while TcpStream::connect(server.address).is_ok() {
         std::thread::yield_now();
     }
-    bar.open();
+    latch.open();
     let answer = line.answer(false).unwrap();
     check_decent(&answer, false);
     assert_eq!(answer.status, 200);
@@ -188,7 +192,7 @@ fn the_end_waits_for_what_was_accepted() {
 /// Row H15.
 #[test]
 fn what_is_too_much_is_sent_away_and_the_rest_answered() {
-    let (gate, bar, came) = barred();
+    let (gate, latch, came) = latched();
     let server = Server::start(gate, Options { work_max: 1, ..Options::default() });
     let ask = || {
         let mut line = Line::open(server.address);
@@ -197,13 +201,13 @@ fn what_is_too_much_is_sent_away_and_the_rest_answered() {
     };
     let first = ask();
     came.recv().unwrap();
-    // One works and 256 wait.
+    // One request runs and 256 wait.
     let mut lines: Vec<Line> = std::iter::once(first).chain((0..299).map(|_| ask())).collect();
     let refused = "proem_requests_total{status=\"5xx\"} 43\n";
     while !server.ask(&Call::get("/metrics")).body.contains(refused) {
         std::thread::yield_now();
     }
-    bar.open();
+    latch.open();
     let answers = lines.iter_mut().map(|line| line.answer(false).unwrap());
     let (done, busy): (Vec<_>, Vec<_>) = answers.partition(|answer| answer.status == 200);
     assert_eq!((done.len(), busy.len()), (257, 43));
@@ -216,7 +220,7 @@ fn what_is_too_much_is_sent_away_and_the_rest_answered() {
 /// Row H15.
 #[test]
 fn what_takes_too_long_here_is_not_the_callers_doing() {
-    let (gate, bar, came) = barred();
+    let (gate, latch, came) = latched();
     let options = Options { work_max: 1, time_max: Duration::from_millis(500), ..Options::default() };
     let server = Server::start(gate, options);
     let mut lines: Vec<Line> = Vec::new();
@@ -228,20 +232,20 @@ fn what_takes_too_long_here_is_not_the_callers_doing() {
             came.recv().unwrap();
         }
     }
-    // One works, and two wait for it.
+    // One request runs, and two wait for it.
     for line in &mut lines {
         let answer = line.answer(false).unwrap();
         check_decent(&answer, false);
         assert_eq!((answer.status, answer.code()), (503, "busy".into()));
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
-    bar.open();
+    latch.open();
     while server.ask(&Call::get("/system-prompt")).status != 200 {
         std::thread::yield_now();
     }
 }
 
-/// The two servers of one file.
+/// Starts two servers on one file.
 fn pair(site: &Site) -> [Server; 2] {
     [site.serve(), site.serve()]
 }

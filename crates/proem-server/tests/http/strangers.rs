@@ -1,5 +1,5 @@
-//! What a stranger's workspace may do to whoever asks over HTTP: nothing but say something. Rows C1 to C4, C6,
-//! T1, T2, F4 to F7, M11 and those of git.
+//! Hostile workspaces over HTTP: they run nothing, hide nothing and leak nothing. Rows C1 to C4, C6, T1, T2, F4 to F7, M11
+//! and those of git.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -65,8 +65,7 @@ fn a_workspace_sets_nothing_that_it_may_not() {
     assert!(answer.system().contains("a<U+202E>b"), "{answer:?}");
 }
 
-/// Row T1: the value of a variable of the server must not come out, whatever a profile of the workspace asks
-/// for.
+/// Row T1: a profile of the workspace cannot read the server's environment variables.
 #[test]
 fn a_profile_of_the_workspace_reads_no_variable() {
     let site = Site::new();
@@ -81,7 +80,7 @@ fn a_profile_of_the_workspace_reads_no_variable() {
     assert!(answer.body.contains("env_not_allowed"), "{answer:?}");
 }
 
-/// A server that may look at all of a hostile site.
+/// Starts a server with all of a hostile site as its workspace.
 fn serve(site: &hostile::Site) -> Server {
     let root = site.path("").canonicalize().unwrap();
     Server::start(Arc::new(MemoryStore::new()), Options { workspaces: vec![root], ..Options::default() })
@@ -99,7 +98,7 @@ fn git_facts(site: &hostile::Site, cwd: &str, template: &str) -> Answer {
 #[test]
 fn a_hostile_repository_runs_nothing() {
     let traps: Vec<&Trap> = Trap::all().collect();
-    // Those that say themselves that the tree is theirs are shown; the others are not.
+    // Only repositories that name the working tree as their own are shown.
     let is_refused = |trap: &Trap| ELSEWHERE.iter().take(4).any(|refused| refused.name == trap.name);
     for_each(
         &traps,
@@ -112,7 +111,7 @@ fn a_hostile_repository_runs_nothing() {
     );
 }
 
-/// The prompt, then a line for each fact that is absent. How long git may take is the server's own affair.
+/// Returns the prompt, then a line for each absent fact. The server has its own time limit for git.
 fn report(site: &hostile::Site, ask: &Ask<'_>) -> String {
     let answer = git_facts(site, ask.cwd, ask.template);
     let notes = answer.json()["notes"].as_array().unwrap().clone();
@@ -123,9 +122,9 @@ fn report(site: &hostile::Site, ask: &Ask<'_>) -> String {
     answer.system() + &told.collect::<String>()
 }
 
-/// What strangers are told where it is not what the user is told, and why.
+/// The cases in which remote clients get another answer than the user, with the reasons.
 const TOLD_TO_STRANGERS: [(&str, &str); 5] = [
-    // Links out of the repository: it may be another one's.
+    // Links out of the repository may point to another one.
     (
         "character device tree/.git/config [git:branch]|[git:status]|[git:diff]",
         "||\nroot_not_allowed: `[git:branch]` is absent: refused: outside the allowed roots\
@@ -137,12 +136,12 @@ const TOLD_TO_STRANGERS: [(&str, &str); 5] = [
         "|\nroot_not_allowed: `[git:branch]` is absent: refused: outside the allowed roots\
          \nroot_not_allowed: `[git:status]` is absent: refused: outside the allowed roots",
     ),
-    // Objects that are kept elsewhere are refused by the name of that file, which nobody opens.
+    // External objects are refused by the name of the file that refers to them, which is not opened.
     (
         "FIFO tree/.git/objects/info/alternates [git:status]",
         "\nroot_not_allowed: `[git:status]` is absent: refused: outside the allowed roots",
     ),
-    // Git is given the one ref that matters: a loose one is read before, and then nobody looks at packed ones.
+    // Git gets only the current ref. A loose ref has precedence, so packed refs are not read.
     (
         "FIFO tree/.git/refs/heads/main [git:status]",
         "\ngit_failed: `[git:status]` is absent: git failed: refs/heads/main: is a FIFO, not a regular file",
@@ -150,7 +149,7 @@ const TOLD_TO_STRANGERS: [(&str, &str); 5] = [
     ("FIFO tree/.git/packed-refs [git:status]", STATUS),
 ];
 
-/// Rows G7, G8 and G9. That this test ends is a part of it: many of them want to be waited for.
+/// Rows G7, G8 and G9. That this test ends is a part of it: many of the repositories try to block the reader.
 #[test]
 fn a_hostile_repository_neither_hangs_nor_garbles() {
     let all: Vec<Nuisance> = Nuisance::all().collect();
@@ -161,7 +160,7 @@ fn a_hostile_repository_neither_hangs_nor_garbles() {
         assert_eq!(said, other.map_or(expected.as_str(), |(_, told)| told), "{name}");
     });
     let is_there = |name: &str| all.iter().any(|nuisance| nuisance.name() == name);
-    assert!(TOLD_TO_STRANGERS.iter().all(|(name, _)| is_there(name)), "each is of one that is there");
+    assert!(TOLD_TO_STRANGERS.iter().all(|(name, _)| is_there(name)), "each name is that of a case");
 }
 
 /// Row G6.
@@ -178,8 +177,7 @@ fn no_byte_of_another_repository_is_shown() {
     assert_eq!(git_facts(&hostile::Site::new(), "tree", TEMPLATE).system(), WHOLE.join("|"), "control");
 }
 
-/// Row M11: what a file is called is shown to people: nothing of it is hidden, and nothing turns the rest
-/// round.
+/// Row M11: names of files are escaped in notes: no part is hidden, and none changes the direction of the text.
 #[test]
 fn names_of_files_hide_nothing_in_notes() {
     for (name, hidden, spelt) in [
@@ -205,7 +203,7 @@ fn names_of_files_hide_nothing_in_notes() {
     }
 }
 
-/// All strings of a value.
+/// Collects all strings of a value.
 fn strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -217,7 +215,7 @@ fn strings(value: &Value) -> Vec<String> {
 
 type Put = fn(&Path);
 
-/// Rows F5 and F6: what is no file, or too much of one.
+/// Rows F5 and F6: special files, and files that are too large.
 const ODD: [(&str, Put, &str); 6] = [
     ("FIFO", |path| mknodat(CWD, path, FileType::Fifo, 0o644.into(), 0).unwrap(), "not_regular"),
     ("socket", |path| drop(UnixListener::bind(path).unwrap()), "not_regular"),
@@ -246,7 +244,7 @@ fn what_is_no_file_is_absent_and_told() {
     }
 }
 
-/// Rows F3 and F4: a file that is the workspace's own at one moment, and a link to the outside at the next.
+/// Rows F3 and F4: a file that alternates between a regular file and a link to the outside.
 #[test]
 fn no_flip_lets_a_byte_from_outside_in() {
     let site = Site::new();
@@ -256,7 +254,7 @@ fn no_flip_lets_a_byte_from_outside_in() {
     let (here, there) = (site.path("work/flip"), site.path("outside/link"));
     let exchange = || renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
     exchange();
-    assert_eq!(std::fs::read_to_string(&here).unwrap(), "CANARY", "control: whoever reads by name gets it");
+    assert_eq!(std::fs::read_to_string(&here).unwrap(), "CANARY", "control: a read by name gets it");
     let server = site.serve();
     let body = json!({"profile": "template", "cwd": site.text("work"), "template": "<[file:flip]>"});
     let is_over = AtomicBool::new(false);
@@ -275,7 +273,7 @@ fn no_flip_lets_a_byte_from_outside_in() {
     });
 }
 
-/// Row F7: names enough to drown in.
+/// Row F7: a very large number of names.
 #[test]
 fn a_hundred_thousand_candidates_change_nothing() {
     let site = Site::new();
@@ -285,7 +283,7 @@ fn a_hundred_thousand_candidates_change_nothing() {
     let without = prompt();
     assert!(without.contains("<name>own</name>"), "control");
     for number in 0..100_000 {
-        // Names for a few files: a file system makes those sooner than as many files.
+        // Hard links to a few files: creating them is faster than creating as many files.
         let file = site.path(&format!("outside/{}", number / 30_000));
         let name = site.path(&format!("work/.sf/skills/{number}.txt"));
         let link = || std::fs::hard_link(&file, &name);

@@ -1,5 +1,5 @@
-//! Texts of a workspace that are no text, look like another file, hold a secret, look like a template, never end or are no front
-//! matter, asked for over HTTP. Rows C5, C7, C9, M1, M3 and M5 to M10.
+//! Hostile texts of a workspace over HTTP: binary files, confusable names, secrets, template syntax, endless templates and
+//! invalid front matter. Rows C5, C7, C9, M1, M3 and M5 to M10.
 
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn a_name_that_is_nearly_right_is_told_and_not_loaded() {
     assert!(built(&server, &site, "default").system().contains("from a friend"), "control");
 }
 
-/// Row C9: what the operator says about secrets has tests by library and command.
+/// Row C9: the operator's policy on secrets is tested with the library and the command line.
 #[test]
 fn a_secret_in_a_file_is_told_with_a_mask() {
     const SECRET: &str = "ghp_x7Kd93mQpL2vRt8WzYb4NcHf6JsAe1GuTo5X";
@@ -92,7 +92,7 @@ fn a_template_that_would_not_end_is_an_error() {
     assert_eq!(assets("{% for i in range(10) %}{{ i }}{% endfor %}").status, 200, "control");
 }
 
-/// Rows M7 to M10: what is broken is named and left out, and the others are listed.
+/// Rows M7 to M10: broken skills are named in notes and left out, and the others are listed.
 #[test]
 fn a_skill_whose_front_matter_is_none_is_told_and_left_out() {
     let deep = "[".repeat(2000) + &"]".repeat(2000);

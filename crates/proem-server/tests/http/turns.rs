@@ -199,7 +199,7 @@ fn a_compaction_has_two_steps() {
         let token = begun["token"].as_str().unwrap();
         let commit = Call::new("POST", &format!("/conversations/{id}/compaction/{token}/commit"));
         assert_eq!(done(&server, &commit), json!({ "epoch": 2, "opened": true }));
-        // An answer may be lost on its way: asked again, it is the same, and there is no further epoch.
+        // An answer may get lost: a retry gets the same answer, and opens no further epoch.
         assert_eq!(done(&server, &commit), json!({ "epoch": 2, "opened": true }), "{id}");
         assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 2);
     }
@@ -218,7 +218,7 @@ fn a_compaction_that_another_overtook_opens_no_epoch() {
             assert_eq!(done(&server, &other)["epoch"], 2);
         }
         let commit = Call::new("POST", &format!("/conversations/{id}/compaction/{token}/commit"));
-        // Whichever of two opened it, there is one epoch behind the first.
+        // One of the two opened it: there is one epoch after the first.
         assert_eq!(done(&server, &commit)["epoch"], 2, "{id}");
         assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 2, "{id}");
     }

@@ -1,4 +1,4 @@
-//! The editor in the binary is the one of `web/`: told without Node, by the stamp that its build left.
+//! The editor in the binary was built from `web/`. The stamp of the build is compared, so Node is not needed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use proem_core::digest::Digest;
 use proem_testkit::project_root;
 
-/// The files that the editor is built from, besides those of `src`.
+/// The sources of the editor besides those in `src`.
 const OWN: [&str; 5] = ["build.mjs", "index.html", "package-lock.json", "package.json", "tsconfig.json"];
 
 fn below(folder: &Path, web: &Path, found: &mut Vec<String>) {

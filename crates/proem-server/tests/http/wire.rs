@@ -1,4 +1,4 @@
-//! Requests that are odd as bytes: ambiguous, endless, slow, or too large.
+//! Malformed requests: ambiguous, endless, slow or too large.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,9 +112,9 @@ fn endless_bodies_are_cut_at_the_limit() {
     let mut line = Line::open(server.address);
     line.send(b"POST /preview HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
     let chunk = [b"10000\r\n".as_slice(), " ".repeat(0x10000).as_bytes(), b"\r\n"].concat();
-    // Far more than the limit and what the system holds between the two ends.
+    // Far more than the limit and the buffers of the system together.
     let sent = (0..4096).take_while(|_| line.send(&chunk)).count();
-    assert!(sent < 4096, "the server goes on reading");
+    assert!(sent < 4096, "the server continues to read");
     assert!(server.is_well());
 }
 
@@ -129,7 +129,7 @@ fn a_body_over_the_limit_is_refused_by_its_length_alone() {
     assert_eq!((answer.status, answer.code()), (413, "too_large".into()));
 }
 
-/// Row H11: bodies that are on their way have a limit together, which usual ones do not notice.
+/// Row H11: all bodies that are being received share a limit, which usual bodies do not reach.
 #[test]
 fn large_bodies_have_only_so_much_room_together() {
     const LARGE: usize = 16 << 20;
@@ -143,14 +143,14 @@ fn large_bodies_have_only_so_much_room_together() {
     let taken: Vec<bool> =
         lines.iter_mut().map(|line| line.send(head.as_bytes()) && line.send(body.as_bytes())).collect();
     let answer = server.ask(&Call::json("POST", "/preview", &json!({})));
-    assert_eq!(answer.status, 200, "a usual body has no room");
+    assert_eq!(answer.status, 200, "a usual body is refused");
     let ends = lines.iter_mut().zip(taken).map(|(line, is_taken)| is_taken && line.send(b" "));
     let sent: Vec<bool> = ends.collect();
     let answers: Vec<Option<u16>> =
         lines.iter_mut().map(|line| line.answer(false).map(|answer| answer.status)).collect();
     let read = answers.iter().filter(|status| matches!(status, Some(200))).count();
     assert!((1..=8).contains(&read), "{read} of {} were read to their end: {answers:?}", sent.len());
-    // Who goes on sending to somebody who has answered may lose the answer.
+    // A client that sends on after the answer may lose the answer.
     assert!(answers.iter().all(|status| matches!(status, Some(200 | 503) | None)), "{answers:?}");
     assert!(server.is_well());
 }
@@ -166,7 +166,7 @@ fn a_body_that_does_not_come_is_not_awaited_for_ever() {
     let answer = line.answer(false).unwrap();
     assert_eq!((answer.status, answer.code()), (408, "too_slow".into()));
     check_decent(&answer, false);
-    assert!(line.is_closed(), "the rest of the body would be taken for a request");
+    assert!(line.is_closed(), "the rest of the body would be parsed as a request");
 }
 
 /// Row H11.

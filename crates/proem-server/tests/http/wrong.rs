@@ -1,4 +1,4 @@
-//! Bodies and queries that are not what they should be.
+//! Invalid bodies and queries.
 
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_server::Options;
@@ -8,7 +8,7 @@ use crate::client::Call;
 use crate::routes::{done, turn};
 use crate::server::{Server, Site};
 
-/// The routes that read a body, and whether they take an empty one.
+/// The routes that read a body, with a flag for those that accept an empty one.
 const WITH_BODY: [(&str, &str, bool); 6] = [
     ("PUT", "/system-prompt", false),
     ("POST", "/preview", true),
@@ -18,14 +18,14 @@ const WITH_BODY: [(&str, &str, bool); 6] = [
     ("POST", "/conversations/c/compaction", true),
 ];
 
-/// A server with a conversation.
+/// Starts a server with a conversation.
 fn server(site: &Site) -> Server {
     let server = site.serve();
     done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
     server
 }
 
-/// Nothing came of it.
+/// Checks that nothing was stored.
 fn check_unchanged(server: &Server) {
     assert_eq!(done(server, &Call::get("/system-prompt/versions")), json!({ "versions": [] }));
     assert_eq!(done(server, &Call::get("/conversations/c"))["epoch"], 1);

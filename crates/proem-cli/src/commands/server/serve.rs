@@ -10,7 +10,9 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use proem::Engine;
 use proem_core::limit::TOKEN_FILE_BYTES_MAX;
-use proem_server::{App, Connections, Listening, Options, PublicUrl, Telemetry, Token, log_line, serve};
+use proem_server::{
+    App, ConnectionLimits, Listeners, LogLevel, Options, PublicUrl, Telemetry, Token, log_line, serve,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::store::place;
@@ -92,23 +94,23 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
     // Before the store is opened, so that a server that cannot listen creates no file.
-    let listening = runtime.block_on(async { Listening::bind(&addresses) });
+    let listeners = runtime.block_on(async { Listeners::bind(&addresses) });
     let named: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let cannot = format!("cannot listen on {}", named.join(" and "));
-    let listening = listening.map_err(|error| failed(&cannot, &error))?;
-    let bound = listening.addresses().map_err(|error| failed(&cannot, &error))?;
+    let listeners = listeners.map_err(|error| failed(&cannot, &error))?;
+    let bound = listeners.addresses().map_err(|error| failed(&cannot, &error))?;
     let is_new = place.is_new();
     let store: Arc<dyn proem_store::Store> = Arc::from(place.open()?);
     let described = store.describe();
     if is_new {
         let message = format!("made a new store {described}");
-        log_line("info", &[("event", "store"), ("message", &message), ("store", &described)]);
+        log_line(LogLevel::Info, &[("event", "store"), ("message", &message), ("store", &described)]);
     }
     for address in bound {
         let (url, message) =
             (format!("http://{address}"), format!("listening on http://{address}, store {described}"));
         log_line(
-            "info",
+            LogLevel::Info,
             &[("event", "listening"), ("message", &message), ("url", &url), ("store", &described)],
         );
     }
@@ -125,22 +127,23 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
                 _ = terminate.recv() => "SIGTERM",
             });
         };
-        serve(listening, app, end).await;
+        serve(listeners, app, end).await;
         Ok(reason.get())
     });
     // No client waits for the work that is left.
     runtime.shutdown_timeout(END_TIME_MAX);
     drop(held);
     let reason = done?;
-    log_line("info", &[("event", "end"), ("message", &format!("stopped by {reason}")), ("reason", reason)]);
+    let message = format!("stopped by {reason}");
+    log_line(LogLevel::Info, &[("event", "end"), ("message", &message), ("reason", reason)]);
     Ok(())
 }
 
 /// Returns the limits on connections.
-fn connections(arguments: &ServeArguments) -> Connections {
+fn connections(arguments: &ServeArguments) -> ConnectionLimits {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let per_address = count(arguments.connections_per_address);
-    Connections {
+    ConnectionLimits {
         most: count(arguments.connections),
         per_address_max: (per_address > 0).then_some(per_address),
         proxies: arguments.proxy.clone(),
@@ -151,8 +154,8 @@ fn connections(arguments: &ServeArguments) -> Connections {
 /// Returns the destination of spans, from OpenTelemetry's variables.
 fn telemetry() -> Result<Option<Telemetry>, Failure> {
     Telemetry::from_environment().map_err(|error| Failure::Server {
-        message: format!("cannot send spans: {}: {}", error.variable, error.why),
-        hint: "write it like `http://127.0.0.1:4318`, or unset it".into(),
+        message: format!("cannot send spans: {error}"),
+        hint: "correct or unset the variable; an endpoint looks like `http://127.0.0.1:4318`".into(),
     })
 }
 

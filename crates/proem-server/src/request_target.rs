@@ -1,8 +1,8 @@
-//! The server as its clients see it: by which name, and whether over TLS.
+//! The host and scheme to which a client sent its request.
 //!
-//! Behind a proxy neither is in the request itself. It is told at the start (`--public-url`), or by the headers
-//! `X-Forwarded-Host` and `X-Forwarded-Proto`, which count only if the connection comes from a trusted proxy: any client can
-//! send them.
+//! Behind a proxy the request itself contains neither. They come from `--public-url`, or from the headers
+//! `X-Forwarded-Host` and `X-Forwarded-Proto`, which are used only on connections of a trusted proxy: any client can send
+//! them.
 
 use std::net::IpAddr;
 
@@ -14,11 +14,11 @@ use crate::app::Options;
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The address that a proxy serves this server at.
+/// The URL at which a proxy serves this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl {
     is_https: bool,
-    /// The name, with the port unless that is the usual one of the scheme.
+    /// The host name, with the port unless that is the default of the scheme.
     host: String,
 }
 
@@ -41,12 +41,12 @@ impl PublicUrl {
         if crate::guard::without_port(host).is_none() {
             return Err("its host name or port is invalid");
         }
-        let usual = if is_https { ":443" } else { ":80" };
-        let host = host.strip_suffix(usual).unwrap_or(host).to_ascii_lowercase();
+        let default_port = if is_https { ":443" } else { ":80" };
+        let host = host.strip_suffix(default_port).unwrap_or(host).to_ascii_lowercase();
         Ok(Self { is_https, host })
     }
 
-    /// Returns the name without the port.
+    /// Returns the host name without the port.
     pub(crate) fn name(&self) -> &str {
         crate::guard::without_port(&self.host).unwrap_or(&self.host)
     }
@@ -56,57 +56,57 @@ impl PublicUrl {
     }
 }
 
-/// The other end of a connection.
+/// The address of the client or proxy on the other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The names and the scheme that a request was sent to, as its client saw them.
-pub(crate) struct Outside<'r> {
+/// The host and scheme to which a client sent its request.
+pub(crate) struct RequestTarget<'r> {
     /// The `Host` of the request.
     host: &'r str,
-    /// The host that a trusted proxy was called by.
+    /// The host that a trusted proxy forwarded.
     pub(crate) forwarded: Option<&'r HeaderValue>,
-    /// The scheme that a trusted proxy was called by.
+    /// The scheme that a trusted proxy forwarded.
     is_forwarded_https: Option<bool>,
     public: Option<&'r PublicUrl>,
     origin: Option<&'r HeaderValue>,
 }
 
-impl<'r> Outside<'r> {
-    pub(crate) fn of(options: &'r Options, extensions: &Extensions, headers: &'r HeaderMap) -> Self {
+impl<'r> RequestTarget<'r> {
+    pub(crate) fn new(options: &'r Options, extensions: &Extensions, headers: &'r HeaderMap) -> Self {
         let peer = extensions.get::<Peer>().map(|Peer(address)| address.to_canonical());
         let proxies = &options.connections.proxies;
         let is_trusted = peer.is_some_and(|peer| proxies.iter().any(|proxy| proxy.to_canonical() == peer));
-        // A header that the proxy did not replace stands before its own.
-        let told = |name: HeaderName| headers.get_all(name).iter().next_back().filter(|_| is_trusted);
+        // The proxy's own header is the last one: headers of the client come before it.
+        let forwarded = |name: HeaderName| headers.get_all(name).iter().next_back().filter(|_| is_trusted);
         let is_https = |value: &HeaderValue| {
             let last = value.to_str().ok().and_then(|text| text.rsplit(',').next());
             last.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
         };
         Self {
             host: headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            forwarded: told(FORWARDED_HOST),
-            is_forwarded_https: told(FORWARDED_PROTO).map(is_https),
+            forwarded: forwarded(FORWARDED_HOST),
+            is_forwarded_https: forwarded(FORWARDED_PROTO).map(is_https),
             public: options.public_url.as_ref(),
             origin: headers.get(ORIGIN),
         }
     }
 
-    /// Tells whether a page of this origin is one of this server.
-    pub(crate) fn is_own(&self, origin: &HeaderValue) -> bool {
+    /// Tells whether an origin is that of this server.
+    pub(crate) fn is_own_origin(&self, origin: &HeaderValue) -> bool {
         let Ok(origin) = origin.to_str() else { return false };
         if self.public.is_some_and(|public| public.origin() == origin) {
             return true;
         }
         let forwarded = self.forwarded.and_then(|host| host.to_str().ok());
         let is_host = |rest: &str| rest == forwarded.unwrap_or(self.host);
-        // A page that was sent in the clear is not the one that was sent over TLS.
+        // A page that came without TLS is not the page of a server that uses TLS.
         let may_be_plain = self.is_forwarded_https != Some(true);
         origin.strip_prefix("https://").is_some_and(is_host)
             || (may_be_plain && origin.strip_prefix("http://").is_some_and(is_host))
     }
 
-    /// Tells whether the client speaks TLS, so that a cookie may be kept from plain connections.
+    /// Tells whether the client uses TLS, so that cookies can be `Secure`.
     pub(crate) fn is_https(&self) -> bool {
         if let Some(is_https) = self.is_forwarded_https {
             return is_https;
@@ -121,7 +121,7 @@ impl<'r> Outside<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places::Connections;
+    use crate::connections::ConnectionLimits;
 
     #[test]
     fn a_public_url_has_a_scheme_and_a_host() {
@@ -140,12 +140,12 @@ mod tests {
         }
     }
 
-    /// Tells whether an origin is the server's own, and whether the client speaks TLS.
+    /// Tells whether the `Origin` header is the server's own, and whether the client uses TLS.
     fn seen(peer: &str, headers: &[(&'static str, &'static str)], public: Option<&str>) -> (bool, bool) {
         let options = Options {
-            connections: Connections {
+            connections: ConnectionLimits {
                 proxies: vec!["192.0.2.1".parse().expect("an address")],
-                ..Connections::default()
+                ..ConnectionLimits::default()
             },
             public_url: public.map(|url| PublicUrl::parse(url).expect("a URL")),
             ..Options::default()
@@ -156,8 +156,8 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_static(value));
         }
-        let outside = Outside::of(&options, &extensions, &map);
-        (map.get(ORIGIN).is_some_and(|origin| outside.is_own(origin)), outside.is_https())
+        let target = RequestTarget::new(&options, &extensions, &map);
+        (map.get(ORIGIN).is_some_and(|origin| target.is_own_origin(origin)), target.is_https())
     }
 
     #[test]
@@ -170,12 +170,12 @@ mod tests {
         assert_eq!(seen("192.0.2.2", &[own, page, host, proto], None), (false, false));
         assert_eq!(seen("127.0.0.1", &[own, page, host, proto], None), (false, false));
         assert_eq!(seen("192.0.2.1", &[own, page], None), (false, false));
-        // What the client sent stands first.
+        // Values of the client come first.
         assert!(!seen("192.0.2.1", &[own, page, ("x-forwarded-proto", "https, http"), host], None).1);
         let twice =
             [own, ("origin", "https://evil.example"), ("x-forwarded-host", "evil.example"), host, proto];
         assert_eq!(seen("192.0.2.1", &twice, None), (false, true));
-        // A page in the clear is not one over TLS.
+        // A page without TLS is not the page with TLS.
         assert!(!seen("192.0.2.1", &[own, ("origin", "http://p.example:8443"), host, proto], None).0);
         assert_eq!(seen("192.0.2.2", &[own, page], Some("https://p.example:8443")), (true, true));
         assert!(
