@@ -7,7 +7,7 @@ use proem::{Caller, Engine, Request};
 use proem_core::carrier::Carrier;
 use proem_store::{Conversations, SqliteStore};
 
-/// Stands in for a provider: call yours here.
+/// A placeholder for the call to a provider.
 fn model(system: Option<&str>, messages: &[String]) -> String {
     format!("An answer to {} messages behind {} bytes.", messages.len(), system.map_or(0, str::len))
 }
@@ -19,12 +19,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (request, mut history) = (Request::default(), Vec::new());
     for turn in 0..6 {
         let answer = conversations.turn("example", &request, Caller::User)?;
-        // The same bytes, whatever happens to files meanwhile.
+        // Every turn gets the same bytes, even if files change meanwhile.
         println!("{} {} {}", answer.kept.head.number, answer.kept.head.reason, answer.kept.head.digest);
         history.push(format!("Question {turn}"));
         history.push(model(answer.text(Carrier::System), &history));
         if turn == 2 {
-            // Long enough: the model sums it up, and the next prompt is built from what is there then.
+            // The model summarises the history, and the next prompt is built from the files of that moment.
             let begun = conversations.begin_compaction("example", None, Caller::User)?;
             history.push(begun.instructions.clone());
             let summary = model(begun.text(Carrier::System).as_deref(), &history);

@@ -63,7 +63,8 @@ type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 impl PostgresStore {
     /// Connects to the database of a URL. Creates its tables, or migrates them to the newest version.
     ///
-    /// Options that the URL leaves out come from libpq's environment variables: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and others.
+    /// Options that the URL leaves out come from libpq's environment variables: `PGHOST`, `PGPASSWORD`, `PGSSLMODE` and
+    /// others.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let mut address = Address::parse(url, &|name| std::env::var(name).ok())?;
         let tls = tls::connector(address.mode, address.roots.as_ref(), &address.place)?;

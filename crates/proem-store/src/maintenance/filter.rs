@@ -1,4 +1,5 @@
-//! A Bloom filter of digests: a set in bounded memory. It never misses a member, and rarely reports a digest that was not added.
+//! A Bloom filter of digests: a set in bounded memory. It never misses a member, and rarely reports a digest that was not
+//! added.
 
 use proem_core::digest::Digest;
 

@@ -11,19 +11,21 @@ impl CallStore for PostgresStore {
     fn add_call(&self, conversation: &str, record: &str) -> Result<Option<u64>, StoreError> {
         let most = signed(CONVERSATION_CALLS_MAX);
         self.run(|transaction| {
-        // The lock orders concurrent writers, so that numbers have no gaps and no duplicates.
-        let sql = "SELECT 1 FROM proem_conversation WHERE id = $1 FOR UPDATE";
-        if transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?.is_none() {
-            return Ok(None);
-        }
-        let sql = "INSERT INTO proem_call (conversation, number, record) \
-            SELECT $1, coalesce(max(number), 0) + 1, $2 FROM proem_call WHERE conversation = $1 RETURNING number";
-        let row = transaction.query_typed_one(sql, &[(&conversation, Type::TEXT), (&record, Type::TEXT)])?;
-        let number: i64 = row.get(0);
-        let sql = "DELETE FROM proem_call WHERE conversation = $1 AND number <= $2";
-        transaction.execute_typed(sql, &[(&conversation, Type::TEXT), (&(number - most), Type::INT8)])?;
-        Ok(Some(unsigned(number)))
-    })
+            // The lock orders concurrent writers, so that numbers have no gaps and no duplicates.
+            let sql = "SELECT 1 FROM proem_conversation WHERE id = $1 FOR UPDATE";
+            if transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?.is_none() {
+                return Ok(None);
+            }
+            let sql = "INSERT INTO proem_call (conversation, number, record) \
+                SELECT $1, coalesce(max(number), 0) + 1, $2 FROM proem_call WHERE conversation = $1 \
+                RETURNING number";
+            let row =
+                transaction.query_typed_one(sql, &[(&conversation, Type::TEXT), (&record, Type::TEXT)])?;
+            let number: i64 = row.get(0);
+            let sql = "DELETE FROM proem_call WHERE conversation = $1 AND number <= $2";
+            transaction.execute_typed(sql, &[(&conversation, Type::TEXT), (&(number - most), Type::INT8)])?;
+            Ok(Some(unsigned(number)))
+        })
     }
 
     fn calls(&self, conversation: &str) -> Result<Vec<String>, StoreError> {

@@ -188,8 +188,8 @@ impl Maintenance for PostgresStore {
     }
 
     fn remove_doomed(&self, run: &str, most: usize) -> Result<(u64, u64), StoreError> {
-        // A writer that opens an epoch with such a text has locked its row on the list, which is skipped here. A later writer
-        // waits for this statement, does not find the text, and stores it again.
+        // A writer that opens an epoch with such a text has locked its row on the list, which is skipped here. A later
+        // writer waits for this statement, does not find the text, and stores it again.
         let sql = "WITH listed AS (SELECT digest FROM proem_doomed WHERE run = $1 ORDER BY digest LIMIT $2 \
              FOR UPDATE SKIP LOCKED), \
             gone AS (DELETE FROM proem_blob b USING listed WHERE b.digest = listed.digest \

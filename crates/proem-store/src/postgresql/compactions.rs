@@ -18,25 +18,26 @@ impl CompactionStore for PostgresStore {
             transaction
                 .execute_typed("DELETE FROM proem_compaction WHERE expires_at < $1", &[(&now, Type::INT8)])?;
             transaction.execute_typed(
-            "INSERT INTO proem_compaction (token, conversation, epoch, rebuilt, request, expires_at, opened) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-            &[
-                (token, Type::TEXT),
-                (conversation, Type::TEXT),
-                (&from, Type::INT8),
-                (&rebuilt, Type::TEXT),
-                (request, Type::TEXT),
-                (expires_at, Type::INT8),
-                (&opened, Type::INT8),
-            ],
-        )?;
+                "INSERT INTO proem_compaction \
+                 (token, conversation, epoch, rebuilt, request, expires_at, opened) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+                &[
+                    (token, Type::TEXT),
+                    (conversation, Type::TEXT),
+                    (&from, Type::INT8),
+                    (&rebuilt, Type::TEXT),
+                    (request, Type::TEXT),
+                    (expires_at, Type::INT8),
+                    (&opened, Type::INT8),
+                ],
+            )?;
             Ok(())
         })
     }
 
     fn compaction(&self, token: &str) -> Result<Option<CompactionRecord>, StoreError> {
         let sql = "SELECT token, conversation, epoch, rebuilt, request, expires_at, opened \
-        FROM proem_compaction WHERE token = $1";
+            FROM proem_compaction WHERE token = $1";
         let found = self.run(|transaction| transaction.query_typed_opt(sql, &[(&token, Type::TEXT)]))?;
         let Some(row) = found else { return Ok(None) };
         let rebuilt: Option<String> = row.get(3);

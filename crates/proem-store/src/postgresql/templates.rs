@@ -60,7 +60,7 @@ impl TemplateStore for PostgresStore {
         let below = below.map_or(i64::MAX, signed);
         let most = row_limit(most);
         let sql = "SELECT version, octet_length(text)::bigint, left(author, $3), written_at FROM proem_template \
-        WHERE version < $1 ORDER BY version DESC LIMIT $2";
+            WHERE version < $1 ORDER BY version DESC LIMIT $2";
         let author_most = i32::try_from(TemplateHead::AUTHOR_READ).unwrap_or(i32::MAX);
         let values: [Value<'_>; 3] = [(&below, Type::INT8), (&most, Type::INT8), (&author_most, Type::INT4)];
         let rows = self.run(|transaction| transaction.query_typed(sql, &values))?;

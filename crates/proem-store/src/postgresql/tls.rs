@@ -84,21 +84,25 @@ fn verifier(
 
 /// Reads the certificates of a PEM file.
 fn read(path: &Path, store: &mut RootCertStore) -> Result<(), Fault> {
-    let shown = path.display();
-    let hint = "name a PEM file with the certificate of the authority, or `sslrootcert=system`";
-    let why = |message: &str| format!("`sslrootcert` {shown} cannot be used: {message}");
     let mut bytes = Vec::new();
-    let read =
-        proem::open_named(path).and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(|error| Fault::new(Explanation::new(why(&error.to_string()), error), hint))?;
+    proem::open_named(path)
+        .and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut bytes))
+        .map_err(|error| unusable(path, error))?;
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
-        let certificate = certificate
-            .map_err(|error| Fault::new(Explanation::new(why(&error.to_string()), error), hint))?;
-        store
-            .add(certificate)
-            .map_err(|error| Fault::new(Explanation::new(why(&error.to_string()), error), hint))?;
+        let certificate = certificate.map_err(|error| unusable(path, error))?;
+        store.add(certificate).map_err(|error| unusable(path, error))?;
     }
-    if store.is_empty() { Err(Fault::new(why("it contains no certificate"), hint)) } else { Ok(()) }
+    if store.is_empty() {
+        return Err(unusable(path, io::Error::other("it contains no certificate")));
+    }
+    Ok(())
+}
+
+/// Returns the problem of a file of certificates.
+fn unusable(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Fault {
+    let why = format!("`sslrootcert` {} cannot be used: {error}", path.display());
+    let hint = "name a PEM file with the certificate of the authority, or `sslrootcert=system`";
+    Fault::new(Explanation::new(why, error), hint)
 }
 
 /// Accepts certificates for another name, or any certificate. The server must still prove that the certificate is its own.

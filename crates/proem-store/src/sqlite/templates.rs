@@ -13,16 +13,17 @@ impl TemplateStore for SqliteStore {
         let below = below.map_or(i64::MAX, signed);
         let most = row_limit(most);
         self.read(|connection| {
-        let mut statement = connection.prepare_cached(
-            "SELECT version, text, author, written_at, seal FROM template WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
-        )?;
-        let mut rows = statement.query(params![below, most])?;
-        let mut versions = Vec::new();
-        while let Some(row) = rows.next()? {
-            versions.push(version(row)?);
-        }
-        Ok(versions)
-    })
+            let mut statement = connection.prepare_cached(
+                "SELECT version, text, author, written_at, seal FROM template \
+                 WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![below, most])?;
+            let mut versions = Vec::new();
+            while let Some(row) = rows.next()? {
+                versions.push(version(row)?);
+            }
+            Ok(versions)
+        })
     }
 
     fn put_template(
@@ -63,7 +64,7 @@ impl TemplateStore for SqliteStore {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT version, octet_length(text), substr(author, 1, ?3), written_at FROM template \
-             WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
+                 WHERE version < ?1 ORDER BY version DESC LIMIT ?2",
             )?;
             let author_most = row_limit(TemplateHead::AUTHOR_READ);
             let head = |row: &Row<'_>| {
@@ -92,7 +93,8 @@ pub(super) fn check(store: &SqliteStore, after: u64, most: usize) -> Result<Batc
     let most = row_limit(most);
     store.read(|connection| {
         let mut statement = connection.prepare_cached(
-            "SELECT version, text, author, written_at, seal FROM template WHERE version > ?1 ORDER BY version LIMIT ?2",
+            "SELECT version, text, author, written_at, seal FROM template \
+             WHERE version > ?1 ORDER BY version LIMIT ?2",
         )?;
         let mut rows = statement.query(params![after, most])?;
         let mut batch = Batch::default();
