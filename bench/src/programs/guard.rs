@@ -139,13 +139,13 @@ fn diff(root: &Path) -> Box<dyn FnMut()> {
 
 fn explain(root: &Path) -> Box<dyn FnMut()> {
     let (_, build) = built(root);
-    boxed(move || proem::json::to_vec(&BuildShape::new(&build)).expect("it is JSON"))
+    boxed(move || serde_json::to_vec(&BuildShape::new(&build)).expect("it is JSON"))
 }
 
 /// As `proem explain --format json` prints it.
 fn print(root: &Path) -> Box<dyn FnMut()> {
     let (_, build) = built(root);
-    boxed(move || proem::json::print(&mut io::sink(), &BuildShape::new(&build)).expect("it is JSON"))
+    boxed(move || serde_json::to_writer_pretty(io::sink(), &BuildShape::new(&build)).expect("it is JSON"))
 }
 
 fn payload(root: &Path) -> Box<dyn FnMut()> {

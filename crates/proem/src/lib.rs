@@ -165,7 +165,7 @@ pub use {
     },
     observe::file::{Reservation, open_named},
     observe::git::{Revision, RevisionError},
-    output::{build_shape, json, stored_prompt},
+    output::{build_shape, stored_prompt},
     request::caller::Workspaces,
     request::canonical_json::canonical_json,
     request::{HostPins, OneOrMany, Pin, Scope, ScopeRule},

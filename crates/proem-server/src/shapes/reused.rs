@@ -1,7 +1,6 @@
 //! The answer to a turn that gets an epoch as it is: a [`TurnAnswer`](super::TurnAnswer) in the same bytes, written in
 //! one pass over the texts. A prompt is long, and the usual writer looks at it byte by byte.
 
-use proem::json::write_text;
 use proem_store::Kept;
 
 /// What is written besides texts, about.
@@ -34,4 +33,9 @@ pub(crate) fn reused(kept: &Kept) -> Vec<u8> {
     }
     out.extend_from_slice(b"},\"notes\":[]}");
     out
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
 }
