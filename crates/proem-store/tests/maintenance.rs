@@ -23,8 +23,8 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
             conversation: conversation.to_owned(),
             number: 1,
             reason: "startup".into(),
-            digest: build.frozen.digest().hex(),
-            fingerprint: build.fingerprint.whole.hex(),
+            digest: build.frozen().digest().hex(),
+            fingerprint: build.fingerprint().whole.hex(),
             profile: "template".into(),
             engine: "0.1.0".into(),
             cwd: "/".into(),
@@ -32,7 +32,7 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
             has_turn: false,
             opened_at: 1_000,
         },
-        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
     }
 }

@@ -25,7 +25,7 @@
 //! assert_eq!(prompt.system(), Some("Be brief. Today is 2026-03-01."));
 //!
 //! // Every byte has a source: here the template, the variable, and the template again.
-//! let sources = prompt.whole.spans(Carrier::System).iter().map(|span| span.source.to_string());
+//! let sources = prompt.whole().spans(Carrier::System).iter().map(|span| span.source.to_string());
 //! assert!(sources.collect::<Vec<_>>().contains(&"[system:date]".to_owned()));
 //! # Ok::<(), proem::Error>(())
 //! ```
@@ -158,7 +158,7 @@ pub use {
     costs::{simulate, stats},
     deliver::RawMessage,
     discover::catalog,
-    error::{Excerpt, FileRole, Kind, StopReason, TemplateError},
+    error::{ErrorKind, Excerpt, FileRole, StopReason, TemplateError},
     inspect::{
         SkillReport, VariableReport, check, compare, compat, directory_listing, evidence, preview, skills,
         variables,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proem::{Build, Error, Kind, Request, Signature};
+use proem::{Build, Error, ErrorKind, Request};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Suffix};
 use proem_core::note::Note;
@@ -46,13 +46,7 @@ impl Answer {
         let Kept { head, frozen, request: own, .. } = &*self.kept;
         let model = request.model.clone().or_else(|| head.model.clone());
         let request = Request { tools: own.tools.clone(), model, ..request.clone() };
-        let build = Build {
-            fingerprint: self.kept.fingerprint(),
-            signature: Signature::new(&request, frozen, &head.cwd),
-            frozen: frozen.clone(),
-            suffix: self.suffix.clone(),
-            whole: self.body().clone(),
-        };
+        let build = Build::new(frozen.clone(), self.suffix.clone(), &request, &head.cwd);
         (build, request)
     }
 
@@ -93,7 +87,7 @@ impl ConversationError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Build(error) => error.kind() == Kind::Usage,
+            Self::Build(error) => error.kind() == ErrorKind::Usage,
             Self::Store(_) => false,
             Self::BadId
             | Self::NoConversation(_)

@@ -67,7 +67,7 @@ impl Conversations {
                 let number = kept.head.number + 1;
                 let opening = Opening { id, number, reason: "compaction", request: &next, caller };
                 let rebuilt = opening.epoch(&build)?;
-                (Some(rebuilt), build.frozen.body().clone())
+                (Some(rebuilt), build.frozen().body().clone())
             }
         };
         let token = token()?;

@@ -162,7 +162,7 @@ mod tests {
     fn kept(conversation: &str, number: u64) -> Arc<Kept> {
         let request = r#"{"profile": "template", "system": "text", "cwd": "/"}"#;
         let build = proem::build(&Request::from_json(request).expect("it is a request"), Caller::User);
-        let frozen = build.expect("it can be built").frozen;
+        let frozen = build.expect("it can be built").into_parts().0;
         let head = EpochHead {
             conversation: conversation.into(),
             number,

@@ -98,8 +98,9 @@ impl Engine {
         // Resources from hooks belong to the frozen part: the hooks ran for that.
         let mut memory = BuildState { resources: Some(Resources::default()), ..BuildState::default() };
         let build = engine::build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
-        let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
-        Ok(TurnFacts { notes: notes.cloned().collect(), suffix: build.suffix })
+        let (frozen, suffix) = build.into_parts();
+        let notes = frozen.notes().iter().filter(|note| note.severity > Severity::Info);
+        Ok(TurnFacts { notes: notes.cloned().collect(), suffix })
     }
 
     /// Builds a prompt and keeps it for the turns of one conversation.
@@ -290,7 +291,7 @@ impl Session {
             Trigger::Reload => "reload".into(),
             Trigger::Resources => "resources".into(),
             Trigger::SkillsReload => "skills_reload".into(),
-            Trigger::ProfileSwitch => format!("profile_switch:{}", self.build.frozen.profile()),
+            Trigger::ProfileSwitch => format!("profile_switch:{}", self.build.frozen().profile()),
         }
     }
 
@@ -302,9 +303,8 @@ impl Session {
         let mut notes: Vec<Note> = Vec::new();
         let now = match self.observe() {
             Ok(now) => now.map(|now| {
-                notes
-                    .extend(now.frozen.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
-                now.suffix.behind(&self.build.frozen)
+                notes.extend(now.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
+                now.suffix().behind(self.build.frozen())
             }),
             Err(error) => {
                 notes.push(not_observed(&error));
@@ -312,7 +312,7 @@ impl Session {
             }
         };
         let input = TurnInput {
-            whole: now.as_ref().unwrap_or(&self.build.whole),
+            whole: now.as_ref().unwrap_or(self.build.whole()),
             tools: self.active(),
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),
@@ -330,17 +330,16 @@ impl Session {
     /// same. If the facts cannot be observed, the last ones are used.
     #[must_use]
     pub fn observed(&self) -> Build {
-        let mut build = self.build.clone();
-        if let Ok(Some(now)) = self.observe() {
-            build.whole = now.suffix.behind(&build.frozen);
-            build.suffix = now.suffix;
+        let build = self.build.clone();
+        match self.observe() {
+            Ok(Some(now)) => build.with_suffix(now.into_parts().1),
+            Ok(None) | Err(_) => build,
         }
-        build
     }
 
     /// Builds the part for one turn, if the profile has one.
     fn observe(&self) -> Result<Option<Build>, Error> {
-        if self.build.suffix.is_empty() {
+        if self.build.suffix().is_empty() {
             return Ok(None);
         }
         let (mut memory, hooks) = (self.memory.clone(), &self.engine.hooks);
@@ -400,7 +399,7 @@ impl Session {
         let request = self.with_pending();
         let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut BuildState::default())?;
         let (before, after) = (&self.build, &now);
-        Ok(Pending::between((&before.frozen, &before.fingerprint), (&after.frozen, &after.fingerprint)))
+        Ok(Pending::between((before.frozen(), before.fingerprint()), (after.frozen(), after.fingerprint())))
     }
 
     /// The request with the tools that wait.
