@@ -27,15 +27,13 @@ pub(crate) fn run(options: &Options) {
 fn skills(options: &Options, count: usize) {
     let root = options.path(format!("skills-{count}"));
     let request = request("layers", &root.join("tree"), &root);
-    let again = || proem::skills(&request, Caller::User).expect("skills are found").0.len();
-    let ours = || proem::file_stamp::without(again);
+    let ours = || proem::skills(&request, Caller::User).expect("skills are found").0.len();
     assert_eq!(ours(), count, "every skill is found");
     let folder = root.join("tree/.agents/skills");
     let race = Race::new("P6", format!("scan {count} skills"))
         .grows("scan skills", count)
         .enter("floor", || read_all(&folder))
-        .enter("proem", ours)
-        .enter("proem, again", again);
+        .enter("proem", ours);
     race.run_short(&options.at_most(100_000 / count));
 }
 
@@ -74,7 +72,7 @@ fn build(options: &Options, count: usize) {
     let root = options.path(format!("build-{count}"));
     let deep = deep(&root);
     let request = request("layers", &deep, &root);
-    let ours = || proem::file_stamp::without(|| proem::build(&request, Caller::User).expect("it builds"));
+    let ours = || proem::build(&request, Caller::User).expect("it builds");
     let text = ours().system().unwrap_or_default().to_owned();
     assert_eq!(text.matches("<location>").count(), count, "all skills are in the prompt");
     let folder = root.join("tree/.agents/skills");
@@ -82,6 +80,5 @@ fn build(options: &Options, count: usize) {
         .grows("build", count)
         .enter("floor", || read_all(&folder) + open_all(&deep))
         .enter("proem", ours)
-        .enter("proem, again", || proem::build(&request, Caller::User).expect("it builds"))
         .run_long(&options.at_most(50_000 / count));
 }

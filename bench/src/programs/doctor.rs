@@ -28,14 +28,14 @@ fn prompts(options: &Options, root: &Path, sources: usize) {
     let before = built();
     write(&root.join("tree/AGENTS.md"), &rules("Be brief!", sources));
     let after = built();
-    let snapshot = |build: &Build| Snapshot::new("one", &build.frozen, &request, None);
+    let snapshot = |build: &Build| Snapshot::new("one", build.frozen(), &request, None);
     let (a, b) = (snapshot(&before), snapshot(&after));
     // In the middle of the others.
     let one = sources / 2;
     fs::remove_dir_all(skill(root, one)).expect("it is there");
     let without_one = snapshot(&built());
     write_skill(root, one);
-    let (old, new) = (before.frozen.prefix(), after.frozen.prefix());
+    let (old, new) = (before.frozen().prefix(), after.frozen().prefix());
     let hash = || Digest::new(old.as_bytes()) == Digest::new(new.as_bytes());
     let size = format!("{sources} sources");
     let options = &options.at_most(200_000 / sources);

@@ -27,7 +27,7 @@ const DIM: Style = Style::new().dimmed();
 /// On a terminal of `width` columns a long line continues after the bar of an empty margin, and the page ends with a line
 /// break.
 pub(crate) fn annotated(build: &Build, reader: Reader, width: Option<usize>) -> String {
-    let whole = &build.whole;
+    let whole = build.whole();
     let carriers: Vec<(Carrier, &str, &[Span])> =
         whole.carriers().map(|(carrier, text)| (carrier, text, whole.spans(carrier))).collect();
     let mut page = Page { reader, output: String::new(), last: None };

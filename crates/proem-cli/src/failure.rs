@@ -4,7 +4,7 @@ use std::env;
 use std::io;
 use std::process::ExitCode;
 
-use proem::{Error, Excerpt, Kind};
+use proem::{Error, ErrorKind, Excerpt};
 use proem_core::text_safety::escape::escape_with;
 use proem_store::{StoreError, redacted};
 
@@ -90,8 +90,8 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Build(error) => match error.kind() {
-                Kind::Usage => 2,
-                Kind::Failed => 3,
+                ErrorKind::Usage => 2,
+                ErrorKind::Failed => 3,
             },
             Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } | Self::Usage { .. } => 2,
             Self::Output(_) | Self::Write { .. } | Self::Server { .. } => 3,

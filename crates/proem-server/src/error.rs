@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use proem::{Kind, StopReason};
+use proem::{ErrorKind, StopReason};
 use proem_core::text_safety::escape::escape;
 use proem_store::{ConversationError, StoreError};
 use schemars::JsonSchema;
@@ -140,7 +140,7 @@ impl From<ConversationError> for ApiError {
             }) => {
                 return Self::busy();
             }
-            ConversationError::Build(error) if error.kind() == Kind::Usage => {
+            ConversationError::Build(error) if error.kind() == ErrorKind::Usage => {
                 (StatusCode::BAD_REQUEST, "bad_request")
             }
             ConversationError::Build(_) => (StatusCode::UNPROCESSABLE_ENTITY, "build_failed"),

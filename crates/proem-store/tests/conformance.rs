@@ -65,8 +65,8 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
             conversation: conversation.to_owned(),
             number,
             reason: if number == 1 { "startup".into() } else { "reload".into() },
-            digest: build.frozen.digest().hex(),
-            fingerprint: build.fingerprint.whole.hex(),
+            digest: build.frozen().digest().hex(),
+            fingerprint: build.fingerprint().whole.hex(),
             profile: "template".into(),
             engine: "0.1.0".into(),
             cwd: format!("/work/{conversation}"),
@@ -74,7 +74,7 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
             has_turn: true,
             opened_at: 1_000 + i64::try_from(number).unwrap(),
         },
-        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
     }
 }

@@ -24,8 +24,8 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
             conversation: conversation.to_owned(),
             number: 1,
             reason: "startup".into(),
-            digest: build.frozen.digest().hex(),
-            fingerprint: build.fingerprint.whole.hex(),
+            digest: build.frozen().digest().hex(),
+            fingerprint: build.fingerprint().whole.hex(),
             profile: "template".into(),
             engine: "0.1.0".into(),
             cwd: "/".into(),
@@ -33,7 +33,7 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
             has_turn: false,
             opened_at: 1_000,
         },
-        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
     }
 }
@@ -88,6 +88,7 @@ fn on_each(name: &'static str, work: impl Fn(&SharedStore)) {
     }
 }
 
+const RACES_MAX: usize = 20;
 const WRITERS: usize = 4;
 const OPENED: usize = 120;
 const TEXTS: usize = 60;
@@ -129,7 +130,8 @@ fn race(place: &SharedStore) -> u64 {
 #[test]
 fn a_prune_beside_writers_removes_nothing_that_an_epoch_has() {
     on_each("race", |place| {
-        let removed = race(place);
+        // On a busy machine the writers may end before a prune finds anything: then they race again.
+        let removed = (0..RACES_MAX).map(|_| race(place)).find(|removed| *removed > 0).unwrap_or(0);
         eprintln!("{removed} texts were removed while others wrote");
         assert!(removed > 0, "control: some texts were removed");
     });

@@ -25,7 +25,7 @@
 //! assert_eq!(prompt.system(), Some("Be brief. Today is 2026-03-01."));
 //!
 //! // Every byte has a source: here the template, the variable, and the template again.
-//! let sources = prompt.whole.spans(Carrier::System).iter().map(|span| span.source.to_string());
+//! let sources = prompt.whole().spans(Carrier::System).iter().map(|span| span.source.to_string());
 //! assert!(sources.collect::<Vec<_>>().contains(&"[system:date]".to_owned()));
 //! # Ok::<(), proem::Error>(())
 //! ```
@@ -159,14 +159,14 @@ pub use {
     deliver::turn::{PrefixChange, ToolDefinition},
     discover::catalog,
     engine::TurnFacts,
-    error::{Excerpt, FileRole, Kind, StopReason, TemplateError},
+    error::{ErrorKind, Excerpt, FileRole, StopReason, TemplateError},
     inspect::{
         SkillReport, VariableReport, check, compare, compat, directory_listing, evidence, preview, skills,
         variables,
     },
     observe::file::{Reservation, open_named},
     observe::git::{Revision, RevisionError},
-    output::{build_shape, json, stored_prompt},
+    output::{build_shape, stored_prompt},
     request::caller::Workspaces,
     request::canonical_json::canonical_json,
     request::{HostPins, OneOrMany, Pin, Scope, ScopeRule},

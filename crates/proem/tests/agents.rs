@@ -101,7 +101,7 @@ fn carriers(case: &Observed, profile: &str, laid: &Laid) -> BTreeMap<String, Str
     });
     let request = Request::from_json(&request.to_string()).unwrap();
     let built = build(&request, Caller::User).unwrap();
-    let own = built.whole.carriers().map(|(carrier, text)| (carrier.word().to_owned(), text.to_owned()));
+    let own = built.whole().carriers().map(|(carrier, text)| (carrier.word().to_owned(), text.to_owned()));
     let mut own: BTreeMap<String, String> = own.collect();
     own.remove("developer");
     if profile == "copilot" {

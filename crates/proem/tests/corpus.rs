@@ -3,7 +3,7 @@
 
 use proem::build_shape::BuildShape;
 use proem::stored_prompt::StoredPrompt;
-use proem::{Caller, Kind, Request};
+use proem::{Caller, ErrorKind, Request};
 use proem_testkit::{Outcome, for_each_case, project_root};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn run(request: &str) -> (Outcome, Option<Value>) {
             (outcome(&shape), Some(shape))
         }
         Err(error) => {
-            let code = if error.kind() == Kind::Usage { 2 } else { 3 };
+            let code = if error.kind() == ErrorKind::Usage { 2 } else { 3 };
             (Outcome::Failed { message: error.to_string(), hint: error.hint(), code }, None)
         }
     }
@@ -70,8 +70,8 @@ fn check_storing(request: &str) {
     let Ok(request) = Request::from_json(request) else { return };
     assert_eq!(Request::from_json(&request.to_json().unwrap()).unwrap(), request);
     if let Ok(build) = proem::build(&request, Caller::User) {
-        let stored = StoredPrompt::from_frozen(&build.frozen).unwrap();
-        assert_eq!(stored.frozen().unwrap(), build.frozen);
+        let stored = StoredPrompt::from_frozen(build.frozen()).unwrap();
+        assert_eq!(stored.frozen().unwrap(), *build.frozen());
     }
 }
 

@@ -35,7 +35,7 @@ fn snapshot(root: &Path, profile: &str) -> Snapshot {
     }
     let request = Request::from_json(&request.to_string()).unwrap();
     let built = build(&request, Caller::User).unwrap();
-    Snapshot::new(profile, &built.frozen, &request, None)
+    Snapshot::new(profile, built.frozen(), &request, None)
 }
 
 fn path_of(source: &Source) -> Option<PathBuf> {

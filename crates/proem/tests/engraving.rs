@@ -32,7 +32,7 @@ fn digest(folder: &str, number: i64, servers: &Value) -> String {
         },
     });
     let request = Request::from_json(&request.to_string()).unwrap();
-    proem::build(&request, Caller::User).unwrap().frozen.digest().hex()
+    proem::build(&request, Caller::User).unwrap().frozen().digest().hex()
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn build(site: &Site, cwd: &str, template: &str, time_max: Duration) -> String {
     let request = json!({"profile": "template", "cwd": site.path(cwd), "template": template, "host": host});
     let request = Request::from_json(&request.to_string()).unwrap();
     let build = proem::build(&request, Caller::User).unwrap();
-    let notes = build.frozen.notes().iter().filter(|note| note.code != Code::VolatileInPrefix);
+    let notes = build.notes().iter().filter(|note| note.code != Code::VolatileInPrefix);
     let lines = notes.map(|note| format!("\n{}: {}", note.code, site.in_general(&note.message)));
     let report = build.system().unwrap_or_default().to_owned() + &lines.collect::<String>();
     let is_clean = |character: char| character == '\n' || !character.is_control();
@@ -104,7 +104,7 @@ fn a_repository_kept_elsewhere_is_not_shown_to_strangers_unless_it_names_the_tre
         let request = json!({"profile": "template", "cwd": site.path(cwd), "template": "[git:branch]"});
         let request = Request::from_json(&request.to_string()).unwrap();
         let build = proem::build(&request, Caller::REMOTE).unwrap();
-        let refusals = build.frozen.notes().iter().filter(|note| note.code == Code::RootNotAllowed).count();
+        let refusals = build.notes().iter().filter(|note| note.code == Code::RootNotAllowed).count();
         (build.system().unwrap_or_default().to_owned(), refusals)
     };
     for trap in ELSEWHERE.iter().take(4) {
@@ -319,7 +319,7 @@ fn strangers_see_what_the_tree_is_like() {
     let request = json!({"profile": "template", "cwd": site.path("tree"), "template": TEMPLATE});
     let request = Request::from_json(&request.to_string()).unwrap();
     let built = proem::build(&request, Caller::REMOTE).unwrap();
-    assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.frozen.notes());
+    assert_eq!(built.system(), Some(WHOLE.join("|").as_str()), "{:#?}", built.notes());
 }
 
 /// Row G6: the time between a check and a read: `.git` is the tree's own at one moment, and a link elsewhere at the

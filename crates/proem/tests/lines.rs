@@ -86,8 +86,8 @@ fn plain(line: &str) -> String {
 /// line.
 fn compared(build: &Build) -> BTreeMap<String, usize> {
     let mut met = BTreeMap::new();
-    for (carrier, whole) in build.whole.carriers() {
-        for span in build.whole.spans(carrier) {
+    for (carrier, whole) in build.whole().carriers() {
+        for span in build.whole().spans(carrier) {
             let Source::File { path, place } = &span.source else { continue };
             let text = whole.get(span.bytes.clone()).unwrap();
             let Some(place) = place else {
@@ -160,7 +160,7 @@ fn notes_name_the_line_of_the_file() {
     ] {
         write(folder.path(), &format!("work/{name}"), text);
         let build = built(folder.path(), profile);
-        let notes = build.frozen.notes().iter().filter(|note| note.code.word() == "hidden_text");
+        let notes = build.notes().iter().filter(|note| note.code.word() == "hidden_text");
         let lines: Vec<Option<usize>> =
             notes.map(|note| note.source.as_ref().unwrap().place().map(|place| place.line)).collect();
         assert_eq!(lines, [Some(line)], "{profile}");

@@ -150,7 +150,7 @@ fn request(profile: &str, cwd: &Path) -> Request {
 fn built(profile: &str, cwd: &Path, root: &Path) -> Value {
     let request = request(profile, cwd);
     let build = proem::build(&request, Caller::User).unwrap();
-    let snapshot = Snapshot::new("x", &build.frozen, &request, None).without_root(root.to_str().unwrap());
+    let snapshot = Snapshot::new("x", build.frozen(), &request, None).without_root(root.to_str().unwrap());
     let carriers: Vec<Value> = snapshot
         .carriers
         .iter()

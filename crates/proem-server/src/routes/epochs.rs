@@ -44,7 +44,7 @@ pub(super) async fn show(
                 Some(provider) => payload(&kept, provider)?,
                 None => (None, Vec::new()),
             };
-            proem::json::to_vec(&EpochAnswer::new(&kept, payload, &notes)).map_err(|_| ApiError::internal())
+            serde_json::to_vec(&EpochAnswer::new(&kept, payload, &notes)).map_err(|_| ApiError::internal())
         })
         .await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())

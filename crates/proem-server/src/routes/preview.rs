@@ -25,7 +25,7 @@ pub(super) async fn preview(State(app): Shared, text: BodyText) -> Result<Respon
             let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));
             let template = request.template.as_deref().unwrap_or_default();
             let answer = PreviewAnswer::new(template, &preview, stats, &breaks, &more);
-            proem::json::to_vec(&answer).map_err(|_| ApiError::internal())
+            serde_json::to_vec(&answer).map_err(|_| ApiError::internal())
         })
         .await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())

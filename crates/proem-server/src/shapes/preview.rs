@@ -198,23 +198,23 @@ impl<'b> PreviewAnswer<'b> {
     ) -> Self {
         let Preview { build, outline } = preview;
         let mut ranges = Ranges::new(template, outline);
-        let all = Carrier::ALL.into_iter().flat_map(|carrier| build.whole.spans(carrier));
-        let spans = span_shapes(&build.whole)
+        let all = Carrier::ALL.into_iter().flat_map(|carrier| build.whole().spans(carrier));
+        let spans = span_shapes(build.whole())
             .into_iter()
             .zip(all)
             .map(|(shape, span)| TracedSpan { span: shape, tag: ranges.of_span(span).map(RangeShape::from) });
         Self {
-            carriers: carriers(&build.whole),
-            prefix_bytes: build.frozen.prefix().len(),
-            digest: build.frozen.digest().hex(),
-            sections: section_shapes(&build.whole),
+            carriers: carriers(build.whole()),
+            prefix_bytes: build.frozen().prefix().len(),
+            digest: build.frozen().digest().hex(),
+            sections: section_shapes(build.whole()),
             spans: spans.collect(),
             tags: outline.tags.iter().map(TagShape::from).collect(),
             unused: outline.unused.iter().cloned().map(RangeShape::from).collect(),
             stats,
             breaks: breaks.iter().map(|found| BreakShape::new(found, &mut ranges)).collect(),
             notes: build
-                .frozen
+                .frozen()
                 .notes()
                 .iter()
                 .chain(more)

@@ -82,8 +82,8 @@ fn with_policy_aligned_the_summarising_call_has_the_old_bytes() {
         assert_eq!(summary(&turn(&own, &request).kept), summary(&first.kept), "not committed");
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         let rebuilt = proem::build(&request, Caller::User).unwrap();
-        assert_eq!((opened.head.reason.as_str(), &opened.frozen), ("compaction", &rebuilt.frozen));
-        assert_eq!(turn(&conversations(store), &request).kept.frozen, rebuilt.frozen);
+        assert_eq!((opened.head.reason.as_str(), &opened.frozen), ("compaction", rebuilt.frozen()));
+        assert_eq!(turn(&conversations(store), &request).kept.frozen, *rebuilt.frozen());
         assert_eq!(history(store), epochs(&["startup", "compaction"]));
         assert_eq!(own.epoch("c", 1).unwrap().unwrap().frozen, first.kept.frozen, "it stays readable");
     });

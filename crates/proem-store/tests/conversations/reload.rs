@@ -17,10 +17,10 @@ fn a_reload_reads_everything_again() {
         let rebuilt = own.reload("c", None, Caller::User).unwrap();
         assert!(matches!(rebuilt, Rebuilt::Opened(_)));
         let now = proem::build(&request, Caller::User).unwrap();
-        assert_eq!(rebuilt.kept().frozen, now.frozen);
+        assert_eq!(rebuilt.kept().frozen, *now.frozen());
         assert_eq!(history(store), epochs(&["startup", "reload"]));
         let later = turn(&conversations(store), &request);
-        assert_eq!((later.is_reused, &later.kept.frozen), (true, &now.frozen));
+        assert_eq!((later.is_reused, &later.kept.frozen), (true, now.frozen()));
         let old = own.epoch("c", 1).unwrap().unwrap();
         assert_eq!((&old.head, &old.frozen), (&first.kept.head, &first.kept.frozen));
     });

@@ -21,15 +21,15 @@ fn the_first_turn_builds_and_keeps_what_a_build_gives() {
         let build = proem::build(&request, Caller::User).unwrap();
         let answer = turn(&conversations(store), &request);
         assert!(!answer.is_reused);
-        assert_eq!((&answer.kept.frozen, &answer.suffix), (&build.frozen, &build.suffix));
-        assert_eq!(answer.body(), &build.whole);
+        assert_eq!((&answer.kept.frozen, &answer.suffix), (build.frozen(), build.suffix()));
+        assert_eq!(answer.body(), build.whole());
         let stored = store.current("c").unwrap().unwrap();
         assert_eq!(stored.head, answer.kept.head);
-        assert_eq!(stored.prompt.frozen().unwrap(), build.frozen);
+        assert_eq!(stored.prompt.frozen().unwrap(), *build.frozen());
         let head = &answer.kept.head;
         assert_eq!((head.number, head.reason.as_str(), head.profile.as_str()), (1, "startup", "default"));
-        assert_eq!((head.digest.clone(), head.has_turn), (build.frozen.digest().hex(), true));
-        assert_eq!(head.fingerprint, build.fingerprint.whole.hex());
+        assert_eq!((head.digest.clone(), head.has_turn), (build.frozen().digest().hex(), true));
+        assert_eq!(head.fingerprint, build.fingerprint().whole.hex());
         assert_eq!(
             (site.said(&head.cwd).as_str(), head.model.as_deref()),
             ("{root}/work", Some("claude-opus-5"))
@@ -68,7 +68,7 @@ fn later_turns_give_the_stored_bytes_although_everything_has_changed() {
         git(site, &["checkout", "-q", "-b", "other"]);
         site.write("config/proem.toml", "profile = \"layers\"\n");
         let later = site.request(json!({"profile": null, "host": site.host("2027-01-01T00:00:00Z")}));
-        assert_ne!(proem::build(&later, Caller::User).unwrap().frozen, first.kept.frozen, "the control");
+        assert_ne!(*proem::build(&later, Caller::User).unwrap().frozen(), first.kept.frozen, "the control");
         // A process that knows the prompt, and one that has just started.
         let fresh = conversations(store);
         for _ in 0..2 {

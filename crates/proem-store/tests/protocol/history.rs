@@ -85,8 +85,8 @@ fn epoch(conversation: &str, number: u64, prompt: u64) -> Epoch {
             conversation: conversation.to_owned(),
             number,
             reason: "startup".into(),
-            digest: build.frozen.digest().hex(),
-            fingerprint: build.fingerprint.whole.hex(),
+            digest: build.frozen().digest().hex(),
+            fingerprint: build.fingerprint().whole.hex(),
             profile: "template".into(),
             engine: "0.1.0".into(),
             cwd: "/".into(),
@@ -94,7 +94,7 @@ fn epoch(conversation: &str, number: u64, prompt: u64) -> Epoch {
             has_turn: false,
             opened_at: 1,
         },
-        prompt: StoredPrompt::from_frozen(&build.frozen).unwrap(),
+        prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod signature;
 
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Frozen, Suffix};
+use proem_core::note::Note;
 
 use crate::request::Request;
 
@@ -14,25 +15,58 @@ pub use signature::Signature;
 /// A finished prompt: its frozen part, and the part of this turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
-    /// The part that stays for the life of the epoch.
-    pub frozen: Frozen,
-    /// The part that belongs to this turn only.
-    pub suffix: Suffix,
-    /// Both parts together, as the model reads them.
-    pub whole: Body,
-    /// Digests of the parts that a provider's cache depends on.
-    pub fingerprint: Fingerprint,
-    /// Decides whether a running session may be used for this prompt.
-    pub signature: Signature,
+    frozen: Frozen,
+    suffix: Suffix,
+    /// Always `suffix` after `frozen`: kept because texts are borrowed from it.
+    whole: Body,
+    fingerprint: Fingerprint,
+    signature: Signature,
 }
 
 impl Build {
-    /// Adds fingerprint and signature to a frozen prompt.
-    pub(crate) fn new(frozen: Frozen, suffix: Suffix, request: &Request, cwd: &str) -> Self {
+    /// Adds fingerprint and signature to a frozen prompt; `cwd` is the directory as it was opened.
+    #[must_use]
+    pub fn new(frozen: Frozen, suffix: Suffix, request: &Request, cwd: &str) -> Self {
         let whole = suffix.behind(&frozen);
         let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
         let signature = Signature::new(request, &frozen, cwd);
         Self { frozen, suffix, whole, fingerprint, signature }
+    }
+
+    /// Returns the part that stays for the life of the epoch.
+    #[must_use]
+    pub const fn frozen(&self) -> &Frozen {
+        &self.frozen
+    }
+
+    /// Returns the part that belongs to this turn only.
+    #[must_use]
+    pub const fn suffix(&self) -> &Suffix {
+        &self.suffix
+    }
+
+    /// Returns both parts together, as the model reads them.
+    #[must_use]
+    pub const fn whole(&self) -> &Body {
+        &self.whole
+    }
+
+    /// Returns the digests of the parts that a provider's cache depends on.
+    #[must_use]
+    pub const fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// Returns the properties that decide whether a running session may be used for this prompt.
+    #[must_use]
+    pub const fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Returns the notes of the build: everything that was cut, skipped or defaulted, and other findings.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.frozen.notes()
     }
 
     /// Returns the system prompt; `None` if it is empty.
@@ -41,16 +75,27 @@ impl Build {
         self.text(Carrier::System)
     }
 
-    /// Returns the same prompt with another text after the boundary, as in the next turn.
-    pub(crate) fn with_other_suffix(&self) -> Self {
-        let suffix = self.suffix.changed();
-        let whole = suffix.behind(&self.frozen);
-        Self { suffix, whole, ..self.clone() }
-    }
-
     /// Returns the text of a carrier; `None` if it carries none.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<&str> {
         self.whole.text(carrier)
+    }
+
+    /// Returns the same frozen prompt with the part of another turn.
+    #[must_use]
+    pub fn with_suffix(self, suffix: Suffix) -> Self {
+        let whole = suffix.behind(&self.frozen);
+        Self { suffix, whole, ..self }
+    }
+
+    /// Separates the frozen part from the part of this turn.
+    #[must_use]
+    pub fn into_parts(self) -> (Frozen, Suffix) {
+        (self.frozen, self.suffix)
+    }
+
+    /// Returns the same prompt with another text after the boundary, as in the next turn.
+    pub(crate) fn with_other_suffix(&self) -> Self {
+        self.clone().with_suffix(self.suffix.changed())
     }
 }

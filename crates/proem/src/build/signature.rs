@@ -49,7 +49,7 @@ impl Signature {
     /// let start = |text: &str| Engine::new().start(Request::from_json(text)?, Caller::User);
     /// let a = start(r#"{"profile": "engraving", "cwd": "/", "backend": "codex", "system": "Be calm."}"#)?;
     /// let b = start(r#"{"profile": "engraving", "cwd": "/", "backend": "codex", "system": "Be quick."}"#)?;
-    /// assert_eq!(a.build().signature.differences(&b.build().signature), ["system"]);
+    /// assert_eq!(a.build().signature().differences(b.build().signature()), ["system"]);
     /// # Ok::<(), proem::Error>(())
     /// ```
     #[must_use]

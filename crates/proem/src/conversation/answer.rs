@@ -8,9 +8,9 @@ use proem_core::frozen::{Body, Suffix};
 use proem_core::note::Note;
 
 use super::conversations::LoadedEpoch;
-use crate::build::{Build, Signature};
+use crate::build::Build;
 use crate::conversation::store::StoreError;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::request::Request;
 
 /// The answer to one turn.
@@ -48,13 +48,7 @@ impl Answer {
         let LoadedEpoch { head, frozen, request: own, .. } = &*self.kept;
         let model = request.model.clone().or_else(|| head.model.clone());
         let request = Request { tools: own.tools.clone(), model, ..request.clone() };
-        let build = Build {
-            fingerprint: self.kept.fingerprint(),
-            signature: Signature::new(&request, frozen, &head.cwd),
-            frozen: frozen.clone(),
-            suffix: self.suffix.clone(),
-            whole: self.body().clone(),
-        };
+        let build = Build::new(frozen.clone(), self.suffix.clone(), &request, &head.cwd);
         (build, request)
     }
 
@@ -95,7 +89,7 @@ impl ConversationError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Build(error) => error.kind() == Kind::Usage,
+            Self::Build(error) => error.kind() == ErrorKind::Usage,
             Self::Store(_) => false,
             Self::BadId
             | Self::NoConversation(_)

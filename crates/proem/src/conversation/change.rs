@@ -138,7 +138,7 @@ impl Conversations {
         let build = self.build(next, caller)?;
         let pending = pending(&kept, &build);
         let is_allowed = PromptPolicy::from_request(&kept.request, caller)?.rebuild.contains(&reason);
-        Ok(Plan { kept, next: build.frozen, pending, is_allowed })
+        Ok(Plan { kept, next: build.frozen().clone(), pending, is_allowed })
     }
 
     pub(super) fn rebuild(
@@ -153,7 +153,7 @@ impl Conversations {
             return Err(ConversationError::NotAllowed { reason: reason.word(), profile: policy.profile });
         }
         let build = self.build_for(DiscoverReason::Reload, next, caller)?;
-        let is_same = pending(kept, &build).is_empty() && kept.head.profile == build.frozen.profile();
+        let is_same = pending(kept, &build).is_empty() && kept.head.profile == build.frozen().profile();
         if is_same && reason != Reason::Compaction {
             return Ok(Rebuilt::Unchanged(Arc::clone(kept)));
         }
@@ -166,7 +166,7 @@ impl Conversations {
 }
 
 fn pending(kept: &LoadedEpoch, build: &Build) -> Pending {
-    Pending::between((&kept.frozen, &kept.fingerprint()), (&build.frozen, &build.fingerprint))
+    Pending::between((&kept.frozen, &kept.fingerprint()), (build.frozen(), build.fingerprint()))
 }
 
 impl Plan {

@@ -73,7 +73,7 @@ impl Conversations {
                 let number = kept.head.number + 1;
                 let opening = NewEpoch { id, number, reason: "compaction", request: &next, caller };
                 let rebuilt = opening.epoch(&build)?;
-                (Some(rebuilt), build.frozen.body().clone())
+                (Some(rebuilt), build.frozen().body().clone())
             }
         };
         let token = token()?;

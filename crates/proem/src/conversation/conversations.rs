@@ -187,7 +187,7 @@ impl Conversations {
             let build = self.build(request, caller)?;
             let opening = NewEpoch { id, number: 1, reason: STARTUP, request, caller };
             let (kept, is_own) = self.open(&opening, &build)?;
-            let notes = if is_own { build.frozen.notes().to_vec() } else { Vec::new() };
+            let notes = if is_own { build.notes().to_vec() } else { Vec::new() };
             (kept, !is_own, notes)
         };
         let mut suffix = Suffix::default();
@@ -280,7 +280,7 @@ impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
     pub(super) fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
         let policy = PromptPolicy::from_request(self.request, self.caller)?;
-        let prompt = StoredPrompt::from_frozen(&build.frozen).map_err(|error| StoreError::Damaged {
+        let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| StoreError::Damaged {
             what: "the prompt".into(),
             why: error.to_string().into(),
         })?;
@@ -288,9 +288,9 @@ impl NewEpoch<'_> {
             conversation: self.id.to_owned(),
             number: self.number,
             reason: self.reason.to_owned(),
-            digest: build.frozen.digest().hex(),
-            fingerprint: build.fingerprint.whole.hex(),
-            profile: build.frozen.profile().to_owned(),
+            digest: build.frozen().digest().hex(),
+            fingerprint: build.fingerprint().whole.hex(),
+            profile: build.frozen().profile().to_owned(),
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             cwd: policy.cwd,
             model: self.request.model.clone(),

@@ -112,7 +112,7 @@ mod tests {
         let request = r#"{"profile": "template", "system": "text", "cwd": "/"}"#;
         let build =
             crate::engine::build(&Request::from_json(request).expect("it is a request"), Caller::User);
-        let frozen = build.expect("it can be built").frozen;
+        let frozen = build.expect("it can be built").frozen().clone();
         let head = EpochHead {
             conversation: conversation.into(),
             number,

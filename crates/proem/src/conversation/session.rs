@@ -200,7 +200,7 @@ impl Session {
             Trigger::Reload => "reload".into(),
             Trigger::Resources => "resources".into(),
             Trigger::SkillsReload => "skills_reload".into(),
-            Trigger::ProfileSwitch => format!("profile_switch:{}", self.build.frozen.profile()),
+            Trigger::ProfileSwitch => format!("profile_switch:{}", self.build.frozen().profile()),
         }
     }
 
@@ -212,9 +212,8 @@ impl Session {
         let mut notes: Vec<Note> = Vec::new();
         let now = match self.observe() {
             Ok(now) => now.map(|now| {
-                notes
-                    .extend(now.frozen.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
-                now.suffix.behind(&self.build.frozen)
+                notes.extend(now.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
+                now.suffix().behind(self.build.frozen())
             }),
             Err(error) => {
                 notes.push(not_observed(&error));
@@ -222,7 +221,7 @@ impl Session {
             }
         };
         let input = TurnInput {
-            whole: now.as_ref().unwrap_or(&self.build.whole),
+            whole: now.as_ref().unwrap_or(self.build.whole()),
             tools: self.active(),
             model: self.request.model.as_deref(),
             cwd: self.workspace.cwd(),
@@ -240,17 +239,16 @@ impl Session {
     /// same. If the facts cannot be observed, the last ones are used.
     #[must_use]
     pub fn observed(&self) -> Build {
-        let mut build = self.build.clone();
-        if let Ok(Some(now)) = self.observe() {
-            build.whole = now.suffix.behind(&build.frozen);
-            build.suffix = now.suffix;
+        let build = self.build.clone();
+        match self.observe() {
+            Ok(Some(now)) => build.with_suffix(now.into_parts().1),
+            Ok(None) | Err(_) => build,
         }
-        build
     }
 
     /// Builds the part for one turn, if the profile has one.
     fn observe(&self) -> Result<Option<Build>, Error> {
-        if self.build.suffix.is_empty() {
+        if self.build.suffix().is_empty() {
             return Ok(None);
         }
         let (mut memory, hooks) = (self.memory.clone(), &self.engine.hooks);
@@ -310,7 +308,7 @@ impl Session {
         let request = self.with_pending();
         let now = engine::build_with(&request, self.caller, &self.engine.hooks, &mut BuildState::default())?;
         let (before, after) = (&self.build, &now);
-        Ok(Pending::between((&before.frozen, &before.fingerprint), (&after.frozen, &after.fingerprint)))
+        Ok(Pending::between((before.frozen(), before.fingerprint()), (after.frozen(), after.fingerprint())))
     }
 
     /// The request with the tools that wait.

@@ -147,7 +147,7 @@ pub fn stats(
     let counted_texts = || std::iter::once(canonical.as_str()).chain(frozen);
     let min_tokens = known.and_then(|model| model.min_tokens);
     let mut sections: Vec<SectionStats> =
-        build.whole.sections().iter().map(|placed| section(placed, build, tokenizer)).collect();
+        build.whole().sections().iter().map(|placed| section(placed, build, tokenizer)).collect();
     if turns.as_ref().is_some_and(|(_, warm, _)| warm.read == 0)
         && min_tokens.is_some_and(|least| prefix_tokens < least)
     {
@@ -179,8 +179,8 @@ pub fn stats(
 
 /// The frozen text of each carrier that is cached, in the order in which a provider reads them.
 fn frozen_texts(build: &Build) -> [&str; 3] {
-    let of = |carrier: Carrier| build.frozen.body().text(carrier).unwrap_or_default();
-    [build.frozen.prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
+    let of = |carrier: Carrier| build.frozen().body().text(carrier).unwrap_or_default();
+    [build.frozen().prefix(), of(Carrier::Developer), of(Carrier::FirstUser)]
 }
 
 /// Describes the way tokens were counted, the error of an estimate, and the reason for estimating.
@@ -200,8 +200,8 @@ fn counted<'t>(
 }
 
 fn section(placed: &PlacedSection, build: &Build, tokenizer: Tokenizer) -> SectionStats {
-    let text = build.whole.text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
-    let frozen_bytes = build.frozen.body().text(placed.carrier).map_or(0, str::len);
+    let text = build.whole().text(placed.carrier).and_then(|text| text.get(placed.bytes.clone()));
+    let frozen_bytes = build.frozen().body().text(placed.carrier).map_or(0, str::len);
     let cached = match placed.carrier {
         Carrier::Turn => CacheUse::AsHistory,
         _ if placed.bytes.end <= frozen_bytes => CacheUse::Yes,
@@ -223,7 +223,7 @@ fn carriers(build: &Build, tokenizer: Tokenizer) -> Vec<CarrierStats> {
         bytes: text.len(),
         tokens: tokenizer.count(text),
     };
-    build.whole.carriers().map(count).collect()
+    build.whole().carriers().map(count).collect()
 }
 
 /// The first turn and the one after it, through the provider's cache. A conversation that has not begun

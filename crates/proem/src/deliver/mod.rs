@@ -77,11 +77,11 @@ pub(crate) struct PromptTexts<'t> {
 impl<'t> PromptTexts<'t> {
     fn from_build(build: &'t Build) -> Self {
         let whole = build.text(Carrier::System).unwrap_or_default();
-        let prefix = build.frozen.prefix();
+        let prefix = build.frozen().prefix();
         Self {
             prefix,
             suffix: whole.strip_prefix(prefix).unwrap_or_default(),
-            has_suffix: !is_blank(&build.suffix.text(Carrier::System)),
+            has_suffix: !is_blank(&build.suffix().text(Carrier::System)),
             developer: build.text(Carrier::Developer),
             first_user: build.text(Carrier::FirstUser),
             turn: build.text(Carrier::Turn),
@@ -103,7 +103,7 @@ impl<'t> PromptTexts<'t> {
 
 /// Everything that belongs to the turn, in one text.
 fn text_of_turn(build: &Build) -> String {
-    let suffix = build.suffix.text(Carrier::System);
+    let suffix = build.suffix().text(Carrier::System);
     let texts = [Some(suffix.trim_matches('\n')), build.text(Carrier::Turn)];
     texts.into_iter().flatten().filter(|text| !is_blank(text)).collect::<Vec<_>>().join("\n\n")
 }
@@ -177,7 +177,7 @@ pub fn deliver(
     } else {
         texts
     };
-    let cache_key = cache_key(request, &build.fingerprint);
+    let cache_key = cache_key(request, build.fingerprint());
     let input = PayloadInput { texts, tools, model, known, options, cache_key, lookback };
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
     let shape = provider.rules().shape.for_model(input.is_plain(), takes_system);

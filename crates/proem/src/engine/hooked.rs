@@ -90,8 +90,9 @@ impl Engine {
         // Resources from hooks belong to the frozen part: the hooks ran for that.
         let mut memory = BuildState { resources: Some(Resources::default()), ..BuildState::default() };
         let build = build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
-        let notes = build.frozen.notes().iter().filter(|note| note.severity > Severity::Info);
-        Ok(TurnFacts { notes: notes.cloned().collect(), suffix: build.suffix })
+        let (frozen, suffix) = build.into_parts();
+        let notes = frozen.notes().iter().filter(|note| note.severity > Severity::Info);
+        Ok(TurnFacts { notes: notes.cloned().collect(), suffix })
     }
 }
 

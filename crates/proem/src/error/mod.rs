@@ -17,7 +17,7 @@ pub use template::TemplateError;
 
 /// The party that can fix an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The command line, the request, a profile or the configuration is wrong.
     Usage,
     /// The input is valid, and the operation failed.
@@ -268,7 +268,7 @@ impl Error {
 
     /// Returns the party that can fix the error.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Request { .. }
             | Self::Cwd { .. }
@@ -281,15 +281,15 @@ impl Error {
             | Self::NoAsset { .. }
             | Self::NoWording { .. }
             | Self::Resident { .. }
-            | Self::File { .. } => Kind::Usage,
-            Self::Template(error) if !error.is_limit => Kind::Usage,
+            | Self::File { .. } => ErrorKind::Usage,
+            Self::Template(error) if !error.is_limit => ErrorKind::Usage,
             Self::Instructions { .. }
             | Self::Template(_)
             | Self::Policy { .. }
             | Self::Refused { .. }
             | Self::TooLarge(_)
             | Self::Stopped { .. }
-            | Self::Write { .. } => Kind::Failed,
+            | Self::Write { .. } => ErrorKind::Failed,
         }
     }
 

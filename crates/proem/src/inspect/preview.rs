@@ -119,7 +119,7 @@ impl Break {
 #[must_use]
 pub fn breaks(build: &Build, model: Option<&Model>) -> Vec<Break> {
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
-    let body = build.frozen.body();
+    let body = build.frozen().body();
     let found = body.volatile().take(BREAKS_MAX).map(|(carrier, span)| {
         let text = body.text(carrier).unwrap_or_default();
         let (before, behind) = text.split_at_checked(span.bytes.start).unwrap_or((text, ""));
@@ -157,7 +157,7 @@ mod tests {
         let own = include_str!("../../../proem-core/builtin/template/base.md");
         let stability = |template: &str| {
             let Preview { build, .. } = previewed(template);
-            build.whole.spans(Carrier::System).first().map(|span| span.stability)
+            build.whole().spans(Carrier::System).first().map(|span| span.stability)
         };
         assert_eq!(stability(own), Some(Stability::Release));
         assert_eq!(stability(&format!("{own}more")), Some(Stability::Session));
@@ -168,7 +168,7 @@ mod tests {
         let template = "Grüße 🦀 [system:clock]\n[if git:branch]on[else]off[endif] end";
         let Preview { build, outline } = previewed(template);
         let mut ranges = Ranges::new(template, &outline);
-        let spans = build.whole.spans(Carrier::System).iter();
+        let spans = build.whole().spans(Carrier::System).iter();
         let made: Vec<&str> = spans.filter_map(|span| template.get(ranges.of_span(span)?)).collect();
         assert_eq!(made, ["Grüße 🦀 ", "[system:clock]", "\n", "off", " end"]);
         assert_eq!(outline.unused.first().and_then(|range| template.get(range.clone())), Some("on"));

@@ -315,8 +315,8 @@ impl<'b> TurnShape<'b> {
     pub fn new(build: &'b Build, turn: &'b Turn) -> Self {
         Self {
             version: VERSION,
-            profile: build.frozen.profile(),
-            digest: build.frozen.digest().hex(),
+            profile: build.frozen().profile(),
+            digest: build.frozen().digest().hex(),
             system_prompt: &turn.system_prompt,
             messages: &turn.messages,
             tools: turn.tools.iter().map(tool).collect(),
@@ -331,7 +331,7 @@ impl<'b> TurnShape<'b> {
 /// Returns the notes of a conversation's prompt and of one of its turns, each once. The facts of a turn are observed
 /// again, and a fact that was missing for the prompt is usually missing for the turn.
 pub fn notes_of_turn<'b>(build: &'b Build, turn: &'b Turn) -> impl Iterator<Item = &'b Note> {
-    let of_prompt = build.frozen.notes();
+    let of_prompt = build.notes();
     of_prompt.iter().chain(turn.notes.iter().filter(|note| !of_prompt.contains(note)))
 }
 
@@ -356,18 +356,18 @@ impl<'b> BuildShape<'b> {
     /// Puts a build into this shape.
     #[must_use]
     pub fn new(build: &'b Build) -> Self {
-        let (frozen, whole) = (&build.frozen, &build.whole);
+        let (frozen, whole) = (build.frozen(), build.whole());
         Self {
             version: VERSION,
             profile: frozen.profile(),
             carriers: whole.carriers().map(|(carrier, text)| (carrier.word(), text)).collect(),
             prefix_bytes: frozen.prefix().len(),
             prefix: frozen.prefix(),
-            boundary: build.suffix.boundary(),
-            suffix: build.suffix.text(Carrier::System),
+            boundary: build.suffix().boundary(),
+            suffix: build.suffix().text(Carrier::System),
             digest: frozen.digest().hex(),
-            fingerprint: fingerprint(&build.fingerprint),
-            signature: &build.signature,
+            fingerprint: fingerprint(build.fingerprint()),
+            signature: build.signature(),
             model: None,
             tools: None,
             sections: section_shapes(whole),

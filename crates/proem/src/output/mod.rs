@@ -1,5 +1,4 @@
 //! Shapes that are printed, sent or stored: apart from the model, each with a version.
 
 pub mod build_shape;
-pub mod json;
 pub mod stored_prompt;

@@ -144,7 +144,7 @@ fn resources_that_are_none_leave_the_others() {
             let session = site.start(&Engine::new());
             assert_eq!(crate::site::skills(session.build().system().unwrap()), ["first", "second"]);
             let start = "the hook `bad` is skipped at `resources_discover`: ";
-            check_failed(&site.noted(session.build().frozen.notes(), Code::HookFailed), start, expected);
+            check_failed(&site.noted(session.build().notes(), Code::HookFailed), start, expected);
         },
     );
 }
@@ -156,7 +156,7 @@ fn a_program_that_prints_nothing_has_nothing_to_say() {
         let session = site.start(&Engine::new());
         let turn = session.turn(&said("Hello"));
         assert_eq!((turn.system_prompt.as_str(), turn.notes.len()), (session.build().system().unwrap(), 0));
-        assert_eq!(site.noted(session.build().frozen.notes(), Code::HookFailed), [""; 0]);
+        assert_eq!(site.noted(session.build().notes(), Code::HookFailed), [""; 0]);
     }
 }
 
@@ -201,7 +201,7 @@ fn a_hook_in_rust_fails_at_the_other_events_alike() {
     let site = Site::new();
     let session = site.start(&Engine::new().with_hook(bad));
     let expected = ["the hook `bad` is skipped at `resources_discover`: it panicked"];
-    assert_eq!(site.noted(session.build().frozen.notes(), Code::HookFailed), expected);
+    assert_eq!(site.noted(session.build().notes(), Code::HookFailed), expected);
     let turn = session.turn(&said("Hello"));
     assert_eq!(messages(&turn), json!([{"role": "user", "content": "Hello"}]));
     let expected = ["the hook `bad` is skipped at `context`: its `messages[0]` has no `role`"];

@@ -25,7 +25,7 @@ fn take_a_turn(site: &Site) -> Vec<String> {
     let session = site.start(&Engine::new());
     let turn = session.turn(&said("Hello"));
     assert_eq!(turn.notes, []);
-    site.noted(session.build().frozen.notes(), Code::IgnoredSetting)
+    site.noted(session.build().notes(), Code::IgnoredSetting)
 }
 
 const IGNORED: &str = "`[[hook]]` in {root}/work/.proem/proem.toml is ignored: a workspace may not set it";

@@ -20,7 +20,7 @@ fn the_user_sees_what_a_hook_wrote_with_secrets_masked() {
     for event in ["resources_discover", "before_agent_start", "context"] {
         let site = Site::with_hooks(&[hook("bad", event, &script)]);
         let session = site.start(&Engine::new());
-        let notes = [session.build().frozen.notes(), &session.turn(&said("Hello")).notes].concat();
+        let notes = [session.build().notes(), &session.turn(&said("Hello")).notes].concat();
         let expected = format!("the hook `bad` is skipped at `{event}`: exit status: 3: {MASKED}");
         assert_eq!(site.noted(&notes, Code::HookFailed), [expected]);
     }
@@ -40,7 +40,7 @@ fn a_remote_client_sees_that_a_hook_failed_and_not_what_it_said() {
     let (engine, request) = failing(&site);
     for (caller, why) in [(Caller::User, MASKED), (Caller::REMOTE, "it failed")] {
         let build = engine.build(&request, caller).unwrap();
-        assert_eq!(site.noted(build.frozen.notes(), Code::HookFailed), [format!("{BEGIN}: {why}")]);
+        assert_eq!(site.noted(build.notes(), Code::HookFailed), [format!("{BEGIN}: {why}")]);
     }
 }
 
@@ -68,5 +68,5 @@ fn prompts_for_a_store_have_no_word_of_what_a_hook_wrote() {
     let site = Site::new();
     let (engine, request) = failing(&site);
     let build = engine.without_hook_output().build(&request, Caller::User).unwrap();
-    assert_eq!(site.noted(build.frozen.notes(), Code::HookFailed), [format!("{BEGIN}: it failed")]);
+    assert_eq!(site.noted(build.notes(), Code::HookFailed), [format!("{BEGIN}: it failed")]);
 }

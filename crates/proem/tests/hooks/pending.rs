@@ -28,10 +28,10 @@ fn an_edited_file_waits_and_is_shown() {
     let pending = session.pending().unwrap();
     assert_eq!(changes(&session), [("instructions".to_owned(), PendingKind::Changed)]);
     let change = pending.change.unwrap();
-    assert!(before.frozen.prefix().get(change.first_byte..).unwrap().starts_with("old"));
+    assert!(before.frozen().prefix().get(change.first_byte..).unwrap().starts_with("old"));
     assert!(!pending.tools);
     let turn = session.turn(&said("Hello"));
-    assert!(turn.system_prompt.starts_with(before.frozen.prefix()));
+    assert!(turn.system_prompt.starts_with(before.frozen().prefix()));
     assert_eq!((session.build(), turn.expected_miss), (&before, None));
 }
 
@@ -99,8 +99,8 @@ fn recalled_memory_stands_behind_the_boundary() {
         let plain = site.start_with(&Engine::new(), json!({"profile": "boundary"}));
         let request = json!({"profile": "boundary", "recalled": recalled});
         let session = site.start_with(&Engine::new(), request);
-        assert_eq!(session.build().frozen.prefix(), plain.build().frozen.prefix());
-        assert_eq!(session.build().fingerprint, plain.build().fingerprint);
+        assert_eq!(session.build().frozen().prefix(), plain.build().frozen().prefix());
+        assert_eq!(session.build().fingerprint(), plain.build().fingerprint());
         let prompt = session.turn(&said("Hello")).system_prompt;
         assert!(prompt.ends_with(recalled), "{prompt}");
         assert_eq!(prompt.find(boundary), plain.build().system().unwrap().find(boundary));

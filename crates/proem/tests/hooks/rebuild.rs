@@ -120,8 +120,8 @@ fn files_are_read_again_on_reload_alone() {
     let again = registry(&["read", "bash"]);
     assert_eq!(session.set_tool_registry(again).unwrap(), opened(5, Trigger::ToolRegistry));
     assert_eq!(session.build().system(), old.system(), "read and bash again, and nothing was read");
-    assert_eq!(session.build().frozen.notes(), old.frozen.notes());
-    assert_eq!(session.build().frozen.considered(), old.frozen.considered());
+    assert_eq!(session.build().notes(), old.notes());
+    assert_eq!(session.build().frozen().considered(), old.frozen().considered());
     assert_eq!(session.reload().unwrap(), opened(6, Trigger::Reload));
     let fresh = site.start(&Engine::new());
     assert_eq!(session.build().system(), fresh.build().system());

@@ -38,7 +38,7 @@ fn skill_paths_come_behind_the_existing_ones() {
     // An empty path is the working directory itself, and `~` the home: their folders are searched.
     let expected = ["of-project", "of-user", "relative", "single", "from-home", "absolute"];
     assert_eq!(skills(build.system().unwrap()), expected);
-    let considered = build.frozen.considered().iter();
+    let considered = build.frozen().considered().iter();
     let missing: Vec<String> = considered
         .filter(|considered| considered.path.ends_with("other") || considered.path.ends_with("none"))
         .map(|considered| format!("{} {}", site.said(&considered.path), considered.outcome.word()))
@@ -120,7 +120,7 @@ fn paths_that_lead_nowhere_cost_a_note_and_not_the_prompt() {
         let build = Engine::new().with_hook(own).build(&request, Caller::User);
         let build = build.unwrap_or_else(|error| panic!("the hook stopped the build: {error}"));
         assert_eq!(build.system(), without.system());
-        assert_ne!(build.frozen.notes(), without.frozen.notes(), "it is noted");
+        assert_ne!(build.notes(), without.notes(), "it is noted");
     }
 }
 
@@ -129,7 +129,7 @@ fn notes_about_a_failed_hook_stay_with_the_prompt_that_was_built_without_it() {
     let site = Site::with_hooks(&[hook("bad", "resources_discover", "exit 1")]);
     let mut session = site.start(&Engine::new());
     let expected = ["the hook `bad` is skipped at `resources_discover`: exit status: 1"];
-    assert_eq!(site.noted(session.build().frozen.notes(), Code::HookFailed), expected);
+    assert_eq!(site.noted(session.build().notes(), Code::HookFailed), expected);
     session.set_active_tools(&["read"]).unwrap();
-    assert_eq!(site.noted(session.build().frozen.notes(), Code::HookFailed), expected);
+    assert_eq!(site.noted(session.build().notes(), Code::HookFailed), expected);
 }

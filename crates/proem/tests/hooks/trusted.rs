@@ -40,7 +40,7 @@ fn workspace(site: &Site, path: &str) -> Workspace {
 fn ran(site: &Site) -> (bool, Vec<String>) {
     let session = site.start(&Engine::new());
     drop(session.turn(&said("Hello")));
-    let notes = session.build().frozen.notes();
+    let notes = session.build().notes();
     let about = [Code::IgnoredSetting, Code::HookChanged].map(|code| site.noted(notes, code)).concat();
     (fs::remove_file(site.path("canary")).is_ok(), about)
 }

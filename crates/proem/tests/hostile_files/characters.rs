@@ -37,7 +37,7 @@ fn prompt(site: &Site, more: &Value) -> String {
 
 /// Counts the notes with a code, by its word.
 fn noted(build: &Build, code: &str) -> usize {
-    build.frozen.notes().iter().filter(|note| note.code.word() == code).count()
+    build.notes().iter().filter(|note| note.code.word() == code).count()
 }
 
 /// Rows C1 to C4 and C6.
@@ -53,8 +53,8 @@ fn what_is_hidden_is_made_harmless_by_default_and_noted() {
             let build = site.build_with(Caller::User, more.clone());
             let text = build.system().unwrap();
             assert!(text.contains(&format!("first\n{}\nlast", case.treated)), "{text:?}");
-            assert_eq!(noted(&build, case.code), 1, "{:#?}", build.frozen.notes());
-            let note = build.frozen.notes().iter().find(|note| note.code.word() == case.code).unwrap();
+            assert_eq!(noted(&build, case.code), 1, "{:#?}", build.notes());
+            let note = build.notes().iter().find(|note| note.code.word() == case.code).unwrap();
             let shown = note.source.as_ref().unwrap().to_string();
             assert!(shown.contains(place.rsplit('/').next().unwrap()) && shown.contains(":2"), "{shown}");
             // Treated text has nothing left to treat.
@@ -76,7 +76,7 @@ fn the_seeds_keep_every_byte_and_note_it() {
             site.write("work/AGENTS.md", format!("first\n{}\nlast\n", case.text));
             let build = site.build();
             assert!(build.system().unwrap().contains(&format!("first\n{}\nlast", case.text)));
-            assert_eq!(noted(&build, case.code), 1, "{:#?}", build.frozen.notes());
+            assert_eq!(noted(&build, case.code), 1, "{:#?}", build.notes());
         },
     );
 }
@@ -91,7 +91,7 @@ fn what_scripts_and_pictures_need_stays() {
             let (site, more) = laid_out("work/AGENTS.md", text);
             let build = site.build_with(Caller::User, more);
             assert!(build.system().unwrap().contains(&format!("first\n{text}\nlast")));
-            assert_eq!(count(&build, Code::HiddenText), 0, "{:#?}", build.frozen.notes());
+            assert_eq!(count(&build, Code::HiddenText), 0, "{:#?}", build.notes());
         },
     );
 }
@@ -105,7 +105,7 @@ fn marks_at_the_beginning_go_and_files_with_a_nul_are_absent() {
     let build = site.build_with(Caller::User, json!({"profile": "default"}));
     let text = build.system().unwrap();
     assert!(text.contains("first\n") && !text.contains('\u{FEFF}') && !text.contains("a\0b"));
-    assert_eq!(count(&build, Code::NotUtf8), 1, "{:#?}", build.frozen.notes());
+    assert_eq!(count(&build, Code::NotUtf8), 1, "{:#?}", build.notes());
     let verbatim = site.build();
     assert!(verbatim.system().unwrap().contains("a\0b"), "control: the seed takes it");
 }
@@ -144,7 +144,7 @@ fn secrets_in_files_are_noted_masked_or_refused() {
     let kept = build();
     assert!(kept.system().unwrap().contains(SECRET), "control: reported, not changed");
     assert_eq!(count(&kept, Code::LooksSecret), 1);
-    let notes = format!("{:?}", kept.frozen.notes());
+    let notes = format!("{:?}", kept.notes());
     assert!(!notes.contains(SECRET) && notes.contains("ghp_…"), "{notes}");
 
     site.write("config/proem.toml", "secrets = \"redact\"\n");

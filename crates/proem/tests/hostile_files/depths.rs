@@ -45,7 +45,7 @@ fn paths_that_are_too_long_are_named() {
     let build = site.build();
     remove(site.path(SKILLS).join(&name));
     assert_eq!(build.system(), without.system(), "that file cannot be opened by its path");
-    assert_eq!(build.frozen.notes().len(), without.frozen.notes().len() + 1, "{:?}", build.frozen.notes());
+    assert_eq!(build.notes().len(), without.notes().len() + 1, "{:?}", build.notes());
 }
 
 /// Removes a tree that is nested too deep for the usual way.
@@ -75,7 +75,7 @@ fn directories_over_the_limit_are_not_walked_up() {
         let note = format!(
             "the working directory lies more than {ANCESTORS_MAX} levels deep: the topmost are not searched"
         );
-        assert!(build.frozen.notes().iter().any(|note_| note_.message == note));
+        assert!(build.notes().iter().any(|note_| note_.message == note));
     }
     let just_deep_enough = folder(ANCESTORS_MAX - own);
     let build = site.build_with(Caller::User, json!({"cwd": site.path(just_deep_enough)}));

@@ -153,10 +153,7 @@ fn what_cannot_be_read_is_named_and_the_next_file_counts() {
                     case.note.map(|(code, why)| format!("{code}: {{root}}/{path} is left out: {why}")),
                 );
                 assert_eq!(site.about(&build, path), expected);
-                assert_eq!(
-                    build.frozen.notes().len() - case.note.iter().count(),
-                    without.frozen.notes().len()
-                );
+                assert_eq!(build.notes().len() - case.note.iter().count(), without.notes().len());
             }
         },
     );
@@ -245,7 +242,7 @@ fn what_may_not_be_read_is_named() {
         fs::set_permissions(site.path(closed), fs::Permissions::from_mode(0o000)).unwrap();
         let build = site.build();
         fs::set_permissions(site.path(closed), fs::Permissions::from_mode(0o755)).unwrap();
-        let notes = build.frozen.notes().iter();
+        let notes = build.notes().iter();
         let denied = notes.filter(|note| note.message.ends_with("cannot be read: permission denied")).count();
         assert_eq!(denied, expected, "{closed}");
         assert!(build.system().unwrap().contains("The project's."));

@@ -79,7 +79,7 @@ fn paths_stay_where_they_are_put() {
 
 /// Checks that notes about any name are safe for a terminal and fit on one line.
 fn check_notes(site: &Site) {
-    for note in site.build().frozen.notes() {
+    for note in site.build().notes() {
         let said = note.message.clone() + note.hint.as_deref().unwrap_or_default();
         assert!(
             !said.contains(|character: char| character.is_control() || HIDDEN.contains(&character)),
@@ -157,7 +157,7 @@ fn a_path_that_is_not_utf8_is_named_and_left_out() {
     }
     let build = site.build();
     assert_eq!(build.system(), without.system());
-    assert_eq!(count(&build, Code::Unreadable), 4, "{:#?}", build.frozen.notes());
+    assert_eq!(count(&build, Code::Unreadable), 4, "{:#?}", build.notes());
     check_notes(&site);
 }
 
@@ -171,8 +171,8 @@ fn a_path_is_spelt_in_notes_and_kept_in_prompts() {
         fifo(&site.place(format!("{folder}/SKILL.md")));
         let build = site.build();
         let spelt = format!("x\\u{{{:x}}}y", u32::from(hidden));
-        let about = build.frozen.notes().iter().filter(|note| note.message.contains(&spelt)).count();
-        assert_eq!(about, 1, "U+{:04X}: {:#?}", u32::from(hidden), build.frozen.notes());
+        let about = build.notes().iter().filter(|note| note.message.contains(&spelt)).count();
+        assert_eq!(about, 1, "U+{:04X}: {:#?}", u32::from(hidden), build.notes());
         let location = format!("{}/SKILL.md</location>", site.path(&folder).to_str().unwrap());
         std::fs::remove_file(site.path(format!("{folder}/SKILL.md"))).unwrap();
         site.skill(&folder, "x");

@@ -32,7 +32,7 @@ fn a_folder_may_have_many_entries_and_not_too_many() {
     fill(0, 100_000);
     let build = site.build();
     assert_eq!(build.system(), without.system());
-    assert_eq!(build.frozen.notes(), without.frozen.notes());
+    assert_eq!(build.notes(), without.notes());
     // The two skills are entries, too.
     fill(100_000, DIRECTORY_ENTRIES_MAX - 2);
     assert_eq!(site.build().system(), without.system());
@@ -56,7 +56,7 @@ fn skills_over_the_limit_are_counted() {
     assert_eq!((listed.len(), listed[0]), (SKILLS_MAX, "aa"));
     assert_eq!(listed[1..], all[..SKILLS_MAX - 1]);
     let over: Vec<&str> = build
-        .frozen
+        .frozen()
         .notes()
         .iter()
         .filter(|note| note.code == Code::OverLimit)
@@ -79,12 +79,12 @@ fn notes_are_limited_however_many_skills_are_bad() {
         for caller in [Caller::User, Caller::REMOTE] {
             let site = Site::new();
             site.write("outside/x.md", skill("x"));
-            let without = site.build_as(caller).frozen.notes().len();
+            let without = site.build_as(caller).notes().len();
             for number in 0..5 * SKILL_NOTES_MAX {
                 put(&site, &site.path(format!("{SKILLS}/{number}.md")));
             }
             let build = site.build_as(caller);
-            let notes = build.frozen.notes();
+            let notes = build.notes();
             assert!(notes.len() <= without + SKILL_NOTES_MAX + 1, "{name}: {} notes", notes.len());
             assert!(count(&build, Code::OverLimit) > 0, "{name}: it is not said that some are missing");
         }
@@ -147,7 +147,7 @@ fn check_considered(site: &Site, max: usize) {
     let build = site.build();
     let folder = site.path(SKILLS);
     let below =
-        build.frozen.considered().iter().filter(|file| file.path.starts_with(folder.to_str().unwrap()));
+        build.frozen().considered().iter().filter(|file| file.path.starts_with(folder.to_str().unwrap()));
     let below = below.count();
     assert!(below <= max, "{below} files were looked at, and there are no more than {max}");
 }
@@ -197,8 +197,8 @@ fn files_that_a_template_names_have_a_limit_together() {
         .concat();
     let build = site.build_with(Caller::User, json!({"profile": "template", "template": template}));
     assert_eq!(build.system(), Some("y".repeat(17).as_str()), "the last one is over by less than its size");
-    let over = build.frozen.notes().iter().filter(|note| note.code == Code::OverLimit).count();
-    let considered = build.frozen.considered();
+    let over = build.notes().iter().filter(|note| note.code == Code::OverLimit).count();
+    let considered = build.frozen().considered();
     assert_eq!(considered.iter().filter(|file| file.outcome.word() == "used").count(), 17, "{over} notes");
 }
 

@@ -31,18 +31,18 @@ fn a_profile_of_the_workspace_does_not_choose_a_variable() {
     let asks = profile("{ env = \"SECRET\" }");
 
     site.write("config/profiles/p.toml", &asks);
-    let everything = format!("{:?}", build().frozen);
+    let everything = format!("{:?}", build().frozen());
     assert!(everything.contains("CANARY"), "control: the user's own profile may ask");
 
     std::fs::remove_file(site.path("config/profiles/p.toml")).unwrap();
     site.write("work/sub/.proem/profiles/p.toml", &asks);
     let refused = build();
-    assert!(!format!("{:?}", refused.frozen).contains("CANARY"), "{:#?}", refused.frozen.notes());
+    assert!(!format!("{:?}", refused.frozen()).contains("CANARY"), "{:#?}", refused.notes());
     assert_eq!(refused.system(), Some("none"));
     assert_eq!(count(&refused, Code::EnvNotAllowed), 1);
 
     site.write("config/proem.toml", "[env]\nallow = [\"SECRET\"]\n");
-    let allowed = format!("{:?}", build().frozen);
+    let allowed = format!("{:?}", build().frozen());
     assert!(allowed.contains("CANARY"), "the user may allow it by name");
 }
 
@@ -71,7 +71,7 @@ fn a_file_that_a_profile_of_the_workspace_names_is_the_workspaces() {
 
             site.write("work/sub/.proem/profiles/p.toml", &names);
             let refused = build();
-            assert_eq!(refused.system(), Some("<>"), "{:#?}", refused.frozen.notes());
+            assert_eq!(refused.system(), Some("<>"), "{:#?}", refused.notes());
             assert_eq!(count(&refused, Code::RootNotAllowed), 1);
 
             site.write("config/profiles/p.toml", profile(&format!("{{ paths = [{path:?}] }}")));

@@ -87,13 +87,13 @@ fn links_out_of_the_workspace_are_refused() {
             assert!(count(&build, Code::LinkOutside) > 0, "and is told");
             let build = site.build_as(site.remote());
             assert_eq!(build.system(), without.system());
-            let everything = format!("{:?}", build.frozen);
+            let everything = format!("{:?}", build.frozen());
             assert!(!everything.contains("CANARY"), "not in any note either");
             let shown = site.path(case.link[0]);
             let refused = |note: &&proem_core::note::Note| {
                 note.code == Code::RootNotAllowed && note.message.starts_with(shown.to_str().unwrap())
             };
-            assert!(build.frozen.notes().iter().any(|note| refused(&note)), "{:#?}", build.frozen.notes());
+            assert!(build.notes().iter().any(|note| refused(&note)), "{:#?}", build.notes());
         },
     );
 }
@@ -131,7 +131,7 @@ fn what_is_said_does_not_depend_on_what_is_outside() {
             site.link(site.path("outside/target"), place);
             let said = || {
                 let build = site.build_as(site.remote());
-                format!("{:?}{:?}", build.frozen.notes(), build.frozen.considered())
+                format!("{:?}{:?}", build.notes(), build.frozen().considered())
             };
             let nothing = said();
             site.write("outside/target", canary("x.md"));
@@ -223,12 +223,15 @@ fn a_repository_that_holds_the_home_widens_nothing() {
         site.write("home/projects/evil/.proem/note.md", "own");
         let more = || json!({"profile": "default", "cwd": site.path("home/projects/evil")});
         let build = site.build_with(Caller::User, more());
-        assert!(!format!("{:?}", build.frozen).contains("CANARY"), "git above: {has_git}");
+        assert!(!format!("{:?}", build.frozen()).contains("CANARY"), "git above: {has_git}");
         let remote = Caller::Remote(Workspaces::new(&[site.path("home/projects/evil")]));
         let mut request = site.request(remote, more());
         request.template = Some(format!("Base. {tags}"));
         let build = proem::build(&request, remote).unwrap();
-        assert!(!format!("{:?}", build.frozen).contains("CANARY"), "over a connection, git above: {has_git}");
+        assert!(
+            !format!("{:?}", build.frozen()).contains("CANARY"),
+            "over a connection, git above: {has_git}"
+        );
         let wide = Caller::Remote(Workspaces::new(&[site.path("home")]));
         let build = proem::build(&request, wide).unwrap();
         let is_read = build.system().unwrap().contains("CANARY");
@@ -257,14 +260,14 @@ fn imports_out_of_the_project_are_refused_until_it_is_trusted() {
     site.write("config/profiles/wide.toml", wide);
     let more = || json!({"profile": "wide"});
     let build = site.build_with(Caller::User, more());
-    let everything = |build: &proem::Build| format!("{:?}", build.whole);
+    let everything = |build: &proem::Build| format!("{:?}", build.whole());
     assert!(everything(&build).contains("CANARY"), "control: a trusted project leads there");
     site.distrust();
     let build = site.build_with(Caller::User, more());
     assert!(!everything(&build).contains("CANARY"));
     assert!(everything(&build).contains("Its own."), "control: what lies inside is imported");
     let refused = |note: &&proem_core::note::Note| note.message.contains("leads out of the project");
-    assert!(build.frozen.notes().iter().filter(refused).count() >= 2, "{:#?}", build.frozen.notes());
+    assert!(build.notes().iter().filter(refused).count() >= 2, "{:#?}", build.notes());
     site.write("config/proem.toml", "[files]\nallow = [\"../home/diary.md\"]\n");
     assert!(
         everything(&site.build_with(Caller::User, more())).contains("CANARY"),
@@ -326,12 +329,12 @@ fn a_working_directory_that_leads_out_gives_nothing() {
 fn places_out_of_reach_have_one_note() {
     let site = Site::new();
     let build = site.build_as(site.remote());
-    let about = build.frozen.notes().iter().filter(|note| note.code == Code::RootNotAllowed);
+    let about = build.notes().iter().filter(|note| note.code == Code::RootNotAllowed);
     let said: Vec<(&str, &str)> = about.map(|note| (note.severity.word(), note.message.as_str())).collect();
     let expected = "files outside the working directory, its git repository and proem's configuration are not looked for: \
                     neither for requests over HTTP nor for profiles of a workspace";
     assert_eq!(said, [("info", expected)]);
-    let refused = build.frozen.considered().iter().filter(|one| one.outcome.word() == "refused");
+    let refused = build.frozen().considered().iter().filter(|one| one.outcome.word() == "refused");
     let why: Vec<&str> = refused.filter_map(|one| one.why.as_deref()).collect();
     assert!(
         !why.is_empty() && why.iter().all(|why| *why == "not looked at: outside the allowed roots"),

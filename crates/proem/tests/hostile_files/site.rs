@@ -115,10 +115,10 @@ impl Site {
     pub(crate) fn about(&self, build: &Build, path: &str) -> Vec<String> {
         let place = self.path(path);
         let place = place.to_str().unwrap();
-        let notes = build.frozen.notes().iter().filter(|note| note.message.contains(place));
+        let notes = build.notes().iter().filter(|note| note.message.contains(place));
         let mut said: Vec<String> =
             notes.map(|note| self.said(&format!("{}: {}", note.code, note.message))).collect();
-        let considered = build.frozen.considered().iter().filter(|file| file.path == place);
+        let considered = build.frozen().considered().iter().filter(|file| file.path == place);
         said.extend(considered.map(|file| format!("considered: {}", file.outcome.word())));
         said
     }
@@ -139,7 +139,7 @@ pub(crate) fn listed(build: &Build) -> Vec<&str> {
 
 /// Counts the notes of one kind.
 pub(crate) fn count(build: &Build, code: Code) -> usize {
-    build.frozen.notes().iter().filter(|note| note.code == code).count()
+    build.notes().iter().filter(|note| note.code == code).count()
 }
 
 /// Runs `check` on every case and names all those that failed.

@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
     if arguments.output.format() == Format::Json {
         return print_json(&extras.shape(&build, &request));
     }
-    arguments.notes.print(build.frozen.notes());
+    arguments.notes.print(build.notes());
     arguments.notes.print(&extras.notes());
     if let Some((stats, _)) = &extras.stats {
         return print(&page(stats));
@@ -139,8 +139,8 @@ fn print_prompt(arguments: &BuildArguments, build: &Build) -> Result<(), Failure
     }
     if let Some(part) = arguments.part {
         return match part {
-            Part::Prefix => print_raw(build.frozen.prefix()),
-            Part::Suffix => print_raw(&build.suffix.text(Carrier::System)),
+            Part::Prefix => print_raw(build.frozen().prefix()),
+            Part::Suffix => print_raw(&build.suffix().text(Carrier::System)),
         };
     }
     match (arguments.annotate, Reader::from_stdout()) {
@@ -155,7 +155,7 @@ fn empty_system(build: &Build) -> Option<String> {
     let has_system = build.system().is_some_and(|text| !text.is_empty());
     let sized = |(carrier, text): (Carrier, &str)| format!("{carrier} ({} bytes)", grouped(text.len()));
     let others: Vec<String> =
-        build.whole.carriers().filter(|(_, text)| !text.is_empty()).map(sized).collect();
+        build.whole().carriers().filter(|(_, text)| !text.is_empty()).map(sized).collect();
     if has_system || others.is_empty() {
         return None;
     }

@@ -222,7 +222,7 @@ fn from_revision(name: &str, revision: &str, request: Request) -> Result<Snapsho
 
 fn built(name: &str, request: &Request) -> Result<Snapshot, Failure> {
     let build = proem::build(request, Caller::User)?;
-    Ok(Snapshot::new(name, &build.frozen, request, Some(env!("CARGO_PKG_VERSION"))))
+    Ok(Snapshot::new(name, build.frozen(), request, Some(env!("CARGO_PKG_VERSION"))))
 }
 
 /// Loads an epoch of a conversation; `None` if the store does not have it.

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     }
     let request = prompt_request(&arguments.prompt)?;
     let build = proem::build(&request, Caller::User)?;
-    let frozen = &build.frozen;
+    let frozen = build.frozen();
     let (paths, width) = (Paths::from_request(&request)?, output_columns());
     match format {
         PageFormat::Json => print_json(&BuildShape::new(&build).with_request(&request)),
@@ -147,7 +147,7 @@ struct Summary<'s> {
 
 impl Summary<'_> {
     fn sections(&self) -> String {
-        let whole = &self.build.whole;
+        let whole = self.build.whole();
         if whole.carriers().next().is_none() {
             return "The prompt is empty: no section has text.\n".to_owned();
         }
@@ -204,9 +204,9 @@ impl Summary<'_> {
 
     /// Returns the files of a section with their tokens; none if the section is a single file.
     fn files_of(&self, section: &PlacedSection) -> Vec<Row> {
-        let text = self.build.whole.text(section.carrier).unwrap_or_default();
+        let text = self.build.whole().text(section.carrier).unwrap_or_default();
         let mut files: Vec<(&str, String, &Span)> = Vec::new();
-        for span in self.build.whole.spans(section.carrier) {
+        for span in self.build.whole().spans(section.carrier) {
             let is_inside = span.bytes.start >= section.bytes.start && span.bytes.end <= section.bytes.end;
             let Some(path) = file_of(&span.source).filter(|_| is_inside) else { continue };
             let own = text.get(span.bytes.clone()).unwrap_or_default();
@@ -236,7 +236,7 @@ impl Summary<'_> {
 
     /// Formats the files that exist but are not used, and the number of files that do not exist.
     fn others(&self) -> String {
-        let considered = self.build.frozen.considered();
+        let considered = self.build.frozen().considered();
         let is_other = |file: &&FileOutcome| !matches!(file.outcome, Outcome::Used | Outcome::Missing);
         let others: Vec<Row> =
             considered.iter().filter(is_other).map(|file| file_row(file, self.paths)).collect();
@@ -258,7 +258,7 @@ impl Summary<'_> {
     }
 
     fn warnings(&self) -> String {
-        let all = self.build.frozen.notes();
+        let all = self.build.notes();
         let warnings = all.iter().filter(|note| note.severity > Severity::Info);
         let mut text: String = warnings.map(|note| flow(&notes::shown(note), self.width, "  ")).collect();
         let less = all.iter().filter(|note| note.severity == Severity::Info).count();

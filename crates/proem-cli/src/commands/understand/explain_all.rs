@@ -24,11 +24,11 @@ type Row = Vec<Cell>;
 /// Formats carriers, their sections, and the runs of bytes in each.
 pub(crate) fn tree(build: &Build, stats: &Stats, paths: &Paths, width: Option<usize>) -> String {
     let mut parts = Vec::new();
-    if build.whole.carriers().next().is_none() {
+    if build.whole().carriers().next().is_none() {
         parts.push("The prompt is empty: no section has text.\n".to_owned());
     }
     let rows: Vec<Row> =
-        Carrier::ALL.into_iter().flat_map(|carrier| branch(&build.whole, carrier, stats, paths)).collect();
+        Carrier::ALL.into_iter().flat_map(|carrier| branch(build.whole(), carrier, stats, paths)).collect();
     if !rows.is_empty() {
         let columns = [
             Column::number("bytes"),

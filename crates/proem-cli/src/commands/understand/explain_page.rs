@@ -32,18 +32,18 @@ pre span, .key { border-radius: 2px; }
 pub(crate) fn page(build: &Build, request: &Request) -> Result<String, Failure> {
     let models = Models::load(request, Caller::User)?;
     let (figures, more) = stats(build, request, None, &models, &DeliverOptions::default())?;
-    let notes: Vec<&Note> = build.frozen.notes().iter().chain(&more).collect();
+    let notes: Vec<&Note> = build.notes().iter().chain(&more).collect();
     let parts = [
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>proem: {}</title>\n<style>{STYLE}</style>\n",
-            escaped(build.frozen.profile())
+            escaped(build.frozen().profile())
         ),
         head(build, &figures),
         sections(&figures),
         carriers(build),
-        files(build.frozen.considered()),
+        files(build.frozen().considered()),
         note_rows(&notes),
         "</html>\n".to_owned(),
     ];
@@ -56,17 +56,17 @@ fn head(build: &Build, figures: &Stats) -> String {
         .concat();
     let model =
         figures.model.as_deref().map_or_else(String::new, |model| format!(", model {}", escaped(model)));
-    let cached = build.frozen.body().carriers().filter(|(carrier, _)| carrier.is_cached());
+    let cached = build.frozen().body().carriers().filter(|(carrier, _)| carrier.is_cached());
     let frozen_bytes: usize = cached.map(|(_, text)| text.len()).sum();
     format!(
         "<h1>Where this prompt comes from</h1>\n<p>Profile <b>{}</b>{model}. {} bytes are frozen, {} tokens with the \
          tools ({}). Digest <code>{}</code>.</p>\n<p>{keys}<small>how long bytes stay the same; point at text for its \
          source</small></p>\n",
-        escaped(build.frozen.profile()),
+        escaped(build.frozen().profile()),
         frozen_bytes,
         figures.prefix_tokens,
         escaped(&figures.counted),
-        build.frozen.digest().hex(),
+        build.frozen().digest().hex(),
     )
 }
 
@@ -97,8 +97,8 @@ fn sections(figures: &Stats) -> String {
 
 fn carriers(build: &Build) -> String {
     let mut shown = String::new();
-    for (carrier, text) in build.whole.carriers() {
-        let spans = build.whole.spans(carrier).iter().filter(|span| !span.bytes.is_empty());
+    for (carrier, text) in build.whole().carriers() {
+        let spans = build.whole().spans(carrier).iter().filter(|span| !span.bytes.is_empty());
         let pieces: String = spans.map(|span| piece(text, span)).collect();
         shown.push_str(&format!("<h2>{} carrier</h2>\n<pre>{pieces}</pre>\n", carrier.word()));
     }

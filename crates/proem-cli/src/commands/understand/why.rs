@@ -143,7 +143,7 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
         let lines = places.iter().map(|place| file_place(build, place)).collect::<String>();
         print(&format!("{BOLD}{shown}{BOLD:#} is in the prompt\n{lines}"))?;
     } else {
-        let profile = visible_line(build.frozen.profile());
+        let profile = visible_line(build.frozen().profile());
         let why = match considered {
             Some(file) => {
                 let why =
@@ -170,7 +170,7 @@ fn about_file(build: &Build, path: &Path, paths: &Paths, format: Format) -> Resu
 
 /// Formats a run of bytes that comes from a file.
 fn file_place(build: &Build, place: &PromptPlace<'_>) -> String {
-    let text = build.whole.text(place.carrier).unwrap_or_default();
+    let text = build.whole().text(place.carrier).unwrap_or_default();
     let own = text.get(place.bytes.clone()).unwrap_or_default();
     let last = place.line + own.trim_end_matches('\n').matches('\n').count();
     let lines =
@@ -186,7 +186,7 @@ fn file_place(build: &Build, place: &PromptPlace<'_>) -> String {
 }
 
 fn described(build: &Build, place: &PromptPlace<'_>, paths: &Paths) -> String {
-    let text = build.whole.text(place.carrier).unwrap_or_default();
+    let text = build.whole().text(place.carrier).unwrap_or_default();
     let shown = text.get(place.bytes.clone()).unwrap_or_default();
     let section = place.section.map_or_else(String::new, |id| format!(", section {id}"));
     let frozen = if place.is_frozen { "frozen" } else { "of this turn" };

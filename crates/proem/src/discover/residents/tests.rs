@@ -377,6 +377,6 @@ fn problems_come_with_advice() {
     let flag = "add `model_invokation: true`, or `false` if the model need not know of it";
     assert_eq!(hint("a.md", "---\ndescription: x\n---\n").as_deref(), Some(flag));
     let error = Fixture::new(&[("a.md", "")]).collect(Workflow).unwrap_err();
-    assert_eq!(error.kind(), crate::Kind::Usage);
+    assert_eq!(error.kind(), crate::ErrorKind::Usage);
     assert!(error.hint().is_some());
 }

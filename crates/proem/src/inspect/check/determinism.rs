@@ -250,9 +250,9 @@ struct SourceText {
 
 fn pieces(build: &Build) -> BTreeMap<String, SourceText> {
     let mut pieces: BTreeMap<String, SourceText> = BTreeMap::new();
-    for (carrier, text) in build.whole.carriers() {
-        let frozen_bytes = build.frozen.body().text(carrier).map_or(0, str::len);
-        for span in build.whole.spans(carrier) {
+    for (carrier, text) in build.whole().carriers() {
+        let frozen_bytes = build.frozen().body().text(carrier).map_or(0, str::len);
+        for span in build.whole().spans(carrier) {
             let source = span.source.without_place();
             let piece = pieces.entry(format!("{}\0{source}", carrier.word())).or_insert_with(|| SourceText {
                 source,

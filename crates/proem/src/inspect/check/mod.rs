@@ -206,8 +206,7 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
             || note.code == Code::WorkspaceAbove
             || (note.code == Code::Absent && note.severity == Severity::Info)
     };
-    let mut notes: Vec<Note> =
-        build.frozen.notes().iter().filter(|note| !is_repeated(note)).cloned().collect();
+    let mut notes: Vec<Note> = build.notes().iter().filter(|note| !is_repeated(note)).cloned().collect();
     notes.extend(memory.lints.unwrap_or_default());
     notes.extend(volatile(&build, model));
     if let Some(name) = &request.model {
@@ -229,14 +228,14 @@ pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     notes.extend(dangling(&build));
     notes.extend(of_values(&build));
     let tokenizer = model.map_or(Tokenizer::Estimate, Model::tokenizer);
-    notes.extend(content::lints(build.frozen.body(), tokenizer));
+    notes.extend(content::lints(build.frozen().body(), tokenizer));
     notes.extend(unordered(request));
 
-    let bytes = build.frozen.body().carriers().map(|(_, text)| text.len()).sum();
+    let bytes = build.frozen().body().carriers().map(|(_, text)| text.len()).sum();
     let mut report = Report {
         findings: notes,
         allowed: Vec::new(),
-        subject: Subject::Prompt { profile: build.frozen.profile().to_owned(), bytes },
+        subject: Subject::Prompt { profile: build.frozen().profile().to_owned(), bytes },
         files: files.into_keys().collect(),
     };
     report.sort(&allows);
@@ -299,10 +298,10 @@ fn volatile(build: &Build, model: Option<&Model>) -> Vec<Note> {
 
 /// The files that the prompt is made of, by path.
 fn files(build: &Build, policy: &ReadPolicy) -> BTreeMap<String, String> {
-    let considered = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Used);
+    let considered = build.frozen().considered().iter().filter(|one| one.outcome == Outcome::Used);
     let mut paths: BTreeSet<&str> = considered.map(|one| one.path.as_str()).collect();
-    for (carrier, _) in build.whole.carriers() {
-        paths.extend(build.whole.spans(carrier).iter().filter_map(|span| file_of(&span.source)));
+    for (carrier, _) in build.whole().carriers() {
+        paths.extend(build.whole().spans(carrier).iter().filter_map(|span| file_of(&span.source)));
     }
     let read = |path: &str| Some((path.to_owned(), read_utf8(Path::new(path), policy, FILE).ok()?));
     paths.into_iter().filter_map(read).collect()
@@ -330,7 +329,7 @@ fn said(request: &Request) -> Vec<ScannedText<'_>> {
 
 /// Links that lead nowhere: to a build they are files that do not exist.
 fn dangling(build: &Build) -> Vec<Note> {
-    let missing = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Missing);
+    let missing = build.frozen().considered().iter().filter(|one| one.outcome == Outcome::Missing);
     let links = missing.filter(|one| Path::new(&one.path).is_symlink());
     let note = |one: &proem_core::file_outcome::FileOutcome| {
         let target = std::fs::read_link(&one.path)
@@ -363,8 +362,8 @@ fn of_values(build: &Build) -> Vec<Note> {
 /// Returns the text in the prompt that comes from no file: neighbours of one source are one text.
 fn values(build: &Build) -> Vec<(Source, Cow<'_, str>)> {
     let mut found: Vec<(Source, Cow<'_, str>)> = Vec::new();
-    for (carrier, text) in build.whole.carriers() {
-        for span in build.whole.spans(carrier) {
+    for (carrier, text) in build.whole().carriers() {
+        for span in build.whole().spans(carrier) {
             let is_value = matches!(
                 span.source,
                 Source::Variable { path: None, .. } | Source::Pack { .. } | Source::Hook { .. }
@@ -384,10 +383,10 @@ fn values(build: &Build) -> Vec<(Source, Cow<'_, str>)> {
 /// named by it, is there for other agents.
 fn shadowed(build: &Build, files: &BTreeMap<String, String>, policy: &ReadPolicy) -> Vec<Note> {
     let noted = |path: &str| {
-        let mut notes = build.frozen.notes().iter().filter(|note| note.code == Code::Shadowed);
+        let mut notes = build.notes().iter().filter(|note| note.code == Code::Shadowed);
         notes.any(|note| note.source.as_ref().and_then(file_of) == Some(path))
     };
-    let shadowed = build.frozen.considered().iter().filter(|one| one.outcome == Outcome::Shadowed);
+    let shadowed = build.frozen().considered().iter().filter(|one| one.outcome == Outcome::Shadowed);
     let shadowed = shadowed.filter(|one| !noted(&one.path));
     let note = |one: &proem_core::file_outcome::FileOutcome| {
         let text = read_utf8(Path::new(&one.path), policy, FILE).ok()?;

@@ -390,7 +390,7 @@ mod tests {
         }
         let request = Request::from_json(&json.to_string()).expect("the request is well-formed");
         let built = build(&request, Caller::User).expect("it can be built");
-        Snapshot::new("one", &built.frozen, &request, Some("1"))
+        Snapshot::new("one", built.frozen(), &request, Some("1"))
     }
 
     fn first(a: &Snapshot, b: &Snapshot) -> Difference {

@@ -79,7 +79,7 @@ pub struct Elsewhere {
 #[must_use]
 pub fn places<'b>(build: &'b Build, question: &Question<'_>) -> Vec<PromptPlace<'b>> {
     let mut found = Vec::new();
-    for (carrier, text) in build.whole.carriers() {
+    for (carrier, text) in build.whole().carriers() {
         let left = FOUND_MAX - found.len();
         let ranges: Vec<Range<usize>> = match question {
             Question::Text("") => Vec::new(),
@@ -118,7 +118,7 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
             || Path::new(other) == path || real.is_some() && canonical(Path::new(other)).ok() == real;
         *known.entry(other).or_insert_with(is_same)
     };
-    let considered = build.frozen.considered();
+    let considered = build.frozen().considered();
     // A file may be looked up under several names: the one under which it was used is reported.
     let mut named: Vec<&FileOutcome> = considered.iter().filter(|file| is_it(&file.path)).collect();
     named.sort_by_key(|file| file.outcome != Outcome::Used);
@@ -133,10 +133,10 @@ pub fn file<'b>(build: &'b Build, path: &Path) -> FileAnswer<'b> {
 /// Returns the runs of bytes whose sources are wanted.
 fn runs<'b>(build: &'b Build, is_wanted: &mut dyn FnMut(&'b Source) -> bool) -> Vec<PromptPlace<'b>> {
     let mut found: Vec<PromptPlace<'b>> = Vec::new();
-    for (carrier, text) in build.whole.carriers() {
+    for (carrier, text) in build.whole().carriers() {
         let mut places = Places::new(text);
         let mut runs: Vec<Range<usize>> = Vec::new();
-        for span in build.whole.spans(carrier).iter().filter(|span| !span.bytes.is_empty()) {
+        for span in build.whole().spans(carrier).iter().filter(|span| !span.bytes.is_empty()) {
             if is_wanted(&span.source) {
                 match runs.last_mut().filter(|run| run.end == span.bytes.start) {
                     Some(run) => run.end = span.bytes.end,
@@ -169,7 +169,7 @@ fn line_of(text: &str, wanted: usize) -> Option<Range<usize>> {
 }
 
 fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> PromptPlace<'_> {
-    let body: &Body = &build.whole;
+    let body: &Body = build.whole();
     let section = body.sections().iter().find(|section| {
         section.carrier == carrier && section.bytes.start <= bytes.start && bytes.start < section.bytes.end
     });
@@ -177,7 +177,7 @@ fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> P
     let spans = body.spans(carrier);
     let first = spans.partition_point(|span| span.bytes.end <= bytes.start);
     let is_part = |span: &&Span| span.bytes.start < bytes.end;
-    let frozen = build.frozen.body().text(carrier).map_or(0, str::len);
+    let frozen = build.frozen().body().text(carrier).map_or(0, str::len);
     PromptPlace {
         carrier,
         line,
@@ -192,7 +192,7 @@ fn place(build: &Build, carrier: Carrier, line: usize, bytes: Range<usize>) -> P
 #[must_use]
 pub fn elsewhere(build: &Build, cwd: &Path, home: Option<&Path>, text: &str) -> Vec<Elsewhere> {
     let policy = ReadPolicy::user(home, &[]);
-    let considered = build.frozen.considered();
+    let considered = build.frozen().considered();
     let mut found: Vec<Elsewhere> = Vec::new();
     for file in considered {
         let lines = lines_with(Path::new(&file.path), &policy, text);
@@ -202,7 +202,7 @@ pub fn elsewhere(build: &Build, cwd: &Path, home: Option<&Path>, text: &str) -> 
     let folders = cwd.ancestors().take(64);
     let others = folders.flat_map(|folder| ELSEWHERE.iter().map(|name| folder.join(name)));
     for path in others.filter(|path| !is_known(path)).collect::<Vec<PathBuf>>() {
-        let why = || format!("the profile `{}` does not read it", build.frozen.profile());
+        let why = || format!("the profile `{}` does not read it", build.frozen().profile());
         let lines = lines_with(&path, &policy, text);
         found.extend(lines.map(|line| Elsewhere { path: path.display().to_string(), line, why: why() }));
     }
@@ -247,7 +247,7 @@ mod tests {
         });
         let request = Request::from_json(&json.to_string()).expect("the request is well-formed");
         let built = build(&request, Caller::User).expect("it can be built");
-        let text = built.whole.text(Carrier::System).expect("it has text");
+        let text = built.whole().text(Carrier::System).expect("it has text");
         let found = |question: &Question<'_>| {
             let line = |place: &PromptPlace<'_>| (place.line, place.bytes.start, place.spans.len());
             places(&built, question).iter().map(line).collect::<Vec<_>>()

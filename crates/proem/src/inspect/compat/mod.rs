@@ -74,22 +74,22 @@ impl AgentView {
     /// The bytes of a carrier, and about how many tokens they are.
     pub fn carriers(&self) -> impl Iterator<Item = (Carrier, usize, usize)> {
         self.build
-            .whole
+            .whole()
             .carriers()
             .map(|(carrier, text)| (carrier, text.len(), Tokenizer::Estimate.count(text)))
     }
 
     /// Returns notes for an author: files that were cut, left out, or not imported.
     pub fn warnings(&self) -> impl Iterator<Item = &Note> {
-        self.build.frozen.notes().iter().filter(|note| note.severity > Severity::Info)
+        self.build.notes().iter().filter(|note| note.severity > Severity::Info)
     }
 
     /// The text that a file gives, as the agent gets it.
     #[must_use]
     pub fn text_of(&self, path: &str) -> String {
         let mut text = String::new();
-        for (carrier, whole) in self.build.whole.carriers() {
-            let own = self.build.whole.spans(carrier).iter().filter(|span| is_content(&span.source, path));
+        for (carrier, whole) in self.build.whole().carriers() {
+            let own = self.build.whole().spans(carrier).iter().filter(|span| is_content(&span.source, path));
             own.for_each(|span| text.push_str(whole.get(span.bytes.clone()).unwrap_or_default()));
         }
         text
@@ -157,7 +157,7 @@ fn one(
     let build = build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
     let mut files: BTreeMap<String, FileView> = BTreeMap::new();
     let mut out_of_reach = 0;
-    for one in build.frozen.considered().iter().filter(|one| one.outcome != Outcome::Missing) {
+    for one in build.frozen().considered().iter().filter(|one| one.outcome != Outcome::Missing) {
         // For a remote caller, paths outside the workspace are refused whether they exist or not: that is not a
         // property of the agent.
         if caller.is_remote() && one.outcome == Outcome::Refused {
@@ -176,8 +176,8 @@ fn one(
             *known = seen;
         }
     }
-    for (carrier, _) in build.whole.carriers() {
-        for span in build.whole.spans(carrier) {
+    for (carrier, _) in build.whole().carriers() {
+        for span in build.whole().spans(carrier) {
             let own = file_of(&span.source).filter(|path| is_content(&span.source, path));
             if let Some(seen) = own.and_then(|path| files.get_mut(path)) {
                 seen.bytes += span.bytes.len();
@@ -187,7 +187,7 @@ fn one(
             }
         }
     }
-    let cut = build.frozen.notes().iter().filter(|note| note.code == Code::OverLimit);
+    let cut = build.notes().iter().filter(|note| note.code == Code::OverLimit);
     for path in cut.filter_map(|note| note.source.as_ref().and_then(file_of)) {
         if let Some(seen) = files.get_mut(path).filter(|seen| seen.outcome == Outcome::Used) {
             seen.is_cut = true;
