@@ -12,7 +12,7 @@ fn snapshot(side: &Side) -> Snapshot {
         Side::Saved(text) => Snapshot::read("saved", text).unwrap(),
         Side::Request(text) => {
             let request = Request::from_json(text).unwrap();
-            Snapshot::new("built", &build(&request, Caller::User).unwrap().frozen(), &request, None)
+            Snapshot::new("built", build(&request, Caller::User).unwrap().frozen(), &request, None)
         }
     }
 }

@@ -26,7 +26,7 @@ fn a_change_that_the_profile_follows_opens_an_epoch() {
             let ask = |more: Value| {
                 let mut fields = json!({"profile": "one"});
                 fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-                own.turn(&id, &site.request(fields), Caller::User).unwrap()
+                own.turn(&id, site.request(fields), Caller::User).unwrap()
             };
             let first = ask(json!({}));
             assert!(!system(&first.kept).contains(part), "{reason}");
@@ -50,12 +50,11 @@ fn a_change_that_the_profile_does_not_follow_is_noted() {
             let others: Vec<&str> =
                 ["tools", "cwd", "profile", "reload"].into_iter().filter(|other| *other != reason).collect();
             site.profile("all-but-one", "default", &format!("{others:?}"));
-            let first =
-                own.turn(&id, &site.request(json!({"profile": "all-but-one"})), Caller::User).unwrap();
+            let first = own.turn(&id, site.request(json!({"profile": "all-but-one"})), Caller::User).unwrap();
             let mut fields = json!({"profile": "all-but-one"});
             fields.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
             for _ in 0..2 {
-                let later = own.turn(&id, &site.request(fields.clone()), Caller::User).unwrap();
+                let later = own.turn(&id, site.request(fields.clone()), Caller::User).unwrap();
                 assert_eq!((later.is_reused, &later.kept.frozen), (true, &first.kept.frozen), "{reason}");
                 let expected = format!(
                     "the change of `{reason}` does not take effect: the profile `all-but-one` keeps its prompt"
@@ -157,7 +156,7 @@ fn a_change_that_cannot_be_built_leaves_the_epoch_in_force() {
             json!({"tools": [{"name": "a\nb"}]}),
         ];
         for more in bad {
-            assert!(own.turn("c", &site.request(more), Caller::User).is_err());
+            assert!(own.turn("c", site.request(more), Caller::User).is_err());
         }
         let later = turn(&own, &site.request(json!({})));
         assert_eq!(summary(&later.kept), summary(&first.kept));

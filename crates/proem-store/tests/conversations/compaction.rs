@@ -164,7 +164,7 @@ fn a_compaction_that_is_committed_again_gives_the_same_epoch() {
 fn a_token_is_that_of_its_conversation() {
     for_each_policy(|site, store, profile| {
         let own = conversations(store);
-        own.turn("other", &site.request(json!({"profile": profile})), Caller::User).unwrap();
+        own.turn("other", site.request(json!({"profile": profile})), Caller::User).unwrap();
         let begun = begin(&own);
         for (id, token) in [("other", begun.token.as_str()), ("c", "0123"), ("c", ""), ("none", &begun.token)]
         {
@@ -298,7 +298,7 @@ fn a_profile_that_is_not_rebuilt_keeps_its_bytes_or_refuses() {
         site.profile("still-appended", "template", "[\"reload\"]");
         site.profile("still-behind", "default", "[\"reload\"]");
         let own = conversations(store);
-        own.turn("a", &site.request(json!({"profile": "still-appended"})), Caller::User).unwrap();
+        own.turn("a", site.request(json!({"profile": "still-appended"})), Caller::User).unwrap();
         let first = turn(&own, &site.request(json!({"profile": "still-behind"})));
         site.write("work/AGENTS.md", "new\n");
         let error = own.begin_compaction("a", None, Caller::User).unwrap_err();

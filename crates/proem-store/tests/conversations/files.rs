@@ -280,7 +280,7 @@ fn a_place_where_no_file_can_be_is_an_error() {
 fn epochs_of_a_conversation_survive_everything_else() {
     let (site, store) = laid();
     let own = conversations(&store);
-    own.turn("other", &site.request(json!({})), Caller::User).unwrap();
+    own.turn("other", site.request(json!({})), Caller::User).unwrap();
     store.remove("other").unwrap();
     store.prune().unwrap();
     assert_eq!(history(&store), epochs(&["startup"]));

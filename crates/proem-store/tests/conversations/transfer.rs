@@ -36,7 +36,7 @@ fn filled(site: &Site) -> Arc<dyn Store> {
     own.reload("c", None, Caller::User).unwrap();
     let begun = own.begin_compaction("c", None, Caller::User).unwrap();
     own.commit_compaction("c", &begun.token, Caller::User).unwrap();
-    own.turn("other", &site.request(json!({"profile": "layers"})), Caller::User).unwrap();
+    own.turn("other", site.request(json!({"profile": "layers"})), Caller::User).unwrap();
     store
 }
 

@@ -171,7 +171,7 @@ fn what_belongs_to_a_turn_is_not_kept() {
 fn a_first_turn_that_cannot_be_built_leaves_nothing() {
     on_each_store(|site, store| {
         site.write("config/proem.toml", "not TOML");
-        let error = conversations(store).turn("c", &site.request(json!({})), Caller::User).unwrap_err();
+        let error = conversations(store).turn("c", site.request(json!({})), Caller::User).unwrap_err();
         assert!(matches!(error, ConversationError::Build(_)), "{error}");
         assert_eq!(store.current("c").unwrap(), None);
         let all = store.conversations(&Query { most: 9, ..Query::default() }).unwrap();

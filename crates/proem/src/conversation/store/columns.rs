@@ -33,16 +33,19 @@ pub trait ColumnReader {
 }
 
 /// Converts a number to the type of databases; one that is too large becomes the largest.
+#[must_use]
 pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Converts a number from the type of databases; a negative one becomes 0.
+#[must_use]
 pub fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
 /// Converts a number of rows to the type of databases.
+#[must_use]
 pub fn row_limit(most: usize) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
 }

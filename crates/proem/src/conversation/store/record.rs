@@ -37,6 +37,7 @@ pub struct Epoch {
 
 impl Epoch {
     /// Returns the texts by their digests. The store keeps each of them once, for all epochs that have it.
+    #[must_use]
     pub fn blobs(&self) -> BTreeMap<String, &[u8]> {
         let Self { prompt, request, .. } = self;
         let texts = prompt.texts.values().chain([&prompt.description, request]);
@@ -160,6 +161,7 @@ impl EpochRow {
     pub const COLUMN_COUNT: usize = EpochHead::COLUMN_COUNT + 4;
 
     /// Creates the row of an epoch, with its seal.
+    #[must_use]
     pub fn new(epoch: &Epoch) -> Self {
         let Epoch { head, prompt, request } = epoch;
         let hex = |text: &str| Digest::new(text.as_bytes()).hex();
@@ -189,6 +191,7 @@ impl EpochRow {
     }
 
     /// Returns the values of the columns.
+    #[must_use]
     pub fn values(&self) -> Vec<ColumnValue<'_>> {
         self.sealed_values().chain([ColumnValue::OptionalText(self.seal.as_deref())]).collect()
     }
@@ -237,6 +240,7 @@ pub fn checked_text(digest: &str, bytes: Vec<u8>) -> Result<String, StoreError> 
 }
 
 /// Returns the error about a text that an epoch uses and the store does not have.
+#[must_use]
 pub fn missing_text(digest: &str) -> StoreError {
     StoreError::damaged(format!("the text {digest}"), "it is missing")
 }
@@ -317,6 +321,7 @@ pub struct PageKey {
 
 impl PageKey {
     /// Returns the key of a conversation.
+    #[must_use]
     pub fn new(head: &ConversationHead) -> Self {
         Self { opened_at: head.opened_at, conversation: head.conversation.clone() }
     }
@@ -392,6 +397,7 @@ impl TemplateVersion {
     }
 
     /// Computes the digest of the row.
+    #[must_use]
     pub fn seal(&self) -> String {
         let Self { version, text, author, written_at } = self;
         Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
@@ -425,6 +431,7 @@ impl TemplateHead {
     pub const AUTHOR_READ: usize = AUTHOR_BYTES_MAX + 1;
 
     /// Returns an author as it is shown.
+    #[must_use]
     pub fn author(read: String) -> String {
         if read.len() <= AUTHOR_BYTES_MAX { read } else { format!("{}…", clip(&read, AUTHOR_BYTES_MAX)) }
     }
@@ -448,6 +455,7 @@ pub fn check_text(name: &str, text: &str) -> Result<(), String> {
 }
 
 /// Returns the current time in milliseconds since 1970.
+#[must_use]
 pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
