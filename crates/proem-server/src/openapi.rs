@@ -69,9 +69,19 @@ fn providers() -> String {
     ProviderName::all().map(|name| name.word).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the schema of a request with an optional `provider`.
-fn turn_body(generator: &mut SchemaGenerator) -> Value {
+/// Returns the schema of a request to a conversation, in which `null` removes a field.
+fn update_body(generator: &mut SchemaGenerator) -> Value {
     let mut schema = Request::json_schema(generator).to_value();
+    for field in ["variables", "host"] {
+        let given = schema["properties"][field].take();
+        schema["properties"][field] = json!({ "anyOf": [given, { "type": "null" }] });
+    }
+    schema
+}
+
+/// Returns the schema of a request to a conversation with an optional `provider`.
+fn turn_body(generator: &mut SchemaGenerator) -> Value {
+    let mut schema = update_body(generator);
     schema["properties"]["provider"] = json!({
         "description": format!("The provider for which a payload is returned: {}.", providers()),
         "type": ["string", "null"],
@@ -227,7 +237,7 @@ fn template_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
 /// Returns the routes of conversations.
 fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
-    let request = reference::<Request>(generator);
+    let request = update_body(generator);
     let tool = reference::<proem::Tool>(generator);
     let tools = json!({
         "type": "object",
@@ -331,7 +341,7 @@ fn evidence_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
 /// Returns the routes of compaction.
 fn compaction_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
-    let request = reference::<Request>(generator);
+    let request = update_body(generator);
     vec![
         Operation {
             query: &[("commit", "boolean", "Also commit it, in one call")],
