@@ -15,7 +15,7 @@ OF_PYTHON = {"P1", "P2", "P15"}
 
 @dataclasses.dataclass
 class Peers:
-    """What could be installed, and why the rest could not."""
+    """The installed peers, and the reason for each one that could not be installed."""
 
     node: pathlib.Path | None
     python: pathlib.Path | None

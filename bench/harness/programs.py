@@ -129,7 +129,7 @@ def call(*command, hint=""):
 
 
 def output(*command, cwd=None):
-    """What a program prints, in an environment without settings of proem's."""
+    """The output of a program, in an environment without settings of proem's."""
     done = subprocess.run(
         list(map(str, command)), cwd=cwd or ROOT, env=start.environment(), stdout=subprocess.PIPE, text=True
     )

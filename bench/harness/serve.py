@@ -61,7 +61,7 @@ def line(candidate, samples):
 
 
 def gather(setting, folder, stack):
-    """Starts every server, and says what is asked of it."""
+    """Starts every server, and returns its requests."""
 
     def served(store, cwd, home):
         command = [setting.proem, "serve", "--listen", "127.0.0.1:0", "--store", store, "--workspace", cwd]
@@ -134,7 +134,7 @@ def launch(command, cwd, home, log, stack):
 
 
 def on_core(number, command):
-    """A command that stays on one core: who asks must not push about who answers. With one core, both have it."""
+    """A command pinned to one core, so that client and server do not move each other. With one core, both share it."""
     cores = sorted(os.sched_getaffinity(0))
     return ["taskset", "--cpu-list", str(cores[number % len(cores)]), *map(str, command)]
 

@@ -78,7 +78,7 @@ def pi(setting):
 
 
 def check(who, command, cwd, env):
-    """All must find the same: a faster wrong answer is no answer."""
+    """All must find the same: a faster wrong answer does not count."""
     text = subprocess.run(
         list(map(str, command)), cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     ).stdout

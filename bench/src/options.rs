@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 /// `proem-bench PROGRAM --data DIR [--rounds N] [--short] [ROW...]`.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the program `fixtures` laid out what is measured on.
+    /// The folder that the program `fixtures` wrote.
     pub data: PathBuf,
-    /// How many samples each candidate gives.
+    /// The number of samples of each candidate.
     pub rounds: usize,
     /// Small sizes only.
     pub is_short: bool,

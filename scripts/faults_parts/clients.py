@@ -55,7 +55,7 @@ def text_of(*words):
 
 
 def exported(store):
-    """What is stored: the text of each epoch, and how often each epoch and text occurs."""
+    """The stored data: the text of each epoch, and how often each epoch and text occurs."""
     code, out, error = proem("store", "export", "--store", store)
     if code != 0:
         raise ValueError(f"export: exit {code}: {error.strip()}")

@@ -109,7 +109,7 @@ class Faulty:
                 return
 
     def end(self):
-        """What is lost, foreign and damaged at the end."""
+        """The lost, foreign and damaged epochs at the end."""
         code = self.server.stop()
         check, out, error = proem("store", "check", "--store", self.store)
         if code != 0 or check != 0 or "no damage" not in out:
@@ -141,7 +141,7 @@ def fail(faulty, call, error, when):
 
 
 def steps(call, short):
-    """Which of the calls fail: `7` is the seventh, `7+` also all that follow."""
+    """The calls that fail: `7` is the seventh, `7+` also all that follow."""
     last = {"pwrite64": 40, "pread64": 12}.get(call, 6)
     numbers = [1, last // 2] if short else range(1, last + 1)
     return [f"{number}{ending}" for number in numbers for ending in ("", "+")]
@@ -214,7 +214,7 @@ def start(place, injection):
 
 
 def begins_afterwards(place):
-    """What is wrong with a start without the fault."""
+    """The problem of a start without the fault."""
     try:
         server = Server(place, place / "data" / "proem.db")
     except NotStarted as failure:

@@ -230,7 +230,7 @@ def answers(server, texts):
 
 
 def time_of(server, load, name):
-    """What time the server takes it to be, in its own unit: a conversation that begins now says so."""
+    """The server's time in its own unit, read from a new conversation."""
     text, client = text_of(name), Client(server)
     load.tried[name, 1] = text
     load.expect(client.turn(name, text), name, 1, text)

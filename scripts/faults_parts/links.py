@@ -67,7 +67,7 @@ class Readers:
 
 
 def once(number, program=None):
-    """What one run shows: acknowledged, lost, foreign epochs, and whether the store is whole."""
+    """The result of one run: acknowledged, lost and foreign epochs, and whether the store is whole."""
     servers, endings = SETTINGS[number % len(SETTINGS)]
     with folder() as place:
         work = place / "work"

@@ -32,7 +32,7 @@ class Network:
             ip("-n", self.name, *words)
 
     def silence(self):
-        """What comes from there is lost, acknowledgements of the kernel included."""
+        """Drops packets from there, acknowledgements of the kernel included."""
         ip("-n", self.name, "route", "add", "blackhole", f"{self.near}/32")
 
     def speak(self):

@@ -87,7 +87,7 @@ class Proxy:
                     near.shutdown(socket.SHUT_RDWR)
 
     def silence(self):
-        """What is open now stays silent for good, as behind a router that forgot it; new connections work."""
+        """Silences the open connections for good, as a router that forgot them does; new connections work."""
         with self.lock:
             self.silent |= self.links
         self.let_pass()
@@ -138,7 +138,7 @@ class Case:
                 self.problems.append(f"another prompt for {conversation}")
         if status == 503 and "Retry-After" not in headers:
             self.problems.append("503 without Retry-After")
-        # Who waits for a place among many may wait for too long; who is told nothing by the store may not.
+        # A request in a full queue may wait for too long; one without an answer of the store may not.
         if status not in (200, 503) + ((408,) if self.is_crowded else ()):
             self.problems.append(f"{status} {body}")
         return status
@@ -149,7 +149,7 @@ class Case:
         together([lambda name=name: self.ask(name, self.texts.get(name, text_of(name))) for name in names])
 
     def recovers(self):
-        """How long it takes until known and new conversations are answered."""
+        """The time until known and new conversations are answered."""
         begun, number = time.monotonic(), 0
         while time.monotonic() < begun + RECOVERY_SECONDS_MAX:
             number += 1
@@ -159,7 +159,7 @@ class Case:
         return float("inf")
 
     def end(self):
-        """What is lost or foreign."""
+        """The lost and foreign epochs."""
         self.proxy.end()
         self.server.kill()
         stored = {(name, 1): text for name, text in self.texts.items()}
@@ -167,7 +167,7 @@ class Case:
 
 
 def counted(values):
-    """How often each of the values occurs, for people."""
+    """The number of occurrences of each value, for people."""
     return ", ".join(f"{count} × {value}" for value, count in sorted(collections.Counter(map(str, values)).items()))
 
 

@@ -64,7 +64,7 @@ def run(short):
 
 
 def while_away(client):
-    """What is wrong with the answers of a server whose store is away."""
+    """The wrong answers of a server whose store is away."""
     cases = [
         ("POST", "/conversations/known/turn", request("x"), 503),
         ("POST", "/conversations/new/turn", request("x"), 503),

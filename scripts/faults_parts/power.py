@@ -132,7 +132,7 @@ def cuts(disk, place, count):
 
 
 def careless(disk, synchronous, count):
-    """How many rows were acknowledged, how many of them were lost, in how many cuts."""
+    """The number of acknowledged rows, of lost ones among them, and of power cuts."""
     told = lost = cuts = 0
     for cut in range(count):
         store = disk.point / f"{synchronous}-{cut}.db"
@@ -156,7 +156,7 @@ def careless(disk, synchronous, count):
 
 
 def rows_of(store):
-    """How many are there; a file that is no database any more has none."""
+    """The number of conversations; 0 if the file is not a database any more."""
     try:
         with sqlite3.connect(store) as connection:
             return connection.execute("SELECT count(*) FROM row").fetchone()[0]

@@ -17,7 +17,7 @@ CONTROL_COUNT = 1000
 
 
 def begin_at_once(callers, count):
-    """What each caller is told, by conversation: all ask for the same one at the same moment."""
+    """The answers to all callers, by conversation: all request the same one at the same moment."""
     answers, line = [[None] * count for _ in callers], threading.Barrier(len(callers))
 
     def work(index):
@@ -37,7 +37,7 @@ def good(given):
 
 
 def is_split(given):
-    """Whether callers were told different prompts for one conversation."""
+    """True if callers got different prompts for one conversation."""
     return len({(body["digest"], body["carriers"]["system"], body["epoch"]) for body in good(given)}) != 1
 
 

@@ -1,4 +1,4 @@
-"""What was seen: rows, and the table of them."""
+"""The results: rows, and the table of them."""
 
 import sys
 from typing import Any

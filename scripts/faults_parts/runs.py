@@ -47,7 +47,7 @@ def end_everything():
 
 
 def mount(point, *words):
-    """Whether that could be mounted; it is unmounted at the end, whatever happens."""
+    """True if it could be mounted; it is unmounted at the end, also after an error."""
     done = subprocess.run(["mount", *map(str, words), str(point)], stderr=subprocess.DEVNULL)
     if done.returncode == 0:
         mounts.append(str(point))
@@ -232,7 +232,7 @@ def proem(*arguments, program=None):
 
 
 def raise_descriptors(wanted):
-    """Lets this process have so many descriptors, if it may."""
+    """Raises this process's limit of descriptors, if allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         with contextlib.suppress(ValueError, OSError):

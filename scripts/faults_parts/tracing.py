@@ -1,7 +1,7 @@
 """strace, which makes the k-th call of a thread fail, or ends the process there.
 
 It counts each call of each thread by itself. So a fault is put into a server that runs already, when the calls of its
-start are past, and what is asked of it meanwhile is asked by one client, one after the other.
+start are past, and one client sends it one request after the other.
 """
 
 import collections
@@ -20,7 +20,7 @@ from .runs import spawn, started, until
 
 @functools.cache
 def reason_not():
-    """Why strace cannot be used here, or nothing."""
+    """The reason why strace cannot be used here, or nothing."""
     if not shutil.which("strace"):
         return "strace is not installed"
     with subprocess.Popen(["sleep", "60"]) as sleeper:
@@ -68,7 +68,7 @@ class Trace:
         return "attached" in pathlib.Path(self.said.name).read_text()
 
     def injected(self):
-        """How many calls of each kind got a fault."""
+        """The number of calls of each kind that got a fault."""
         lines = pathlib.Path(self.log.name).read_text(errors="replace").splitlines()
         return collections.Counter(
             found[1] for line in lines if (found := re.search(r"(\w+)(?:\(| resumed>).*\(INJECTED\)", line))

@@ -6,8 +6,8 @@ import threading
 
 from faults_parts.slow import Slow
 
-BYTE_SECONDS = 5  # Each socket sends so often.
-STEPS = 50  # In so many steps.
+BYTE_SECONDS = 5  # Seconds between two bytes of a socket.
+STEPS = 50
 
 
 class Crowd:
@@ -40,7 +40,7 @@ class Crowd:
             step += 1
 
     def push(self, number, at):
-        """Whether the connection lives still."""
+        """True if the connection is still open."""
         connection = self.sockets[number]
         if connection is None:
             return False

@@ -1,4 +1,4 @@
-"""What a run must have been like. All of this is about `seen`, plain data, so that it can be tried on what is wrong, too."""
+"""The requirements on a run. They read `seen`, plain data, so that they can be tested with wrong data, too."""
 
 import collections
 import copy

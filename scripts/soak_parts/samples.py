@@ -1,4 +1,4 @@
-"""What a server takes, looked at again and again."""
+"""Samples of a server's memory, descriptors and threads."""
 
 import contextlib
 import pathlib

@@ -31,7 +31,7 @@ FIRST = [
     ("engraving", None),
     ("codex", None),
 ]
-# What belongs to one turn has a carrier of its own, or stands behind a line.
+# What belongs to one turn has a carrier of its own, or follows a line.
 OF_TURN = "turn"
 BOUNDARY = "=== DYNAMIC CONTEXT"
 HEAD = "Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -55,14 +55,14 @@ def prompt(*words, size=PROMPT_BYTES):
 
 
 class Conversation:
-    """What a conversation must be told: the epoch, and the same bytes as long as that lasts."""
+    """The expected answers of a conversation: the epoch, and the same bytes while it lasts."""
 
     def __init__(self, name, body, text=None):
         self.name, self.body, self.text = name, body, text  # `text` is its whole prompt, where that is known.
         self.epoch, self.told, self.tag, self.turns = 1, None, None, 0
 
     def differs(self, body):
-        """What is wrong with the answer to a turn."""
+        """The problem of the answer to a turn, if any."""
         carriers = {name: text.partition(BOUNDARY)[0] for name, text in body["carriers"].items() if name != OF_TURN}
         told = body["digest"], hashlib.sha256(json.dumps(carriers, sort_keys=True).encode()).hexdigest()
         self.turns += 1
@@ -77,7 +77,7 @@ class Conversation:
 
 
 class Record:
-    """What all agents saw, by the phase in which it was."""
+    """The observations of all agents, by phase."""
 
     def __init__(self):
         self.phase = "warm"
@@ -88,7 +88,7 @@ class Record:
         self.compared = 0
 
     def note(self, phase, status, headers, expected):
-        """What is seen when the overload begins or ends belongs to it."""
+        """Counts the begin and the end of an overload as part of it."""
         phase = "overload" if self.phase == "overload" else phase
         self.statuses[phase][status] += 1
         if status == 503:
@@ -111,7 +111,7 @@ class Agent:
         self.thread = threading.Thread(target=self.work, daemon=True)
 
     def work(self):
-        """What comes too late is left out, so that a slow moment is not followed by a burst."""
+        """Skips requests that are late, so that a slow moment is not followed by a burst."""
         names, weights = list(MIX), list(MIX.values())
         due = time.monotonic() + self.chance.random() / self.rate
         while not self.is_over.wait(max(0.0, due - time.monotonic())):

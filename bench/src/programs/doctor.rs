@@ -20,7 +20,7 @@ pub(crate) fn run(options: &Options) {
     }
 }
 
-/// One prompt of so many skills and a long instruction file, and the same after an edit of that file's first line.
+/// One prompt of `sources` skills and a long instruction file, and the same after an edit of that file's first line.
 fn prompts(options: &Options, root: &Path, sources: usize) {
     lay_out(root, sources, "Be brief.");
     let request = request("layers", &root.join("tree"), root);

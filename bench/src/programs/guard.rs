@@ -1,4 +1,4 @@
-//! Does one small work so many times, for a program that counts instructions. `proem-bench guard` names the works;
+//! Repeats one small task, for a program that counts instructions. `proem-bench guard` names the works;
 //! `proem-bench guard WORK TIMES` does one.
 
 use std::hint::black_box;

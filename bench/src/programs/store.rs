@@ -13,7 +13,7 @@ use proem_store::{Conversations, SqliteStore, Store};
 use proem_testkit::PostgresServer;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// How many conversations are asked for again and again.
+/// The number of conversations that are looked up repeatedly.
 const HOT: usize = 1_000;
 /// Lookups of one candidate.
 const CALLS: usize = 2_000;
