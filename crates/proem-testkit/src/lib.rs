@@ -40,6 +40,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+/// Compiles and runs the examples in Rust of a page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/hooks.md")]
+struct HooksPage;
+
 /// The result of a case, from any way of running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {

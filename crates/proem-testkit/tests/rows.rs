@@ -1,4 +1,5 @@
-//! `docs/security-rows.md` names the tests that hold each row of the security requirements: they are there.
+//! `docs/security-rows.md` names the tests that hold each row of the security requirements, and ARCHITECTURE.md those that
+//! hold each invariant: they are there.
 #![expect(clippy::unwrap_used, reason = "a page that cannot be read must stop the test")]
 
 use std::fs;
@@ -19,7 +20,7 @@ const ROWS: [(&str, u32, &[u32]); 7] = [
 /// The cells of a line that is a row: its id, what it requires, three ways, and the control.
 const CELLS: usize = 6;
 
-/// Folders of things that hold a row and are no function of a test.
+/// Folders of things that hold a row and are not test functions.
 const OTHERS: [&str; 4] = ["corpus/", "fuzz/", "scripts/", "web/"];
 
 fn page() -> String {
@@ -59,7 +60,7 @@ fn every_test_that_the_page_names_is_there() {
     let missing: Vec<&str> = names.into_iter().filter(|name| !is_there(name)).collect();
     assert!(
         missing.is_empty(),
-        "docs/security-rows.md names what is not there, or is no test:\n{}\n\
+        "docs/security-rows.md names what is not there, or is not a test:\n{}\n\
          If it was renamed or moved, say so on the page. If it is gone, name what holds the row now, or put a dash \
          in its place and a line under \"Why there is none\".",
         missing.join("\n")
@@ -85,7 +86,33 @@ fn every_row_is_there_once_and_whole() {
     assert!(empty.is_empty(), "an empty cell says nothing; put a dash there, and why below: {empty:?}");
 }
 
-/// The control of the above: a function that was renamed, or is no test, is not taken for one.
+#[test]
+fn every_invariant_names_tests_that_are_there() {
+    let page = fs::read_to_string(project_root().join("ARCHITECTURE.md")).unwrap();
+    let section = page.split("## Invariants").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let is_number =
+        |line: &str| line.split_once(". **").is_some_and(|(number, _)| number.parse::<u8>().is_ok());
+    let mut invariants: Vec<String> = Vec::new();
+    for line in section.lines() {
+        match invariants.last_mut() {
+            Some(last) if !is_number(line) => last.push_str(line),
+            _ if is_number(line) => invariants.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    assert!(invariants.len() >= 12, "{invariants:#?}");
+    for invariant in invariants {
+        let names = invariant.split('`').skip(1).step_by(2).filter(|name| name.contains("/tests/"));
+        let names: Vec<&str> = names.collect();
+        assert!(!names.is_empty(), "no test holds this: {invariant}");
+        let is_file = |name: &&&str| project_root().join("crates").join(name).is_file();
+        let missing =
+            names.iter().filter(|name| if name.contains("::") { !is_there(name) } else { !is_file(name) });
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new(), "{invariant}");
+    }
+}
+
+/// The control of the above: a function that was renamed, or is not a test, does not count as one.
 #[test]
 fn what_is_no_test_is_told() {
     let text =
