@@ -44,8 +44,7 @@ pub(crate) fn neutralise(profile: &Profile, sections: &mut [Section]) -> Vec<Not
             }
             Part::Suffix => {
                 let found = section.rendered.text().lines().filter(|own| *own == line).count();
-                let note =
-                    || note(section, found, "which stands behind it").with_source(section.source.clone());
+                let note = || note(section, found, "and comes after it").with_source(section.source.clone());
                 notes.extend((found > 0).then(note));
             }
         }

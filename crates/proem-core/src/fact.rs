@@ -134,6 +134,8 @@ impl Absence {
     }
 }
 
+impl core::error::Error for Absence {}
+
 impl fmt::Display for Absence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

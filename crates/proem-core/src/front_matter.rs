@@ -7,6 +7,7 @@
 
 mod plain;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -141,6 +142,8 @@ pub struct FrontMatterError {
     pub place: Place,
     /// The problem.
     pub message: String,
+    /// The error of the YAML parser, if any.
+    yaml: Option<Box<ScanError>>,
 }
 
 impl FrontMatterError {
@@ -158,7 +161,11 @@ impl fmt::Display for FrontMatterError {
     }
 }
 
-impl core::error::Error for FrontMatterError {}
+impl core::error::Error for FrontMatterError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(self.yaml.as_deref()?)
+    }
+}
 
 /// Parses the YAML of front matter, as [`split`] returns it.
 ///
@@ -189,7 +196,7 @@ fn parse_any(yaml: &str) -> Result<FrontMatter, FrontMatterError> {
         return Err(tree.error(offset, "a tab stands before a key; indent with spaces"));
     }
     for next in Parser::new_from_str_with_options(yaml, options()) {
-        let (event, span) = next.map_err(|error| tree.broken(&error))?;
+        let (event, span) = next.map_err(|error| tree.broken(error))?;
         tree.take(event, &span)?;
     }
     Ok(FrontMatter { entries: tree.root.unwrap_or_default() })
@@ -337,8 +344,8 @@ impl Tree<'_> {
         }
     }
 
-    fn broken(&self, error: &ScanError) -> FrontMatterError {
-        match error.kind() {
+    fn broken(&self, error: ScanError) -> FrontMatterError {
+        let broken = match error.kind() {
             ErrorKind::RecursionLimitExceeded => self.at(error.marker(), too_deep()),
             // Frequent mistakes for which the parser's message does not name a fix.
             ErrorKind::InvalidQuotedScalarIndent => {
@@ -348,7 +355,8 @@ impl Tree<'_> {
                 self.at(error.marker(), "a second `:` in the line; quote a value that has `: ` in it")
             }
             _ => self.at(error.marker(), error.info()),
-        }
+        };
+        FrontMatterError { yaml: Some(Box::new(error)), ..broken }
     }
 
     fn at(&self, marker: &Marker, message: impl Into<String>) -> FrontMatterError {
@@ -356,7 +364,7 @@ impl Tree<'_> {
     }
 
     fn error(&self, offset: usize, message: impl Into<String>) -> FrontMatterError {
-        FrontMatterError { place: Places::new(self.yaml).at(offset), message: message.into() }
+        FrontMatterError { place: Places::new(self.yaml).at(offset), message: message.into(), yaml: None }
     }
 }
 

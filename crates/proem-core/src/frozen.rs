@@ -221,7 +221,36 @@ impl Frozen {
     }
 }
 
+/// Makes a section of the system carrier from a text that was rendered before.
+fn fixed_section(id: &str, part: Part, text: &str) -> Section {
+    let source = Source::Profile { profile: "".into(), key: format!("section.{id}").into() };
+    let mut rendered = Rendered::new();
+    rendered.push(text, source.clone(), None, Stability::Turn);
+    Section {
+        id: id.into(),
+        carrier: Carrier::System,
+        rendered,
+        source,
+        fresh_line: false,
+        accepts: Stability::Turn,
+        part,
+    }
+}
+
 impl Suffix {
+    /// Creates a suffix that has the boundary and nothing after it; no text is none.
+    #[must_use]
+    pub fn from_boundary(text: &str) -> Self {
+        let boundary = (!text.is_empty()).then(|| fixed_section("boundary", Part::Boundary, text));
+        Self { boundary, sections: Vec::new() }
+    }
+
+    /// Creates a suffix that adds a text to the system carrier.
+    #[must_use]
+    pub fn from_system_text(text: &str) -> Self {
+        Self { boundary: None, sections: alloc::vec![fixed_section("suffix", Part::Suffix, text)] }
+    }
+
     /// Returns the text between the cached part and this one; empty if the profile has no boundary.
     #[must_use]
     pub fn boundary(&self) -> &str {

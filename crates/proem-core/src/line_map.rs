@@ -40,6 +40,19 @@ impl LineMap {
         Self { runs: vec![(1, place)], added: 0 }
     }
 
+    /// Creates a map from its parts.
+    #[must_use]
+    pub const fn from_parts(runs: Vec<(usize, Place)>, added: usize) -> Self {
+        Self { runs, added }
+    }
+
+    /// Returns the first line of each run with its place in the file, and the number of bytes at the end that are in no
+    /// file.
+    #[must_use]
+    pub fn parts(&self) -> (&[(usize, Place)], usize) {
+        (&self.runs, self.added)
+    }
+
     /// Creates a map of the whole file.
     #[must_use]
     pub fn whole() -> Self {

@@ -121,6 +121,7 @@ codes! {
     UnusedAllow "unused_allow" "An allowance has no effect",
     AgentsDiffer "agents_differ" "Some agents read a file, and others do not",
     WorkspaceAbove "workspace_above" "The settings come from a `.proem` above the working directory",
+    EmptyDeny "empty_deny" "A profile sets an empty list of names that are never read",
 }
 
 impl Code {

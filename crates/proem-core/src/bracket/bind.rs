@@ -60,7 +60,11 @@ impl fmt::Display for PolicyError {
     }
 }
 
-impl core::error::Error for PolicyError {}
+impl core::error::Error for PolicyError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.why)
+    }
+}
 
 /// Looks up every slot of `template` in `facts`.
 ///

@@ -134,7 +134,7 @@ const fn asked(step: &Step<'_>) -> Option<(usize, usize)> {
         Then::Insert { start, slot } | Then::Test { start, slot, .. } => {
             Some((start as usize, slot as usize))
         }
-        Then::Next | Then::Leave { .. } => None,
+        Then::Next | Then::Leave { .. } | Then::PlainElse { .. } => None,
     }
 }
 
@@ -189,7 +189,7 @@ fn unknown(key: &str, code: Code, given: &GivenKeys<'_>) -> Note {
 fn never_true(key: &str, code: Code, given: &GivenKeys<'_>) -> Note {
     let (kind, _) = variable::split(key);
     let what = match code {
-        Code::UnknownName => format!("which is no variable of the type `{kind}`"),
+        Code::UnknownName => format!("which is not a variable of the type `{kind}`"),
         _ => format!("and the type `{kind}` is unknown"),
     };
     let hint = suggestion(key, given).map_or_else(

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::bind::{Bindings, Value};
-use super::template::{Step, Template, Then};
+use super::template::{PLAIN_ELSE, Step, Template, Then};
 use crate::limit::OUTPUT_BYTES_MAX;
 use crate::rendered::Rendered;
 use crate::source::Source;
@@ -41,26 +41,28 @@ pub fn render_with_spans(
     origin: &Source,
     stability: Stability,
 ) -> Rendered {
-    let mut pieces: Vec<(&str, Option<(u32, u32)>)> = Vec::new();
+    // The text, the position of its tag unless it is a piece of the template, and the slot of a tag that inserts a value.
+    let mut pieces: Vec<(&str, Option<u32>, Option<u32>)> = Vec::new();
     visit(template, bound, |step| {
         if !step.text.is_empty() {
-            pieces.push((step.text, None));
+            pieces.push((step.text, None, None));
         }
-        // An empty value gets a span too: it may have text next time.
-        if let Then::Insert { start, slot } = step.then
-            && !matches!(bound.values[slot as usize], Value::Absent)
-        {
-            pieces.push((inserted(template, bound, slot, start), Some((start, slot))));
+        match step.then {
+            // An empty value gets a span too: it may have text next time.
+            Then::Insert { start, slot } if !matches!(bound.values[slot as usize], Value::Absent) => {
+                pieces.push((inserted(template, bound, slot, start), Some(start), Some(slot)));
+            }
+            Then::PlainElse { start } => pieces.push((PLAIN_ELSE, Some(start), None)),
+            _ => {}
         }
     });
     let mut rendered = Rendered::new();
-    rendered.reserve(pieces.iter().map(|(text, _)| text.len()).sum());
+    rendered.reserve(pieces.iter().map(|(text, ..)| text.len()).sum());
     let mut places = Places::new(template.source);
-    for (text, tag) in pieces {
-        let start = tag.map_or_else(|| template.offset(text), |(start, _)| start as usize);
+    for (text, tag, slot) in pieces {
+        let start = tag.map_or_else(|| template.offset(text), |start| start as usize);
         let written = origin.at(places.at(start));
-        let slot = tag.map(|(_, slot)| slot as usize);
-        match slot.map(|slot| (template.wanted()[slot], bound.values[slot])) {
+        match slot.map(|slot| slot as usize).map(|slot| (template.wanted()[slot], bound.values[slot])) {
             Some((key, Value::Present(_, fact))) => {
                 let source = Source::Variable { key: key.into(), path: fact.path.clone() };
                 rendered.push(text, source, Some(written), fact.stability);
@@ -76,8 +78,10 @@ pub fn render_with_spans(
 fn walk<'a>(template: &'a Template<'_>, bound: &Bindings<'a>, mut print: impl FnMut(&'a str)) {
     visit(template, bound, |step| {
         print(step.text);
-        if let Then::Insert { start, slot } = step.then {
-            print(inserted(template, bound, slot, start));
+        match step.then {
+            Then::Insert { start, slot } => print(inserted(template, bound, slot, start)),
+            Then::PlainElse { .. } => print(PLAIN_ELSE),
+            Then::Next | Then::Test { .. } | Then::Leave { .. } => {}
         }
     });
 }
@@ -102,7 +106,7 @@ pub(super) fn visit<'a, 's>(
     while let Some(step) = rest.next() {
         each(step);
         let next = match step.then {
-            Then::Next | Then::Insert { .. } => continue,
+            Then::Next | Then::Insert { .. } | Then::PlainElse { .. } => continue,
             Then::Test { slot, negated, .. } if bound.values[slot as usize].exists() != negated => continue,
             Then::Test { otherwise, .. } => otherwise,
             Then::Leave { target } => target,

@@ -44,6 +44,8 @@ pub(super) enum Then {
     Test { start: u32, slot: u32, otherwise: u32, negated: bool },
     /// Jumps over the other branch at the end of an active one.
     Leave { target: u32 },
+    /// Writes the `[else]` of an unclosed block, whatever white space its tag has; `start` is the position of the tag.
+    PlainElse { start: u32 },
 }
 
 /// A tag without its counterpart.
@@ -115,12 +117,22 @@ impl<'s> Template<'s> {
     }
 }
 
-/// An `[if]` without its `[endif]` so far: its step, that of its `[else]`, and the ends of these tags, which become
-/// literal text if the `[endif]` is missing.
+/// The tag between two branches, as an unclosed block writes it.
+pub(super) const PLAIN_ELSE: &str = "[else]";
+
+/// An `[if]` without its `[endif]` so far: its step and that of its `[else]`, which become literal text if the `[endif]`
+/// is missing.
 struct Open {
     start: u32,
     test: TagStep,
-    other: Option<TagStep>,
+    other: Option<ElseStep>,
+}
+
+/// The step of an `[else]`, and the position of its tag.
+#[derive(Clone, Copy)]
+struct ElseStep {
+    step: u32,
+    start: u32,
 }
 
 /// The step of a tag, and the end of its source text.
@@ -174,9 +186,10 @@ impl<'s> Parser<'s> {
             None => self.problem(bytes.start, ProblemKind::StrayElse),
             Some(Open { other: Some(_), .. }) => self.problem(bytes.start, ProblemKind::SecondElse),
             Some(Open { other: None, .. }) => {
-                let leave = self.push_block(bytes, Then::Leave { target: 0 });
+                let start = narrow(bytes.start);
+                let TagStep { step, .. } = self.push_block(bytes, Then::Leave { target: 0 });
                 if let Some(open) = self.open.last_mut() {
-                    open.other = Some(leave);
+                    open.other = Some(ElseStep { step, start });
                 }
             }
         }
@@ -200,7 +213,7 @@ impl<'s> Parser<'s> {
     fn aim(&mut self, step: u32, to: u32) {
         match &mut self.template.steps[step as usize].then {
             Then::Test { otherwise: target, .. } | Then::Leave { target } => *target = to,
-            Then::Next | Then::Insert { .. } => {}
+            Then::Next | Then::Insert { .. } | Then::PlainElse { .. } => {}
         }
     }
 
@@ -232,6 +245,20 @@ impl<'s> Parser<'s> {
         *step = Step { text: slice(source, start, tag.end as usize), then: Then::Next };
     }
 
+    /// Turns an `[else]` back into literal text without the white space inside of it. What a standalone tag took of its
+    /// line goes back to the texts before and after it.
+    fn undo_else(&mut self, tag: ElseStep) {
+        let source = self.template.source;
+        let (step, start) = (tag.step as usize, tag.start as usize);
+        let after = start + self.template.tag_at(start).len();
+        let own = &mut self.template.steps[step];
+        let text = slice(source, offset(source, own.text), start);
+        *own = Step { text, then: Then::PlainElse { start: tag.start } };
+        // The last step is never a tag.
+        let next = &mut self.template.steps[step + 1];
+        next.text = slice(source, after, offset(source, next.text) + next.text.len());
+    }
+
     fn problem(&mut self, start: usize, kind: ProblemKind) {
         self.template.problems.push(Problem { start, kind });
     }
@@ -243,8 +270,8 @@ impl<'s> Parser<'s> {
         for open in core::mem::take(&mut self.open) {
             self.problem(open.start as usize, ProblemKind::UnclosedIf);
             self.undo(open.test);
-            if let Some(leave) = open.other {
-                self.undo(leave);
+            if let Some(tag) = open.other {
+                self.undo_else(tag);
             }
         }
         self.template.problems.sort_by_key(|problem| problem.start);

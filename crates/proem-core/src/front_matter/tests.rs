@@ -217,8 +217,8 @@ fn what_is_not_allowed_is_named_with_its_place() {
         ("a: 1\nb: [c\n", 2, 4, "unclosed bracket '['"),
         ("a: @b", 1, 4, "unexpected character: `@'"),
     ] {
-        let error = FrontMatterError { place: Place { line, column }, message: message.into() };
-        assert_eq!(parse(yaml), Err(error), "{yaml:?}");
+        let error = parse(yaml).unwrap_err();
+        assert_eq!((error.place, error.message.as_str()), (Place { line, column }, message), "{yaml:?}");
     }
 }
 
@@ -227,6 +227,10 @@ fn error_says_where() {
     let error = parse("a: 1\na: 2").unwrap_err();
     assert_eq!(error.to_string(), "line 2, column 1 of the front matter: the key `a` is there twice");
     assert_eq!(error.place_in_file(), Place { line: 3, column: 1 });
+    assert!(core::error::Error::source(&error).is_none());
+    let of_parser = parse("a: @b").unwrap_err();
+    let source = core::error::Error::source(&of_parser).unwrap();
+    assert!(source.downcast_ref::<ScanError>().is_some(), "{source}");
 }
 
 /// Row M7.

@@ -56,9 +56,10 @@ pub struct DocumentsRecipe {
     /// Takes each name from the first directory that has it; an empty file does not count.
     #[serde(default, skip_serializing_if = "is_false")]
     pub once_per_name: bool,
-    /// Parts of names that are never read, compared without case.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deny: Vec<String>,
+    /// Parts of names that are never read, compared without case. A profile that extends another and gives other rules
+    /// without this key keeps the parts of the other one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deny: Option<Vec<String>>,
     /// Takes a file that has two names twice.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep_twins: bool,

@@ -24,6 +24,8 @@ pub struct ProfileFile {
     pub(super) extends: Option<String>,
     pub(super) rebuild: Option<Vec<Reason>>,
     pub(super) compaction: Option<Compaction>,
+    pub(super) stored_template: Option<bool>,
+    pub(super) fixed: Option<Vec<String>>,
     pub(super) append: Option<AppendFiles>,
     pub(super) hygiene: Option<Hygiene>,
     pub(super) secrets: Option<Secrets>,

@@ -10,11 +10,13 @@ use core::fmt;
 use super::file::{SectionKeys, TemplateKeys, ToolsKeys};
 use super::places;
 use super::{
-    Compaction, Content, GivenField, JinjaRecipe, Part, Profile, ProfileError, ProfileFile, SectionRecipe,
-    SlotsRecipe, Syntax, TemplateRecipe, ToolsRecipe,
+    Collection, Compaction, Content, GivenField, JinjaRecipe, Part, Profile, ProfileError, ProfileFile,
+    SectionRecipe, SlotsRecipe, Syntax, TemplateRecipe, ToolsRecipe,
 };
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
+use crate::did_you_mean;
+use crate::variable::{self, Variable};
 
 /// One file of a chain, with its name for messages.
 #[derive(Debug, Clone)]
@@ -52,6 +54,9 @@ impl Merge {
         self.key(&mut keys.agent, file.agent, format_args!("agent"), &origin);
         self.key(&mut keys.rebuild, file.rebuild, format_args!("rebuild"), &origin);
         self.key(&mut keys.compaction, file.compaction, format_args!("compaction"), &origin);
+        let stored = file.stored_template;
+        self.key(&mut keys.stored_template, stored, format_args!("stored_template"), &origin);
+        self.key(&mut keys.fixed, file.fixed, format_args!("fixed"), &origin);
         self.key(
             &mut keys.bracket.unknown_type,
             file.bracket.unknown_type,
@@ -167,8 +172,9 @@ impl Merge {
         Ok(())
     }
 
-    fn section_keys(&mut self, own: &mut SectionKeys, said: SectionKeys, origin: &str) {
+    fn section_keys(&mut self, own: &mut SectionKeys, mut said: SectionKeys, origin: &str) {
         let id = own.id.clone();
+        keep_deny(own.collect.as_ref(), said.collect.as_mut());
         // A section has one kind of content: another kind replaces the first.
         if said.template.is_some() || said.given.is_some() || said.collect.is_some() {
             let loses_format = said.collect.is_none() && own.format.take().is_some();
@@ -220,6 +226,8 @@ impl Merge {
             agent: keys.agent,
             rebuild: keys.rebuild.unwrap_or_default(),
             compaction: keys.compaction.unwrap_or(Compaction::Aligned),
+            stored_template: keys.stored_template.unwrap_or(false),
+            fixed: fixed_variables(keys.fixed.unwrap_or_default(), origin)?,
             bracket: Policies {
                 unknown_type: keys.bracket.unknown_type.unwrap_or(Policies::SEED.unknown_type),
                 absent: keys.bracket.absent.unwrap_or(Policies::SEED.absent),
@@ -245,6 +253,31 @@ impl Merge {
             origins: self.origins,
         })
     }
+}
+
+/// Keeps the names that are never read when a file replaces the rules of a section and does not mention them.
+fn keep_deny(own: Option<&Collection>, said: Option<&mut Collection>) {
+    if let (Some(Collection::Documents(own)), Some(Collection::Documents(said))) = (own, said)
+        && said.deny.is_none()
+    {
+        said.deny.clone_from(&own.deny);
+    }
+}
+
+/// Checks that every key of `fixed` is a variable.
+fn fixed_variables(keys: Vec<String>, origin: &str) -> Result<Vec<String>, ProfileError> {
+    let Some(unknown) = keys.iter().find(|key| variable::find(key).is_none()) else { return Ok(keys) };
+    let known: Vec<String> = Variable::ALL
+        .iter()
+        .filter(|variable| !variable.is_dynamic())
+        .map(|variable| format!("{}:{}", variable.kind(), variable.name()))
+        .collect();
+    let hint = match did_you_mean::nearest(unknown, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the variables are: {}", known.join(", ")),
+    };
+    Err(ProfileError::new(origin, format!("`fixed` names `{unknown}`, which is not a variable"))
+        .with_hint(hint))
 }
 
 /// Checks that every slot is filled by a fact.
@@ -361,7 +394,7 @@ fn refuse_twins(sections: &[SectionKeys], origin: &str) -> Result<(), ProfileErr
                 .with_hint("rename one, or say all its keys in one `[[section]]`"));
         }
         if !is_id(&section.id) {
-            return Err(ProfileError::new(origin, format!("`{}` is no section id", section.id))
+            return Err(ProfileError::new(origin, format!("`{}` is not a section id", section.id))
                 .with_hint("use 1 to 64 letters, digits, `_` and `-`"));
         }
     }
@@ -395,4 +428,41 @@ fn no_section(origin: &str, id: &str, sections: &[SectionKeys]) -> ProfileError 
     let known: Vec<&str> = sections.iter().map(|section| section.id.as_str()).collect();
     ProfileError::new(origin, format!("there is no section `{id}`"))
         .with_hint(format!("the sections up to here are: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Profile, parse};
+    use super::{Layer, resolve};
+    use crate::builtin;
+    use std::string::String;
+    use std::vec::Vec;
+
+    /// Resolves a built-in profile and the files that extend it.
+    fn chain(base: &str, extensions: &[&str]) -> Profile {
+        let texts = [builtin::profile(base).unwrap()].into_iter().chain(extensions.iter().copied());
+        let layer = |text: &str| Layer { origin: "test".into(), file: toml::from_str(text).unwrap() };
+        resolve("mine", texts.map(layer).collect()).unwrap()
+    }
+
+    #[test]
+    fn only_two_built_in_profiles_take_the_stored_template() {
+        let takes = |(name, text): &(&'static str, &str)| {
+            let layer = Layer { origin: "test".into(), file: parse(text, "test", name).unwrap() };
+            resolve(name, [layer].into()).unwrap().stored_template
+        };
+        let names: Vec<&str> =
+            builtin::PROFILES.iter().filter(|row| takes(row)).map(|(name, _)| *name).collect();
+        assert_eq!(names, ["default", "template"]);
+    }
+
+    #[test]
+    fn stored_template_and_fixed_variables_are_inherited() {
+        assert!(chain("template", &["compaction = \"aligned\""]).stored_template);
+        assert!(!chain("template", &["stored_template = false"]).stored_template);
+        let session = ["system:date", "system:os", "system:os_version", "system:shell", "prompt:cwd"];
+        assert_eq!(chain("boundary", &["append = \"both\""]).fixed, session);
+        assert_eq!(chain("boundary", &["fixed = [\"git:branch\"]"]).fixed, ["git:branch"]);
+        assert_eq!(chain("template", &[]).fixed, Vec::<String>::new());
+    }
 }

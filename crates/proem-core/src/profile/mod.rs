@@ -51,6 +51,10 @@ pub struct Profile {
     pub rebuild: Vec<Reason>,
     /// The form of the summarising call of a compaction.
     pub compaction: Compaction,
+    /// Makes the template of the store the base of new conversations.
+    pub stored_template: bool,
+    /// The variables whose values are fixed when a conversation begins, by key.
+    pub fixed: Vec<String>,
     /// The policies of bracket templates.
     pub bracket: Policies,
     /// The settings of Jinja templates.

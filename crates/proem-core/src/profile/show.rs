@@ -22,6 +22,10 @@ impl Profile {
         }
         page.line("rebuild", "rebuild", &self.rebuild);
         page.line("compaction", "compaction", &self.compaction);
+        page.line("stored_template", "stored_template", &self.stored_template);
+        if !self.fixed.is_empty() {
+            page.line("fixed", "fixed", &self.fixed);
+        }
         page.line("append", "append", &self.append);
         page.line("hygiene", "hygiene", &self.hygiene);
         page.line("secrets", "secrets", &self.secrets);

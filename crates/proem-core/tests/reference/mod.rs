@@ -96,7 +96,9 @@ fn unblock(tokens: &mut [Token]) {
     }
     for (opened, other) in open {
         text.push(opened);
-        text.extend(other);
+        if let Some(other) = other {
+            tokens[other] = Token::Text("[else]".into());
+        }
     }
     for index in text {
         let (Token::If(written, ..) | Token::Else(written) | Token::EndIf(written)) = &tokens[index] else {
