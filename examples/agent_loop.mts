@@ -17,8 +17,8 @@ let history: Message[] = [];
 for (let turn = 0; turn < 6; turn++) {
   const answer = await post("turn", { messages: history, prompt: `Question ${turn}`, provider: "anthropic" });
   console.log(answer.epoch, answer.reason, answer.digest); // The same bytes, whatever happens to files meanwhile.
-  const reply = model(answer.carriers.system, answer.payload.messages);
-  history = [...answer.messages, { role: "assistant", content: reply }]; // What was sent stays as it was sent.
+  const reply = model(answer.system_prompt, answer.payload.messages);
+  history = [...answer.history, { role: "assistant", content: reply }]; // What was sent stays as it was sent.
   if (turn !== 2) continue; // Long enough then: the model sums it up, and the next prompt is built from what is there.
   const begun = await post("compaction");
   const summary = model(begun.carriers.system, [...history, { role: "user", content: begun.instructions }]);

@@ -14,8 +14,8 @@ history = []
 for turn in range(6):
     answer = post("turn", {"messages": history, "prompt": f"Question {turn}", "provider": "anthropic"})
     print(answer["epoch"], answer["reason"], answer["digest"])  # The same bytes, whatever happens to files meanwhile.
-    reply = model(answer["carriers"]["system"], answer["payload"]["messages"])
-    history = answer["messages"] + [{"role": "assistant", "content": reply}]  # What was sent stays as it was sent.
+    reply = model(answer["system_prompt"], answer["payload"]["messages"])
+    history = answer["history"] + [{"role": "assistant", "content": reply}]  # What was sent stays as it was sent.
     if turn == 2:  # The history is long enough: the model sums it up, and the next prompt is built from what is there then.
         begun = post("compaction")
         summary = model(begun["carriers"]["system"], history + [{"role": "user", "content": begun["instructions"]}])

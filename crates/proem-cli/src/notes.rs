@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use proem::hooks::HookFailure;
 use proem_core::note::{Note, Severity};
 
 use crate::terminal::{error_columns, visible_line};
@@ -59,6 +60,12 @@ pub(crate) fn print_note(message: &str) {
 pub(crate) fn print_warning(message: &str) {
     let style = AnsiColor::Yellow.on_default().bold();
     write(&flow(&format!("{style}warning{style:#}: {message}\n"), error_columns(), "  "));
+}
+
+/// Prints why a hook failed. The notes of a stored prompt leave that out, because other clients of the store read them.
+pub(crate) fn print_hook_failure(failure: &HookFailure) {
+    let (hook, event, why) = (failure.hook(), failure.event().word(), failure.why());
+    print_warning(&visible_line(&format!("the hook `{hook}` failed at `{event}`: {why}")));
 }
 
 /// Prints an error.

@@ -5,10 +5,10 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
-use hyper::header::{AUTHORIZATION, HOST, HeaderValue, LOCATION};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, LOCATION};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use proem_core::limit::{ANSWER_BYTES_MAX, ANSWER_TIME_MAX};
@@ -107,15 +107,20 @@ impl Remote {
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::GET, path)
+        self.call(Method::GET, path, String::new())
     }
 
     pub(crate) fn post(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::POST, path)
+        self.call(Method::POST, path, String::new())
+    }
+
+    /// Sends a JSON body.
+    pub(crate) fn send_body(&self, method: Method, path: &str, body: String) -> Result<Value, Failure> {
+        self.call(method, path, body)
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::DELETE, path)
+        self.call(Method::DELETE, path, String::new())
     }
 
     /// Returns the address, for messages.
@@ -123,20 +128,26 @@ impl Remote {
         format!("{}://{}", if self.is_https { "https" } else { "http" }, visible_line(&self.host))
     }
 
-    fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
+    fn call(&self, method: Method, path: &str, body: String) -> Result<Value, Failure> {
+        let answer = self.answer(method, path, body)?;
+        Ok(serde_json::from_str(&answer).unwrap_or(Value::Null))
+    }
+
+    /// Returns the body of a successful answer.
+    pub(crate) fn answer(&self, method: Method, path: &str, body: String) -> Result<String, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| self.explain(&error.into()))?;
         let exchanged = runtime.block_on(async {
-            let exchange = tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path));
+            let exchange = tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path, body));
             exchange.await.unwrap_or(Err(ConnectionError::TooLong))
         });
         // Does not wait for a pending DNS lookup.
         runtime.shutdown_background();
         let Answer { status, location, body } = exchanged.map_err(|error| self.explain(&error))?;
-        let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         if status.is_success() {
-            return Ok(answer);
+            return Ok(String::from_utf8_lossy(&body).into_owned());
         }
+        let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         if status.is_redirection() {
             let to = location.map_or_else(String::new, |to| format!(" to `{}`", visible_line(&to)));
             return Err(Failure::Server {
@@ -166,27 +177,37 @@ impl Remote {
         Err(Failure::Server { message, hint: field("hint").unwrap_or_default() })
     }
 
-    async fn exchange(&self, method: Method, path: &str) -> Result<Answer, ConnectionError> {
+    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Answer, ConnectionError> {
         let stream = TcpStream::connect((self.name.as_str(), self.port)).await?;
         if !self.is_https {
-            return self.send(stream, method, path).await;
+            return self.send(stream, method, path, body).await;
         }
         let name = ServerName::try_from(self.name.clone()).map_err(|_| {
             ConnectionError::Tls(rustls::Error::InvalidCertificate(CertificateError::NotValidForName))
         })?;
         let stream = TlsConnector::from(Arc::new(tls_config()?)).connect(name, stream).await?;
-        self.send(stream, method, path).await
+        self.send(stream, method, path, body).await
     }
 
-    async fn send<S>(&self, stream: S, method: Method, path: &str) -> Result<Answer, ConnectionError>
+    async fn send<S>(
+        &self,
+        stream: S,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<Answer, ConnectionError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let mut request = Request::new(Empty::<Bytes>::new());
+        let has_body = !body.is_empty();
+        let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().unwrap_or_default();
         let host = HeaderValue::from_str(&self.host).unwrap_or(HeaderValue::from_static(""));
         request.headers_mut().insert(HOST, host);
+        if has_body {
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
         self.token.as_ref().map(|token| request.headers_mut().insert(AUTHORIZATION, token.clone()));
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);

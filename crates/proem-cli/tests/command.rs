@@ -233,6 +233,15 @@ fn profile_show_names_the_file_of_each_key() {
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
     assert_eq!(line("compaction"), "compaction = \"aligned\"  # {root}/work/.proem/profiles/mine.toml");
     assert_eq!(line("rebuild"), "rebuild = [\"compaction\"]  # built-in template");
+    assert_eq!(line("stored_template"), "stored_template = true  # built-in template");
+    assert_eq!(line("fixed"), "");
+    let json = desk.run(&["profile", "show", "boundary", "--format", "json"]).stdout;
+    let shown: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(shown["stored_template"], serde_json::json!(false));
+    assert_eq!(
+        shown["fixed"],
+        serde_json::json!(["system:date", "system:os", "system:os_version", "system:shell", "prompt:cwd"])
+    );
     let listed = desk.said(&desk.run(&["profile", "list"]).stdout);
     let expected = "assets       built-in   Jinja templates from libraries, packs, and a trailing section that cannot be dropped\n\
                     boundary     built-in   Versioned base, whitelisted instruction files, skill directory; a boundary; git state of the turn\n\

@@ -1,4 +1,4 @@
-//! Ignore files of a workspace that are no files, have no end, or are too many: each costs a note, with every command.
+//! Ignore files of a workspace that are not files, have no end, or are too many: each costs a note, with every command.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use std::fs::{self, File};

@@ -4,6 +4,7 @@
 mod check;
 mod command;
 mod compat;
+mod conversations;
 mod corpus;
 mod delivery;
 mod desk;
@@ -23,6 +24,7 @@ mod strangers;
 mod terminal;
 mod tls;
 mod trace;
+mod transcripts;
 mod trusted;
 mod turn;
 mod unfenced;

@@ -121,13 +121,15 @@ fn a_role_without_create_uses_tables_that_are_there() {
     server.execute(
         "roles",
         "DELETE FROM proem_schema WHERE version > 3; DROP TRIGGER proem_epoch_uses ON proem_epoch; \
-        DROP FUNCTION proem_epoch_uses; DROP TABLE proem_doomed, proem_prune",
+        DROP FUNCTION proem_epoch_uses; DROP TABLE proem_doomed, proem_prune, proem_state; \
+        DROP TRIGGER proem_epoch_form ON proem_epoch; DROP FUNCTION proem_epoch_form; \
+        ALTER TABLE proem_epoch DROP COLUMN form",
     );
     desk.refuses(
         &["store", "check", "--store", &app],
         3,
         &format!(
-            "error: cannot use the store {place}: its tables have version 3, this proem needs 4, and the role `app` may \
+            "error: cannot use the store {place}: its tables have version 3, this proem needs 5, and the role `app` may \
              not change them: permission denied for schema public\nhint: run `proem store migrate --store '{as_owner}'` as \
              the role that owns the tables; then {grant}\n"
         ),

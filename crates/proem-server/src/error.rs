@@ -1,10 +1,10 @@
-//! Error answers, all of one shape: `code`, `message`, `hint`.
+//! Error answers, all of one shape: `code`, `message`, `hint`, and for a prompt that cannot be built its `kind` and place.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use proem::{ErrorKind, StopReason};
-use proem_core::text_safety::escape::escape;
+use proem::{ErrorKind, ErrorPlace, StopReason};
+use proem_core::text_safety::escape::{escape, escape_line};
 use proem_store::{ConversationError, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,11 +31,48 @@ pub(crate) struct ApiError {
     /// A way to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<Box<BuildFailure>>,
+}
+
+/// The reason why a prompt cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct BuildFailure {
+    /// The reason why the prompt cannot be built, as a stable word: `asset_missing`, `template_syntax`,
+    /// `template_undefined`, `template_render`, `pack`, `profile`, `workflow`, `instructions`, `configuration`, `refused` or
+    /// `limit`. Only with the code `build_failed`.
+    kind: &'static str,
+    /// The file with the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// The field of the request, or the key of the pack, with the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// The line of the problem, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// The column of the problem in its line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+}
+
+impl BuildFailure {
+    fn new(kind: &'static str, error: &proem::Error) -> Self {
+        let ErrorPlace { path, field, place, .. } = error.place();
+        let escaped = |text: String| escape_line(&text).into_owned();
+        Self {
+            kind,
+            path: path.map(escaped),
+            field: field.map(escaped),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+        }
+    }
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status: status.as_u16(), code, message: message.into(), hint: None }
+        Self { status: status.as_u16(), code, message: message.into(), hint: None, failure: None }
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -133,6 +170,13 @@ impl From<ConversationError> for ApiError {
         }
         let hint = error.hint();
         let message = error.to_string();
+        if let ConversationError::Build(error) = &error
+            && let Some(kind) = error.build_failure()
+        {
+            let failure = Some(Box::new(BuildFailure::new(kind, error)));
+            let answer = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "build_failed", message);
+            return Self { hint, failure, ..answer };
+        }
         let (status, code) = match error {
             ConversationError::Store(error) => return error.into(),
             ConversationError::Build(proem::Error::Stopped {
@@ -143,7 +187,6 @@ impl From<ConversationError> for ApiError {
             ConversationError::Build(error) if error.kind() == ErrorKind::Usage => {
                 (StatusCode::BAD_REQUEST, "bad_request")
             }
-            ConversationError::Build(_) => (StatusCode::UNPROCESSABLE_ENTITY, "build_failed"),
             ConversationError::BadId => (StatusCode::BAD_REQUEST, "bad_id"),
             ConversationError::BadCall(_) => (StatusCode::BAD_REQUEST, "bad_request"),
             ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),

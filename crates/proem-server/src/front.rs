@@ -38,7 +38,7 @@ impl Front {
     pub(crate) async fn answer(&self, mut request: Request<Incoming>, slot: &ConnectionSlot) -> Response {
         let (begun, id) = (Instant::now(), log::random_id());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let traced = self.app.options.telemetry.as_ref().map(|_| Traced::new(&mut request));
+        let traced = self.app.options.telemetry.as_ref().map(|_| TracedRequest::new(&mut request));
         let Options { connections, public_url, .. } = &self.app.options;
         if !connections.proxies.is_empty() || public_url.is_some() {
             request.extensions_mut().insert(Peer(slot.address()));
@@ -62,7 +62,7 @@ impl Front {
         if is_probe(uri.path()) {
             return response;
         }
-        if let Some(Traced { parent, begun, route }) = traced.filter(Traced::is_sampled) {
+        if let Some(TracedRequest { parent, begun, route }) = traced.filter(TracedRequest::is_sampled) {
             let route = route.name();
             let (method, request) = (method.to_string(), id.clone());
             let span = Span { parent, method, route, request, status, begun, took };
@@ -85,17 +85,17 @@ impl Front {
 }
 
 /// The parts of a request that its span needs.
-struct Traced {
+struct TracedRequest {
     parent: Option<TraceParent>,
     begun: SystemTime,
-    route: Matched,
+    route: MatchedRoute,
 }
 
-impl Traced {
+impl TracedRequest {
     fn new<B>(request: &mut Request<B>) -> Self {
         let parent =
             request.headers().get("traceparent").and_then(|value| TraceParent::parse(value.to_str().ok()?));
-        let route = Matched::default();
+        let route = MatchedRoute::default();
         request.extensions_mut().insert(route.clone());
         Self { parent, begun: SystemTime::now(), route }
     }
@@ -107,9 +107,9 @@ impl Traced {
 
 /// The route of a request. The router sets it, so that it is known even if the handler never answers.
 #[derive(Clone, Default)]
-pub(crate) struct Matched(Arc<OnceLock<MatchedPath>>);
+pub(crate) struct MatchedRoute(Arc<OnceLock<MatchedPath>>);
 
-impl Matched {
+impl MatchedRoute {
     /// Keeps the route of a request for its span, if the request has one.
     pub(crate) fn set<B>(request: &Request<B>) {
         let extensions = request.extensions();

@@ -31,7 +31,8 @@ const VERDICTS: [(&str, Option<Verdict>); 4] = [
 ];
 
 /// Reasons for new epochs. Each is printed from the start, with 0, so that Prometheus can compute rates.
-const REASONS: [&str; 7] = ["startup", "compaction", "tools", "cwd", "reload", "resources", "profile"];
+const REASONS: [&str; 8] =
+    ["startup", "compaction", "tools", "cwd", "reload", "resources", "skills_reload", "profile_switch"];
 
 /// Numbers that other parts of the server count.
 pub(crate) struct ExternalMetrics {
@@ -90,7 +91,7 @@ impl Metrics {
         text.push_str("# HELP proem_turns_total Turns of conversations.\n# TYPE proem_turns_total counter\n");
         line(&mut text, &format!("proem_turns_total{{prompt=\"built\"}} {}", read(&self.turns_built)));
         line(&mut text, &format!("proem_turns_total{{prompt=\"reused\"}} {}", read(&self.turns_reused)));
-        self.push_epochs_and_calls(&mut text, epochs);
+        self.push_epochs_and_calls(&mut text, &epochs);
         text.push_str(
             "# HELP proem_work_running Builds and reads in progress.\n# TYPE proem_work_running gauge\n",
         );
@@ -102,7 +103,12 @@ impl Metrics {
         text
     }
 
-    fn push_epochs_and_calls(&self, text: &mut String, mut epochs: BTreeMap<String, u64>) {
+    fn push_epochs_and_calls(&self, text: &mut String, opened: &BTreeMap<String, u64>) {
+        // The name of a profile is not part of the label.
+        let mut epochs: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reason, count) in opened {
+            *epochs.entry(reason.split(':').next().unwrap_or(reason)).or_default() += count;
+        }
         text.push_str(
             "# HELP proem_epochs_total New epochs of this process, by reason.\n# TYPE proem_epochs_total counter\n",
         );

@@ -3,15 +3,16 @@
 use proem::Request;
 use proem::build_shape::VERSION;
 use proem::deliver::ProviderName;
+use proem::turn_shape::{CompactionShape, TurnShape};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::shapes::{
-    CallsAnswer, ChangeAnswer, CompactionAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer,
-    EditorAnswer, EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, TurnAnswer,
-    ValuesAnswer, VariablesAnswer, VersionShape, VersionsAnswer,
+    CallsAnswer, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
+    EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, ValuesAnswer, VariablesAnswer,
+    VersionShape, VersionsAnswer,
 };
 
 /// A method of a path.
@@ -76,21 +77,20 @@ fn update_body(generator: &mut SchemaGenerator) -> Value {
         let given = schema["properties"][field].take();
         schema["properties"][field] = json!({ "anyOf": [given, { "type": "null" }] });
     }
-    schema
-}
-
-/// Returns the schema of a request to a conversation with an optional `provider`.
-fn turn_body(generator: &mut SchemaGenerator) -> Value {
-    let mut schema = update_body(generator);
-    schema["properties"]["provider"] = json!({
-        "description": format!("The provider for which a payload is returned: {}.", providers()),
-        "type": ["string", "null"],
-    });
+    schema["properties"]["provider"]["description"] =
+        format!("For a turn or a compaction: the provider for which a payload is returned: {}.", providers())
+            .into();
     schema
 }
 
 /// The query of a route that can also plan.
 const PLAN: &[(&str, &str, &str)] = &[("plan", "boolean", "Return the changes without making them")];
+
+/// The query of a reload.
+const RELOAD: &[(&str, &str, &str)] = &[
+    ("plan", "boolean", "Return the changes without making them"),
+    ("only", "string", "`skills`: search for skills again, and keep other files as they were read"),
+];
 
 fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let mut operations = probe_operations();
@@ -194,7 +194,7 @@ fn template_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     vec![
         Operation {
             answer: Some(template.clone()),
-            errors: &[503],
+            errors: &[422, 503],
             ..operation("get", "/system-prompt", "The current template")
         },
         Operation {
@@ -239,12 +239,7 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
     let request = update_body(generator);
     let tool = reference::<proem::Tool>(generator);
-    let tools = json!({
-        "type": "object",
-        "properties": { "tools": { "type": "array", "items": tool } },
-        "required": ["tools"],
-        "additionalProperties": false,
-    });
+    let tools = object("tools", &json!({ "type": "array", "items": tool }));
     vec![
         Operation {
             query: &[
@@ -266,8 +261,8 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             ..operation("delete", "/conversations/{id}", "Delete a conversation")
         },
         Operation {
-            body: Some(turn_body(generator)),
-            answer: Some(reference::<TurnAnswer>(generator)),
+            body: Some(request.clone()),
+            answer: Some(reference::<TurnShape<'static>>(generator)),
             errors: &[403, 413, 422, 503],
             ..operation(
                 "post",
@@ -276,8 +271,8 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
-            query: PLAN,
-            body: Some(request.clone()),
+            query: RELOAD,
+            body: Some(request),
             answer: Some(change.clone()),
             errors: &[403, 404, 409, 413, 422, 503],
             ..operation("post", "/conversations/{id}/reload", "Rebuild the prompt from the current files")
@@ -285,11 +280,39 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
         Operation {
             query: PLAN,
             body: Some(tools),
-            answer: Some(change),
+            answer: Some(change.clone()),
             errors: &[404, 409, 413, 422, 503],
             ..operation("put", "/conversations/{id}/tools", "Replace the tools of a conversation")
         },
+        Operation {
+            body: Some(object("names", &json!({ "type": "array", "items": { "type": "string" } }))),
+            answer: Some(change.clone()),
+            errors: &[404, 409, 413, 422, 503],
+            ..operation("put", "/conversations/{id}/tools/active", "Set the active tools by name")
+        },
+        Operation {
+            body: Some(object("profile", &json!({ "type": "string" }))),
+            answer: Some(change.clone()),
+            errors: &[404, 409, 413, 422, 503],
+            ..operation("put", "/conversations/{id}/profile", "Go on with another profile")
+        },
+        Operation {
+            body: Some(reference::<proem::hooks::ResourcePaths>(generator)),
+            answer: Some(change),
+            errors: &[404, 409, 413, 422, 503],
+            ..operation("post", "/conversations/{id}/resources", "Add skills, packs and asset folders")
+        },
     ]
+}
+
+/// Returns the schema of an object with one field.
+fn object(field: &str, schema: &Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": { field: schema },
+        "required": [field],
+        "additionalProperties": false,
+    })
 }
 
 /// Returns the routes of a conversation's epochs and calls.
@@ -346,7 +369,7 @@ fn compaction_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
         Operation {
             query: &[("commit", "boolean", "Also commit it, in one call")],
             body: Some(request),
-            answer: Some(reference::<CompactionAnswer>(generator)),
+            answer: Some(reference::<CompactionShape>(generator)),
             errors: &[403, 404, 409, 413, 422, 503],
             ..operation("post", "/conversations/{id}/compaction", "Begin a compaction")
         },

@@ -22,7 +22,7 @@ impl Room {
     }
 
     /// Makes room for a body of which `bytes` bytes are there; tells whether there was enough.
-    pub(crate) fn hold(&self, held: &mut Held, bytes: usize) -> bool {
+    pub(crate) fn hold(&self, held: &mut BodyPermit, bytes: usize) -> bool {
         while FREE_BYTES + held.pieces() * PIECE_BYTES < bytes {
             let Ok(piece) = Arc::clone(&self.0).try_acquire_owned() else { return false };
             match &mut held.0 {
@@ -36,9 +36,9 @@ impl Room {
 
 /// The room that one body has, until it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Option<OwnedSemaphorePermit>);
+pub(crate) struct BodyPermit(Option<OwnedSemaphorePermit>);
 
-impl Held {
+impl BodyPermit {
     fn pieces(&self) -> usize {
         self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn room_is_taken_by_what_is_there_and_given_back() {
         let room = Room::new(BODIES_BYTES_MAX);
-        let (mut large, mut small) = (Held::default(), Held::default());
+        let (mut large, mut small) = (BodyPermit::default(), BodyPermit::default());
         assert!(room.hold(&mut large, BODIES_BYTES_MAX));
         assert!(room.hold(&mut large, BODIES_BYTES_MAX + FREE_BYTES));
         assert!(!room.hold(&mut large, BODIES_BYTES_MAX + FREE_BYTES + 1));
@@ -64,6 +64,6 @@ mod tests {
     #[test]
     fn the_largest_body_always_fits() {
         let most = BODIES_BYTES_MAX * 3;
-        assert!(Room::new(most).hold(&mut Held::default(), most));
+        assert!(Room::new(most).hold(&mut BodyPermit::default(), most));
     }
 }

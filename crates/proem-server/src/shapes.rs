@@ -13,16 +13,14 @@ pub(crate) use preview::PreviewAnswer;
 
 use std::collections::BTreeMap;
 
-use proem::build_shape::NoteShape;
-use proem::{PendingKind, RawMessage};
+use proem::PendingKind;
+use proem::turn_shape::{EpochChangeShape, OwnedNoteShape};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
-use proem_core::note::Note;
 use proem_store::{ConversationHead, EpochHead, Plan, TemplateHead, TemplateVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// A new version of the template.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,9 +41,12 @@ pub(crate) struct TemplateBody {
 pub(crate) struct TemplateAnswer {
     /// The text.
     pub(crate) template: String,
-    /// The version; missing for the built-in one.
+    /// The version; missing for the base of the server's profile, which is used while none is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<u64>,
+    /// True if new conversations of the server's profile begin with it; false for a stored template that the profile
+    /// does not take.
+    pub(crate) used: bool,
 }
 
 /// Versions of the template, newest first.
@@ -112,53 +113,6 @@ pub(crate) struct VariableShape {
     pub(crate) stability: &'static str,
 }
 
-/// The prompt of a turn.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct TurnAnswer {
-    /// The number of the current epoch, from 1.
-    pub(crate) epoch: u64,
-    /// The reason for which the epoch was opened.
-    pub(crate) reason: String,
-    /// True if the stored prompt was used, false if this turn built it.
-    pub(crate) reused: bool,
-    /// The SHA-256 of the prefix, in hexadecimal.
-    pub(crate) digest: String,
-    /// The digest of the prefix and the tools, on which a provider's cache depends.
-    pub(crate) fingerprint: String,
-    /// The text of each carrier; a carrier without text is missing.
-    pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// The fields of the provider's request body, if a provider was named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Value>")]
-    pub(crate) payload: Option<Box<RawValue>>,
-    /// The messages to store and send with the next turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) messages: Option<Vec<RawMessage>>,
-    /// Notes about the prompt.
-    pub(crate) notes: Vec<OwnedNote>,
-}
-
-/// A note.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct OwnedNote {
-    /// Its subject, as a stable word.
-    pub(crate) code: &'static str,
-    /// `info`, `warning` or `error`.
-    pub(crate) severity: &'static str,
-    /// The event or problem, in words.
-    pub(crate) message: String,
-    /// A way to fix it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<String>,
-}
-
-impl From<&Note> for OwnedNote {
-    fn from(note: &Note) -> Self {
-        let NoteShape { code, severity, message, hint, .. } = NoteShape::new(note);
-        Self { code, severity, message: message.to_owned(), hint: hint.map(str::to_owned) }
-    }
-}
-
 /// Returns the texts of all carriers.
 pub(crate) fn carriers(body: &Body) -> BTreeMap<&'static str, String> {
     body.carriers().map(|(carrier, text)| (carrier.word(), text.to_owned())).collect()
@@ -208,7 +162,7 @@ pub(crate) struct ConversationAnswer {
     /// All epochs, oldest first.
     pub(crate) epochs: Vec<EpochShape>,
     /// Notes about the frozen prompt.
-    pub(crate) notes: Vec<OwnedNote>,
+    pub(crate) notes: Vec<OwnedNoteShape>,
 }
 
 /// A page of conversations; the one with the newest epoch is first.
@@ -250,29 +204,11 @@ impl From<ConversationHead> for ConversationShape {
     }
 }
 
-/// A started compaction.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct CompactionAnswer {
-    /// The token with which the compaction is committed or aborted.
-    pub(crate) token: String,
-    /// `append`: the instructions are at the end of the system carrier. `aligned`: send them as the last message of the
-    /// user.
-    pub(crate) policy: &'static str,
-    /// The text of each carrier in the call that summarises.
-    pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// The instructions to the model.
-    pub(crate) instructions: String,
-    /// The current epoch; the new one if the compaction was committed at once.
-    pub(crate) epoch: u64,
-}
-
 /// The result of a rebuild, or the plan of one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeAnswer {
-    /// The number of the current epoch.
-    pub(crate) epoch: u64,
-    /// True if this request opened it.
-    pub(crate) opened: bool,
+    #[serde(flatten)]
+    pub(crate) change: EpochChangeShape,
     /// The changes that a rebuild would make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<PlanShape>,

@@ -41,13 +41,14 @@ pub use maintenance::{Cursor, MaintainStore, OnProgress, Progress, PruneReport, 
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use proem::conversation::{
-    Answer, ConversationError, Conversations, Drift, LoadedEpoch, Plan, Rebuilt, StartedCompaction,
+    Changed, Conversation, ConversationError, Conversations, Drift, LoadedEpoch, Plan, StartedCompaction,
     TIME_OF_COMPACTION,
 };
 pub use proem::store::{
-    Batch, CallStore, CompactionRecord, CompactionStore, ConversationHead, Epoch, EpochEntry, EpochHead,
-    EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore, Page, Query, References, Store,
-    StoreError, TemplateHead, TemplateStore, TemplateVersion, is_conversation_id, is_page_key,
+    Batch, CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead,
+    Epoch, EpochEntry, EpochHead, EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore, Page,
+    Query, References, StateRecord, Store, StoreError, TemplateHead, TemplateStore, TemplateVersion,
+    is_conversation_id, is_page_key,
 };
 use proem::store::{columns, record};
 pub use sqlite::SqliteStore;

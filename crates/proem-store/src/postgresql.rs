@@ -12,6 +12,7 @@ mod passfile;
 mod prepared;
 mod rows;
 mod schema;
+mod states;
 mod templates;
 mod tls;
 
@@ -22,7 +23,7 @@ use address::{Address, TlsMode};
 use link::Link;
 use prepared::Prepared;
 use proem_core::limit::POSTGRES_ANSWER_SECONDS_MAX;
-use rows::{CURRENT, CURRENT_HEAD, HISTORY, NUMBERED, insert};
+use rows::{CURRENT, CURRENT_HEAD, HISTORY, NUMBERED, insert_next};
 use tokio_postgres::NoTls;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -30,10 +31,10 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::Maintenance;
-use crate::columns::{row_limit, signed, unsigned};
+use crate::columns::{ColumnReader as _, row_limit, signed, unsigned};
 use crate::record::{ConversationHead, Epoch, EpochHead, EpochRow, History, Page, PageKey, Query};
 use crate::texts::TextCache;
-use crate::{Explanation, Store, StoreError};
+use crate::{Commit, Current, CurrentHead, Explanation, Store, StoreError};
 
 /// The most connections that are kept open for the next callers.
 const IDLE_MAX: usize = 16;
@@ -274,6 +275,18 @@ fn is_permanent(code: &SqlState) -> bool {
     ["28", "3D", "42", "22", "23"].iter().any(|class| code.code().starts_with(class))
 }
 
+/// Stores an epoch; does so again if a prune removed a text that existed when this began.
+fn retry_pruned<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    let mut done = attempt();
+    for _ in 1..OPEN_ATTEMPTS_MAX {
+        if done.as_ref().err().and_then(Failure::code) != Some(&SqlState::T_R_SERIALIZATION_FAILURE) {
+            break;
+        }
+        done = attempt();
+    }
+    done
+}
+
 /// An error inside a transaction.
 enum Failure {
     Postgres(tokio_postgres::Error),
@@ -334,24 +347,29 @@ impl From<StoreError> for Failure {
 }
 
 impl Store for PostgresStore {
-    fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        let found = self.read(|client| {
+    fn current(&self, conversation: &str) -> Result<Option<Current>, StoreError> {
+        let read = |client: &mut Link| {
             let Some(row) = self.current.row(client, conversation)? else { return Ok(None) };
-            rows::with_texts(EpochRow::from_columns(&rows::TextColumns(&row))?, client, &self.texts).map(Some)
-        })?;
+            let columns = rows::TextColumns(&row);
+            let state = states::from_columns(&columns, EpochRow::COLUMN_COUNT, conversation)?;
+            let epoch = rows::with_texts(EpochRow::from_columns(&columns)?, client, &self.texts)?;
+            Ok(Some(Current { epoch, state }))
+        };
+        let found = self.read(read)?;
         if found.is_some() {
             return Ok(found);
         }
-        // Either there is none, or it is missing.
-        let Some(head) = self.current_head(conversation)? else { return Ok(None) };
-        self.epoch(conversation, head.number)
+        // Either there is none, or it is missing, or it was opened after the first look.
+        if self.current_head(conversation)?.is_some() { self.read(read) } else { Ok(None) }
     }
 
-    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
+    fn current_head(&self, conversation: &str) -> Result<Option<CurrentHead>, StoreError> {
         self.read(|client| {
             let Some(row) = self.current_head.row(client, conversation)? else { return Ok(None) };
             if row.get(1).is_some() {
-                return Ok(Some(EpochHead::from_columns(&rows::TextColumns(&row))?));
+                let columns = rows::TextColumns(&row);
+                let state_version = unsigned(columns.integer(EpochHead::COLUMN_COUNT + 1)?);
+                return Ok(Some(CurrentHead { head: EpochHead::from_columns(&columns)?, state_version }));
             }
             let number = row.get(EpochHead::COLUMN_COUNT).unwrap_or_default();
             Err(StoreError::damaged(format!("epoch {number} of `{conversation}`"), "it is missing").into())
@@ -383,23 +401,17 @@ impl Store for PostgresStore {
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError> {
         // A writer that was not first sees the row of the other one only in a later statement.
         self.with_client(|client| {
-            let mut attempt = client.transact(|transaction| insert(transaction, epoch));
-            for _ in 1..OPEN_ATTEMPTS_MAX {
-                // A prune removed a text that existed when this began. The next attempt stores it again.
-                if attempt.as_ref().err().and_then(Failure::code)
-                    != Some(&SqlState::T_R_SERIALIZATION_FAILURE)
-                {
-                    break;
-                }
-                attempt = client.transact(|transaction| insert(transaction, epoch));
-            }
-            attempt
+            retry_pruned(|| client.transact(|transaction| insert_next(transaction, epoch)))
         })?;
         let EpochHead { conversation, number: wanted, .. } = &epoch.head;
         match self.epoch(conversation, *wanted)? {
             Some(stored) => Ok(stored),
             None => Err(StoreError::Conflict { current: self.current_number(conversation)? }),
         }
+    }
+
+    fn commit(&self, change: &Commit<'_>) -> Result<bool, StoreError> {
+        states::commit(self, change)
     }
 
     fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError> {
@@ -430,7 +442,8 @@ impl Store for PostgresStore {
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         let values: [Value<'_>; 1] = [(&conversation, Type::TEXT)];
         self.run(|transaction| {
-            // The conversation first: a writer that opens an epoch of it waits for this row, and then finds none.
+            // The conversation first: a writer that opens an epoch of it waits for this row, and then finds none. Its state
+            // goes with it: see the table.
             let removed =
                 transaction.execute_typed("DELETE FROM proem_conversation WHERE id = $1", &values)?;
             transaction.execute_typed("DELETE FROM proem_compaction WHERE conversation = $1", &values)?;

@@ -10,10 +10,10 @@ use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Epoch, EpochHead, Query, TemplateVersion, check_text};
-use crate::{Explanation, LoadedEpoch, Store, StoreError, is_conversation_id};
+use crate::{Commit, Current, Explanation, LoadedEpoch, StateRecord, Store, StoreError, is_conversation_id};
 
-/// The version of the export format.
-const VERSION: u32 = 1;
+/// The version of the export format. Version 1 has no states and no sources.
+const VERSION: u32 = 2;
 
 /// The number of conversations that are listed at a time.
 const PAGE: usize = 500;
@@ -47,6 +47,18 @@ pub enum ExportLine {
         description: String,
         /// The request.
         request: String,
+        /// Everything that the prompt was built from, if the epoch has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sources: Option<String>,
+    },
+    /// The state of a conversation, after its epochs.
+    State {
+        /// The conversation.
+        conversation: String,
+        /// The version of the state.
+        version: u64,
+        /// The state.
+        text: String,
     },
     /// The record of a call.
     Call {
@@ -124,21 +136,36 @@ impl Writer<'_> {
                 if !written.insert(conversation.conversation.clone()) {
                     continue;
                 }
-                let id = &conversation.conversation;
-                for head in store.epochs(id)? {
-                    if let Some(epoch) = store.epoch(&head.conversation, head.number)? {
-                        self.epoch(epoch)?;
-                    }
-                }
-                for record in store.calls(id)? {
-                    self.line(&ExportLine::Call { conversation: id.clone(), record })?;
-                }
+                self.conversation(store, &conversation.conversation)?;
             }
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => return Ok(written.len() > before),
             }
         }
+    }
+
+    /// Writes a conversation as it is at one moment. Ends early if it is removed meanwhile.
+    fn conversation(&mut self, store: &dyn Store, id: &str) -> Result<(), TransferError> {
+        let Some(Current { epoch: last, state }) = store.current(id)? else { return Ok(()) };
+        let heads = store.epochs(id)?;
+        if !heads.contains(&last.head) {
+            return Ok(());
+        }
+        // Later epochs belong to a later state.
+        for head in heads.into_iter().take_while(|head| head.number < last.head.number) {
+            let found = store.epoch(id, head.number)?.filter(|epoch| epoch.head == head);
+            let Some(epoch) = found else { return Ok(()) };
+            self.epoch(epoch)?;
+        }
+        self.epoch(last)?;
+        if let Some(StateRecord { version, text }) = state {
+            self.line(&ExportLine::State { conversation: id.to_owned(), version, text })?;
+        }
+        for record in store.calls(id)? {
+            self.line(&ExportLine::Call { conversation: id.to_owned(), record })?;
+        }
+        Ok(())
     }
 
     /// Writes a text unless it was written before, and returns its digest.
@@ -151,19 +178,20 @@ impl Writer<'_> {
     }
 
     fn epoch(&mut self, epoch: Epoch) -> Result<(), TransferError> {
-        let Epoch { head, prompt, request } = epoch;
+        let Epoch { head, prompt, request, sources } = epoch;
         let mut texts = BTreeMap::new();
         for (carrier, text) in prompt.texts {
             texts.insert(carrier, self.text(text)?);
         }
         let (description, request) = (self.text(prompt.description)?, self.text(request)?);
+        let sources = sources.map(|sources| self.text(sources)).transpose()?;
         self.counts.epochs += 1;
-        self.line(&ExportLine::Epoch { head: Box::new(head), texts, description, request })
+        self.line(&ExportLine::Epoch { head: Box::new(head), texts, description, request, sources })
     }
 }
 
 /// Reads an export into a store. Items that the store has already are skipped; an item that differs from the one in the
-/// store is an error. Nothing is ever replaced.
+/// store is an error. Nothing is replaced, except the state of a conversation by a later one.
 pub fn import(store: &dyn Store, lines: &mut dyn BufRead) -> Result<TransferCounts, TransferError> {
     let mut reader = Reader {
         store,
@@ -198,9 +226,9 @@ struct Reader<'r> {
 impl Reader<'_> {
     fn import(&mut self, line: &str) -> Result<(), TransferError> {
         match ExportLine::parse(line).map_err(|why| self.malformed(why))? {
-            ExportLine::Header { version: VERSION } => Ok(()),
+            ExportLine::Header { version: 1..=VERSION } => Ok(()),
             ExportLine::Header { version } => Err(self.malformed(format!(
-                "the export has format version {version}, and this proem reads version {VERSION}"
+                "the export has format version {version}, and this proem reads versions up to {VERSION}"
             ))),
             ExportLine::Template(template) => self.import_template(&template),
             ExportLine::Text { digest, text } => {
@@ -210,12 +238,16 @@ impl Reader<'_> {
                 self.texts.insert(digest, text);
                 Ok(())
             }
-            ExportLine::Epoch { head, texts, description, request } => {
+            ExportLine::Epoch { head, texts, description, request, sources } => {
                 let texts = texts.iter().map(|(carrier, digest)| Ok((*carrier, self.text(digest)?)));
                 let texts = texts.collect::<Result<_, TransferError>>()?;
                 let prompt = StoredPrompt::new(texts, self.text(&description)?);
                 let request = self.text(&request)?;
-                self.import_epoch(&Epoch { head: *head, prompt, request })
+                let sources = sources.map(|digest| self.text(&digest)).transpose()?;
+                self.import_epoch(&Epoch { head: *head, prompt, request, sources })
+            }
+            ExportLine::State { conversation, version, text } => {
+                self.import_state(&conversation, &StateRecord { version, text })
             }
             ExportLine::Call { conversation, record } => self.import_call(&conversation, &record),
         }
@@ -271,6 +303,26 @@ impl Reader<'_> {
         }
         *(if is_known { &mut self.counts.known_epochs } else { &mut self.counts.epochs }) += 1;
         Ok(())
+    }
+
+    /// Stores the state of a conversation unless the store has it or a later one.
+    fn import_state(&mut self, conversation: &str, state: &StateRecord) -> Result<(), TransferError> {
+        check_text("conversation", conversation).map_err(|why| self.unstorable(&why))?;
+        check_text("text", &state.text).map_err(|why| self.unstorable(&why))?;
+        let missing = || self.malformed(format!("no line before it has an epoch of `{conversation}`"));
+        let known = self.store.current_head(conversation)?.ok_or_else(missing)?.state_version;
+        let is_same = || -> Result<bool, StoreError> {
+            let current = self.store.current(conversation)?;
+            Ok(current.is_some_and(|current| current.state.as_ref() == Some(state)))
+        };
+        if known > state.version || (known == state.version && is_same()?) {
+            return Ok(());
+        }
+        let change = Commit { conversation, based_on: known, state, epoch: None };
+        if self.store.commit(&change)? {
+            return Ok(());
+        }
+        Err(self.conflict(&format!("state of `{conversation}`")))
     }
 
     /// Adds a call unless the conversation has it: a second import must not add the calls of the first one again.
@@ -346,17 +398,17 @@ impl std::error::Error for TransferError {
 
 /// Serialises an epoch as one JSON text, for the row of a compaction.
 pub(crate) fn epoch_json(epoch: &Epoch) -> Result<String, StoreError> {
-    let Epoch { head, prompt, request } = epoch.clone();
+    let Epoch { head, prompt, request, sources } = epoch.clone();
     let StoredPrompt { texts, description, .. } = prompt;
-    let line = ExportLine::Epoch { head: Box::new(head), texts, description, request };
+    let line = ExportLine::Epoch { head: Box::new(head), texts, description, request, sources };
     serde_json::to_string(&line).map_err(damaged_compaction)
 }
 
 /// Parses the text of [`epoch_json`].
 pub(crate) fn epoch_from_json(text: &str) -> Result<Epoch, StoreError> {
     match serde_json::from_str(text).map_err(damaged_compaction)? {
-        ExportLine::Epoch { head, texts, description, request } => {
-            Ok(Epoch { head: *head, prompt: StoredPrompt::new(texts, description), request })
+        ExportLine::Epoch { head, texts, description, request, sources } => {
+            Ok(Epoch { head: *head, prompt: StoredPrompt::new(texts, description), request, sources })
         }
         _ => Err(StoreError::damaged("a compaction", "it has no prompt")),
     }

@@ -11,10 +11,12 @@ use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
 use proem_store::MaintainStore as _;
 use proem_store::{
-    CompactionRecord, Epoch, EpochHead, History, MemoryStore, PostgresStore, Query, SqliteStore, Store,
-    StoreError, export, import,
+    Commit, CompactionRecord, Epoch, EpochHead, History, MemoryStore, PostgresStore, Query, SqliteStore,
+    StateRecord, Store, StoreError, export, import,
 };
 use proem_testkit::PostgresServer;
+
+use crate::commits;
 
 /// Opens the same store each time it is called.
 type Opener = Box<dyn Fn() -> Arc<dyn Store>>;
@@ -57,7 +59,7 @@ fn postgres(server: PostgresServer) -> Maker {
     }
 }
 
-fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
+pub(crate) fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
     let request = serde_json::json!({ "profile": "template", "system": text, "cwd": "/" }).to_string();
     let build = proem::build(&Request::from_json(&request).unwrap(), Caller::User).unwrap();
     Epoch {
@@ -76,12 +78,19 @@ fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
+        // An earlier version stored the first epochs of these conversations.
+        sources: (number > 1).then(|| sources_of(text)),
     }
+}
+
+/// Reads the current epoch.
+fn current(store: &Arc<dyn Store>, conversation: &str) -> Option<Epoch> {
+    store.current(conversation).unwrap().map(|current| current.epoch)
 }
 
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
-const PROMISES: [(&str, Promise); 16] = [
+const PROMISES: [(&str, Promise); 23] = [
     ("an epoch is read as it was stored", stored_is_read),
     ("an epoch is the next one or none", epochs_have_no_gaps),
     ("of many first epochs one wins, and all writers get its bytes", one_wins),
@@ -98,6 +107,13 @@ const PROMISES: [(&str, Promise); 16] = [
     ("calls are stored in order, and removed with their conversation", calls),
     ("a history shows one moment", histories),
     ("an impossible number finds no epoch", numbers),
+    ("sources are stored with their epoch, and no prune removes them", sources),
+    ("a change is written whole or not at all", commits::a_change_is_written_whole_or_not_at_all),
+    ("a conversation without a state gets one", commits::a_conversation_without_a_state_gets_one),
+    ("a state goes with its conversation", commits::a_state_goes_with_its_conversation),
+    ("a state is read with its epoch", commits::a_state_is_read_with_its_epoch),
+    ("of many changes none is lost", commits::of_many_changes_none_is_lost),
+    ("states of every kind survive", commits::states_of_every_kind_survive),
 ];
 
 /// Row S1.
@@ -115,13 +131,13 @@ fn every_store_keeps_its_promises() {
 
 fn stored_is_read(open: &dyn Fn() -> Arc<dyn Store>) {
     let store = open();
-    assert_eq!(store.current("c").unwrap(), None);
+    assert_eq!(current(&store, "c"), None);
     assert_eq!(store.current_number("c").unwrap(), 0);
     assert_eq!(store.epochs("c").unwrap(), []);
     let (first, second) = (epoch("c", 1, "one"), epoch("c", 2, "two"));
     assert_eq!(store.open(&first).unwrap(), first);
     assert_eq!(store.open(&second).unwrap(), second);
-    assert_eq!(store.current("c").unwrap(), Some(second.clone()));
+    assert_eq!(current(&store, "c"), Some(second.clone()));
     assert_eq!(store.epoch("c", 1).unwrap(), Some(first.clone()));
     assert_eq!(store.epoch("c", 3).unwrap(), None);
     assert_eq!(store.epochs("c").unwrap(), [first.head, second.head]);
@@ -132,7 +148,7 @@ fn stored_is_read(open: &dyn Fn() -> Arc<dyn Store>) {
 fn epochs_have_no_gaps(open: &dyn Fn() -> Arc<dyn Store>) {
     let store = open();
     assert_eq!(store.open(&epoch("c", 2, "x")).unwrap_err(), StoreError::Conflict { current: 0 });
-    assert_eq!(store.current("c").unwrap(), None, "nothing of it is stored");
+    assert_eq!(current(&store, "c"), None, "nothing of it is stored");
     assert!(store.conversations(&Query { most: 9, ..Query::default() }).unwrap().items.is_empty());
     store.open(&epoch("c", 1, "x")).unwrap();
     assert_eq!(store.open(&epoch("c", 3, "x")).unwrap_err(), StoreError::Conflict { current: 1 });
@@ -186,7 +202,7 @@ fn others_see_it(open: &dyn Fn() -> Arc<dyn Store>) {
     one.open(&epoch("c", 1, "x")).unwrap();
     assert_eq!(other.current_number("c").unwrap(), 1);
     other.open(&epoch("c", 2, "y")).unwrap();
-    assert_eq!(one.current("c").unwrap(), Some(epoch("c", 2, "y")));
+    assert_eq!(current(&one, "c"), Some(epoch("c", 2, "y")));
 }
 
 fn lists(open: &dyn Fn() -> Arc<dyn Store>) {
@@ -225,8 +241,8 @@ fn removal(open: &dyn Fn() -> Arc<dyn Store>) {
     store.open(&epoch("b", 1, "shared")).unwrap();
     assert!(store.remove("a").unwrap());
     assert!(!store.remove("a").unwrap());
-    assert_eq!(store.current("a").unwrap(), None);
-    assert_eq!(store.current("b").unwrap(), Some(epoch("b", 1, "shared")));
+    assert_eq!(current(&store, "a"), None);
+    assert_eq!(current(&store, "b"), Some(epoch("b", 1, "shared")));
     assert_eq!(store.open(&epoch("a", 1, "again")).unwrap(), epoch("a", 1, "again"));
 }
 
@@ -322,12 +338,18 @@ fn generations(open: &dyn Fn() -> Arc<dyn Store>) {
     let open_epoch = |store: &Arc<dyn Store>, name: &str, number: u64| {
         store.open(&epoch(name, number, "x")).unwrap();
     };
-    let writes: [(&str, &dyn Fn()); 8] = [
+    let commit = |based_on: u64| {
+        let state = StateRecord { version: based_on + 1, text: "{}".into() };
+        other.commit(&Commit { conversation: "c", based_on, state: &state, epoch: None }).unwrap()
+    };
+    let writes: [(&str, &dyn Fn()); 10] = [
         ("an epoch", &|| open_epoch(&other, "c", 1)),
         ("another one", &|| open_epoch(&other, "c", 2)),
         ("another conversation", &|| open_epoch(&other, "d", 1)),
         ("a template", &|| assert_eq!(other.put_template("t", None, None).unwrap().version, 1)),
         ("a call", &|| assert_eq!(other.add_call("c", "{}").unwrap(), Some(1))),
+        ("a state", &|| assert!(commit(0))),
+        ("another state", &|| assert!(commit(1))),
         ("a removal", &|| assert!(other.remove("c").unwrap())),
         ("the same epoch again", &|| open_epoch(&other, "c", 1)),
         ("its own", &|| open_epoch(&own, "c", 2)),
@@ -335,6 +357,7 @@ fn generations(open: &dyn Fn() -> Arc<dyn Store>) {
     for (what, write) in writes {
         own.current("c").unwrap();
         other.conversations(&Query { most: 9, ..Query::default() }).unwrap();
+        assert!(!commit(9), "there is no version 9");
         assert_eq!(own.generation().unwrap(), Some(before), "reading before {what} is not a write");
         write();
         let after = own.generation().unwrap();
@@ -380,7 +403,7 @@ fn every_text(open: &dyn Fn() -> Arc<dyn Store>) {
         own.prompt.texts.insert(Carrier::Developer, text.to_owned());
         own.request = format!("{{\"system\":{text:?}}}");
         store.open(&own).unwrap();
-        assert_eq!(open().current(&own.head.conversation).unwrap(), Some(own));
+        assert_eq!(current(&open(), &own.head.conversation), Some(own));
     }
 }
 
@@ -390,11 +413,39 @@ fn pruning(open: &dyn Fn() -> Arc<dyn Store>) {
     store.open(&epoch("b", 1, "of b")).unwrap();
     store.remove("a").unwrap();
     store.prune().unwrap();
-    assert_eq!(store.current("b").unwrap(), Some(epoch("b", 1, "of b")));
+    assert_eq!(current(&store, "b"), Some(epoch("b", 1, "of b")));
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     assert_eq!(store.prune().unwrap(), 0);
     assert_eq!(store.open(&epoch("a", 1, "only of a")).unwrap(), epoch("a", 1, "only of a"));
-    assert_eq!(store.current("a").unwrap(), Some(epoch("a", 1, "only of a")));
+    assert_eq!(current(&store, "a"), Some(epoch("a", 1, "only of a")));
+}
+
+/// Makes the sources of an epoch, which differ with `text`.
+fn sources_of(text: &str) -> String {
+    let policy = serde_json::json!({
+        "profile": "p", "rebuild": [], "compaction": "aligned", "has_turn": false, "cwd": "/",
+    });
+    serde_json::json!({ "version": 1, "policy": policy, "facts": [text], "read": {} }).to_string()
+}
+
+fn sources(open: &dyn Fn() -> Arc<dyn Store>) {
+    let store = open();
+    let first = Epoch { sources: Some("{\"files\":1}".into()), ..epoch("c", 1, "x") };
+    let second = Epoch { sources: Some("{\"files\":2}".into()), ..epoch("c", 2, "x") };
+    for own in [&first, &second] {
+        assert_eq!(store.open(own).unwrap(), *own);
+        assert_eq!(current(&open(), "c").as_ref(), Some(own));
+    }
+    store.open(&Epoch { sources: Some("only of d".into()), ..epoch("d", 1, "x") }).unwrap();
+    store.remove("d").unwrap();
+    let removed = store.prune().unwrap();
+    assert!(store.maintenance().is_none() || removed == "only of d".len() as u64, "{removed}");
+    // A store opened again has nothing in memory.
+    assert_eq!((open().epoch("c", 1).unwrap(), current(&open(), "c")), (Some(first), Some(second)));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    // A different epoch is not the stored one.
+    let other = Epoch { sources: None, ..epoch("c", 2, "x") };
+    assert_ne!(store.open(&other).unwrap(), other);
 }
 
 fn transfer(open: &dyn Fn() -> Arc<dyn Store>) {
@@ -404,6 +455,10 @@ fn transfer(open: &dyn Fn() -> Arc<dyn Store>) {
     for index in 0..5 {
         store.open(&epoch(&format!("c{index}"), 1, "shared")).unwrap();
         store.open(&epoch(&format!("c{index}"), 2, &format!("own {index}"))).unwrap();
+        let state = StateRecord { version: 7 + index, text: format!("{{\"é\":{index}}}") };
+        let change = Commit { conversation: &format!("c{index}"), based_on: 0, state: &state, epoch: None };
+        // An earlier version stored the other conversations.
+        assert!(index % 2 == 0 || store.commit(&change).unwrap());
         store.add_call(&format!("c{index}"), "same").unwrap();
         store.add_call(&format!("c{index}"), "same").unwrap();
     }
@@ -417,6 +472,8 @@ fn transfer(open: &dyn Fn() -> Arc<dyn Store>) {
     let done = import(&copy, &mut BufReader::new(exported.as_slice())).unwrap();
     assert_eq!((done.epochs, done.templates), (10, 2));
     assert_eq!(written(&copy), exported, "it round-trips");
+    assert_eq!(copy.current("c3").unwrap(), store.current("c3").unwrap());
+    assert_eq!(copy.current_head("c2").unwrap().unwrap().state_version, 0);
     // A second import into the same store changes nothing.
     import(&*store, &mut BufReader::new(exported.as_slice())).unwrap();
     assert_eq!(written(&*store), exported);

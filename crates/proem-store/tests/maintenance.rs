@@ -9,8 +9,12 @@ use std::thread;
 
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
+use proem_core::digest::Digest;
 use proem_store::MaintainStore as _;
-use proem_store::{Cursor, Epoch, EpochHead, PostgresStore, PruneReport, SqliteStore, Store, check, prune};
+use proem_store::{
+    Commit, Current, Cursor, Epoch, EpochHead, PostgresStore, PruneReport, SqliteStore, StateRecord, Store,
+    StoreError, check, export, prune,
+};
 use proem_testkit::PostgresServer;
 use tokio::runtime::Runtime;
 use tokio_postgres::error::SqlState;
@@ -35,7 +39,13 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
+        sources: Some(serde_json::json!({ "files": [text] }).to_string()),
     }
+}
+
+/// Reads the current epoch.
+fn current(store: &Arc<dyn Store>, conversation: &str) -> Option<Epoch> {
+    store.current(conversation).unwrap().map(|current| current.epoch)
 }
 
 fn named(epoch: &Epoch, conversation: &str) -> Epoch {
@@ -106,7 +116,7 @@ fn race(place: &SharedStore) -> u64 {
                 for index in 0..OPENED {
                     let own = named(&texts[(index + writer) % TEXTS], &format!("w{writer}-{index}"));
                     assert_eq!(store.open(&own).unwrap(), own);
-                    assert_eq!(store.current(&own.head.conversation).unwrap(), Some(own.clone()));
+                    assert_eq!(current(&store, &own.head.conversation), Some(own.clone()));
                     // The last ones stay, so that there is something to lose.
                     if index + 5 < OPENED {
                         store.remove(&own.head.conversation).unwrap();
@@ -205,9 +215,9 @@ fn an_older_writer_whose_texts_were_pruned_is_refused_as_a_whole() {
     assert!(store.prune().unwrap() > 0);
     assert_eq!(session.run(STORE_EPOCH), Err(SqlState::T_R_SERIALIZATION_FAILURE));
     session.run("ROLLBACK").unwrap();
-    assert_eq!((store.check().unwrap(), store.current("c").unwrap()), (Vec::new(), None));
+    assert_eq!((store.check().unwrap(), current(&store, "c")), (Vec::new(), None));
     session.run(&format!("{STORE_TEXTS}; {STORE_EPOCH}; COMMIT")).unwrap();
-    assert_eq!(store.current("c").unwrap(), Some(own), "the next attempt stores them");
+    assert_eq!(current(&store, "c"), Some(own), "the next attempt stores them");
 
     let (store, _, session) = left_over(&server, "unguarded");
     session.run("ALTER TABLE proem_epoch DISABLE TRIGGER proem_epoch_uses").unwrap();
@@ -238,7 +248,7 @@ fn a_prune_waits_for_writers_that_could_not_see_its_list() {
     assert_eq!(received.recv().unwrap(), "doom");
     session.run("COMMIT").unwrap();
     assert_eq!(pruning.join().unwrap(), PruneReport::default(), "nothing is removed");
-    assert_eq!((store.check().unwrap(), store.current("c").unwrap()), (Vec::new(), Some(own)));
+    assert_eq!((store.check().unwrap(), current(&store, "c")), (Vec::new(), Some(own)));
 }
 
 /// Fills a store with conversations, and with the texts of removed ones.
@@ -269,8 +279,8 @@ fn a_prune_that_is_stopped_after_every_batch_comes_to_its_end() {
             }
         };
         assert_eq!(parts, ["mark", "doom", "spare", "remove"], "no part is done twice");
-        // The prompt and the request of four conversations; other conversations have the same description.
-        assert_eq!(done.texts, 8);
+        // The prompt, the request and the sources of four conversations; others have the same description.
+        assert_eq!(done.texts, 12);
         assert!(done.bytes > 0);
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
         assert_eq!(store.prune().unwrap(), 0, "nothing is left");
@@ -333,7 +343,7 @@ fn an_interrupted_prune_is_continued_by_one_only() {
     });
 }
 
-const DAMAGES: [&str; 7] = [
+const DAMAGES: [&str; 9] = [
     "UPDATE {blob} SET bytes = CAST('x' AS BLOB) WHERE digest = (SELECT request FROM {epoch} WHERE conversation = 'c1')",
     "DELETE FROM {blob} WHERE digest = (SELECT digest FROM {epoch} WHERE conversation = 'c2')",
     "UPDATE {epoch} SET digest = fingerprint WHERE conversation = 'c4'",
@@ -341,19 +351,31 @@ const DAMAGES: [&str; 7] = [
     "UPDATE {epoch} SET texts = '[' WHERE conversation = 'c7'",
     "DELETE FROM {epoch} WHERE conversation = 'c8'",
     "DELETE FROM {conversation} WHERE id = 'c10'",
+    "DELETE FROM {blob} WHERE \
+     (SELECT texts FROM {epoch} WHERE conversation = 'c11') LIKE '%\"sources\":\"' || digest || '\"%'",
+    "UPDATE {state} SET text = '{}' WHERE conversation = 'stated'",
 ];
+
+/// Begins a conversation with a state.
+fn begin_stated(store: &Arc<dyn Store>) -> Current {
+    let (own, state) = (epoch("stated", "text"), StateRecord { version: 7, text: "{\"a\":1}".into() });
+    let change = Commit { conversation: "stated", based_on: 0, state: &state, epoch: Some(&own) };
+    assert!(store.commit(&change).unwrap());
+    Current { epoch: own, state: Some(state) }
+}
 
 #[test]
 fn a_check_that_is_stopped_after_every_batch_finds_every_damage() {
     on_each("damaged", |place| {
         let store = (place.open)();
         filled(&store);
+        begin_stated(&store);
         assert_eq!(store.check().unwrap(), Vec::<String>::new(), "control");
         for damage in DAMAGES {
             (place.tamper)(damage);
         }
         let whole = (place.open)().check().unwrap();
-        for name in ["c1", "c2", "c4", "c5", "c7", "c8", "c10"] {
+        for name in ["c1", "c2", "c4", "c5", "c7", "c8", "c10", "c11", "stated"] {
             let found = whole.iter().filter(|line| line.contains(&format!("`{name}`"))).count();
             assert_eq!(found, 1, "{name}: {whole:#?}");
         }
@@ -368,23 +390,89 @@ fn a_check_that_is_stopped_after_every_batch_finds_every_damage() {
             cursor = Some(next.to_string());
             stops += 1;
         }
-        assert!(stops >= 4, "{stops}");
+        assert!(stops >= 5, "{stops}");
         assert_eq!(found, whole);
         let different: BTreeSet<&String> = found.iter().collect();
         assert_eq!(different.len(), found.len(), "nothing is reported twice");
     });
 }
 
+/// A damaged state is an error wherever it would be read, and nothing replaces it.
+#[test]
+fn a_state_that_is_not_what_was_written_is_found_and_left_alone() {
+    let damages = ["version = 8", "text = '{}'", "seal = '00'", "version = -1"];
+    on_each("states", |place| {
+        for damage in damages {
+            let store = (place.open)();
+            let before = begin_stated(&store);
+            store.open(&epoch("other", "text")).unwrap();
+            assert_eq!(store.current("stated").unwrap(), Some(before.clone()), "control");
+            (place.tamper)(&format!("UPDATE {{state}} SET {damage}"));
+            let error = store.current("stated").unwrap_err();
+            let expected = "the state of `stated` is damaged: its row does not match its seal";
+            assert_eq!(error.to_string(), expected, "{damage}");
+            assert!(matches!(error, StoreError::Damaged { .. }));
+            let next = StateRecord { version: 100, text: "{}".into() };
+            for based_on in [0, 7, 8] {
+                let change = Commit { conversation: "stated", based_on, state: &next, epoch: None };
+                assert_eq!(store.commit(&change), Err(error.clone()), "{damage}");
+            }
+            assert_eq!((place.open)().check().unwrap(), [expected], "{damage}");
+            assert!(export(&*store, &mut Vec::new()).is_err(), "{damage}: an export would lose it");
+            assert_eq!(current(&store, "other"), Some(epoch("other", "text")), "other conversations work");
+            assert_eq!(store.epoch("stated", 1).unwrap(), Some(before.epoch), "its epochs can be read");
+            assert!(store.remove("stated").unwrap(), "it can be removed");
+            assert_eq!(store.check().unwrap(), Vec::<String>::new());
+        }
+    });
+}
+
+/// Texts are cached when they are read often; sources are long, and seldom needed.
+#[test]
+fn sources_are_not_cached() {
+    let Some(server) = PostgresServer::start() else { return };
+    let place = postgres(&Arc::new(server), "sources");
+    let (store, own) = ((place.open)(), epoch("c", "text"));
+    store.open(&own).unwrap();
+    for _ in 0..3 {
+        assert_eq!(current(&store, "c"), Some(own.clone()));
+    }
+    let lose = |text: &str| {
+        let digest = Digest::new(text.as_bytes()).hex();
+        (place.tamper)(&format!("UPDATE {{blob}} SET bytes = CAST('x' AS BLOB) WHERE digest = '{digest}'"));
+        format!("the text {digest} is damaged: its bytes do not match its digest")
+    };
+    lose("text");
+    assert_eq!(current(&store, "c"), Some(own.clone()), "control: the prompt is cached");
+    let expected = lose(own.sources.as_deref().unwrap());
+    assert_eq!(store.current("c").unwrap_err().to_string(), expected);
+}
+
 #[test]
 fn only_places_of_a_check_are_taken_for_one() {
     let digest = "0".repeat(64);
-    for good in
-        ["file/", "texts/", &format!("texts/{digest}"), "epochs/c.1:x/2", "conversations/c", "templates/3"]
-    {
+    for good in [
+        "file/",
+        "texts/",
+        &format!("texts/{digest}"),
+        "epochs/c.1:x/2",
+        "conversations/c",
+        "states/c",
+        "templates/3",
+    ] {
         assert_eq!(Cursor::parse(good).unwrap().to_string(), good);
     }
-    for bad in ["", "prune", "text/", "texts/x", "epochs/c", "epochs/c/x", "conversations/a b", "templates/x"]
-    {
+    for bad in [
+        "",
+        "prune",
+        "text/",
+        "texts/x",
+        "epochs/c",
+        "epochs/c/x",
+        "conversations/a b",
+        "states/a b",
+        "templates/x",
+    ] {
         assert_eq!(Cursor::parse(bad), None, "{bad}");
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use proem_core::frozen::freeze;
 
-use crate::build::Build;
+use crate::build::{Build, PromptPolicy};
 use crate::error::{Error, StopReason};
 use crate::hooks::Hook;
 use crate::observe::deadline;
-use crate::observe::file::with_fixed_roots;
+use crate::observe::file::{with_fixed_roots, with_source_texts};
 use crate::request::Request;
 use crate::request::caller::Caller;
 use crate::sections::build_state::BuildState;
@@ -18,62 +18,72 @@ use crate::sections::sources::Sources;
 use crate::sections::{Builder, Parts};
 use crate::settings::world::World;
 
-pub use hooked::{Engine, TurnFacts};
+pub use hooked::Engine;
 
 /// Builds the prompt for `request`.
 ///
 /// A failed build is an error, never a substitute prompt.
 pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
-    build_with(request, caller, &[], &mut BuildState::default())
+    let mut state = BuildState::default();
+    within_limits(|| {
+        let world = World::read(request, caller)?;
+        build_in(&world, BuildInput { request, caller, hooks: &[] }, &mut state, Parts::All)
+    })
 }
 
-/// Builds a prompt from the stored state; missing parts are discovered and added to it.
-pub(crate) fn build_with(
-    request: &Request,
-    caller: Caller,
-    hooks: &[Arc<dyn Hook>],
-    state: &mut BuildState,
-) -> Result<Build, Error> {
-    build_parts(request, caller, hooks, state, Parts::All)
+/// The input of a build besides the world: the request, its caller, and the hooks of the program.
+#[derive(Clone, Copy)]
+pub(crate) struct BuildInput<'i> {
+    pub(crate) request: &'i Request,
+    pub(crate) caller: Caller,
+    pub(crate) hooks: &'i [Arc<dyn Hook>],
 }
 
-/// Builds all of a prompt, or the part that a later turn needs, within the limits of one build.
-pub(crate) fn build_parts(
-    request: &Request,
-    caller: Caller,
-    hooks: &[Arc<dyn Hook>],
-    state: &mut BuildState,
-    parts: Parts,
-) -> Result<Build, Error> {
-    let built = deadline::build(|| with_fixed_roots(|| pipeline(request, caller, hooks, state, parts)));
-    built.unwrap_or_else(|(why, built)| match (why, built) {
+/// Runs one operation within the limits of a build, with each root resolved once.
+pub(crate) fn within_limits<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let done = deadline::build(|| with_fixed_roots(work));
+    done.unwrap_or_else(|(why, done)| match (why, done) {
         // This error names the template and the line.
         (StopReason::Work | StopReason::Cpu, Err(error @ Error::Template(_))) => Err(error),
         _ => Err(Error::Stopped { why }),
     })
 }
 
-/// The whole way from a request to a frozen prompt.
+/// Builds all of a prompt, or the part that a later turn needs: the whole way from a request to a frozen prompt.
 ///
 /// Sections are collected and rendered one by one, because a template names the facts that it wants only while it
-/// renders.
-fn pipeline(
-    request: &Request,
-    caller: Caller,
-    hooks: &[Arc<dyn Hook>],
+/// renders. Parts that `state` has are not read again; those that it lacks are added to it.
+pub(crate) fn build_in(
+    world: &World,
+    input: BuildInput<'_>,
     state: &mut BuildState,
     parts: Parts,
 ) -> Result<Build, Error> {
-    let world = World::read(request, caller)?;
-    let sources = Sources::load(&world, request, caller, (hooks, state), parts)?;
-    let mut builder = Builder::new(&world, &sources, request, caller, state);
+    let mut texts = std::mem::take(&mut state.texts);
+    let built = with_source_texts(&mut texts, || pipeline(world, input, state, parts));
+    state.texts = texts;
+    built
+}
+
+fn pipeline(
+    world: &World,
+    input: BuildInput<'_>,
+    state: &mut BuildState,
+    parts: Parts,
+) -> Result<Build, Error> {
+    let BuildInput { request, caller, hooks } = input;
+    let sources = Sources::load(world, request, caller, (hooks, state), parts)?;
+    let mut builder = Builder::new(world, &sources, request, caller, state);
     builder.check_catalog()?;
     let mut sections = Vec::new();
     for recipe in world.resolved.profile.sections.iter().filter(|recipe| parts.include(recipe)) {
         let collected = builder.collect(recipe)?;
         sections.push(builder.render_section(recipe, collected)?);
     }
+    let skill_directory = builder.skill_directory.take();
     let draft = builder.assemble(sections)?;
     let (frozen, suffix) = freeze(draft);
-    Ok(Build::new(frozen, suffix, request, sources.workspace.cwd()))
+    let policy = PromptPolicy::new(&world.resolved.profile, sources.workspace.cwd());
+    let build = Build::new(frozen, suffix, request, policy);
+    Ok(build.with_skill_directory(skill_directory.as_deref()))
 }

@@ -35,24 +35,21 @@
 //!
 //! # Keep a conversation
 //!
-//! An [`Engine`] starts a [`Session`], which holds the frozen prompt of one conversation. Each [`Turn`] returns the same
-//! system prompt, and the facts of the moment in the newest message. The prompt changes only if the session is told to,
-//! for example by [`Session::reload`], and if its profile allows that.
+//! An [`Engine`] starts a [`Conversation`] in memory; [`conversation::Conversations`] keeps many of them in a store. Each
+//! [`Turn`] returns the same system prompt, and the facts of the moment in the newest message. The prompt changes only if
+//! the conversation is told to, for example by [`Conversation::reload`], and if its profile allows that.
 //!
 //! ```
-//! use proem::{Caller, Engine, Request, UserInput};
+//! use proem::{Caller, Engine, Request};
 //!
 //! let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
-//! let session = Engine::new().start(request, Caller::User)?;
-//! let first = session.turn(&UserInput { text: Some("Hello".into()), ..UserInput::default() });
-//! let next = session.turn(&UserInput {
-//!     text: Some("And now?".into()),
-//!     messages: first.history.clone(),
-//!     ..UserInput::default()
-//! });
+//! let conversation = Engine::new().start(request, Caller::User)?;
+//! let first = conversation.turn("Hello")?;
+//! let next = Request { prompt: Some("And now?".into()), messages: Some(first.history), ..Request::default() };
+//! let next = conversation.turn(next)?;
 //! assert_eq!(next.system_prompt, first.system_prompt);
 //! assert!(next.messages.starts_with(&first.messages));
-//! # Ok::<(), proem::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Add a hook
@@ -61,7 +58,7 @@
 //!
 //! ```
 //! use proem::hooks::{AgentStart, BeforeAgentStart, HookError, InjectedMessage};
-//! use proem::{Caller, Engine, Hook, Request, UserInput};
+//! use proem::{Caller, Engine, Hook, Request};
 //!
 //! struct Reminder;
 //!
@@ -77,10 +74,9 @@
 //! }
 //!
 //! let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
-//! let session = Engine::new().with_hook(Reminder).start(request, Caller::User)?;
-//! let turn = session.turn(&UserInput { text: Some("Bonjour".into()), ..UserInput::default() });
-//! assert_eq!(turn.messages[1]["content"], "Answer in English.");
-//! # Ok::<(), proem::Error>(())
+//! let turn = Engine::new().with_hook(Reminder).start(request, Caller::User)?.turn("Bonjour")?;
+//! assert_eq!(turn.messages[1].get(), r#"{"content":"Answer in English.","role":"user"}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Deliver to a provider
@@ -131,9 +127,9 @@ pub mod settings;
 pub use proem_core as core;
 
 pub use build::Build;
+pub use conversation::Conversation;
 pub use conversation::store;
-pub use conversation::{Rebuild, Session};
-pub use deliver::turn::{Turn, UserInput};
+pub use deliver::turn::Turn;
 pub use engine::{Engine, build};
 pub use error::Error;
 pub use hooks::Hook;
@@ -152,24 +148,23 @@ pub const SHAPE_VERSION: u32 = 1;
 // Short paths and plumbing for the crates of this workspace.
 #[doc(hidden)]
 pub use {
-    build::{Fingerprint, Signature},
-    conversation::{Pending, PendingKind, PendingSection, PromptPolicy, Trigger, compaction_instructions},
+    build::{Fingerprint, PendingField, PromptPolicy, Signature},
+    conversation::{Pending, PendingKind, PendingSection},
     costs::{simulate, stats},
     deliver::RawMessage,
     deliver::turn::{PrefixChange, ToolDefinition},
     discover::catalog,
-    engine::TurnFacts,
-    error::{ErrorKind, Excerpt, FileRole, StopReason, TemplateError},
+    error::{ErrorKind, ErrorPlace, Excerpt, FileRole, StopReason, TemplateError},
     inspect::{
-        SkillReport, VariableReport, check, compare, compat, directory_listing, evidence, preview, skills,
-        variables,
+        ProfileBase, SkillReport, VariableReport, check, compare, compat, directory_listing, evidence,
+        preview, profile_base, skills, takes_stored_template, variables,
     },
     observe::file::{Reservation, open_named},
     observe::git::{Revision, RevisionError},
-    output::{build_shape, stored_prompt},
+    output::{build_shape, stored_prompt, turn_shape},
     request::caller::Workspaces,
     request::canonical_json::canonical_json,
-    request::{HostPins, OneOrMany, Pin, Scope, ScopeRule},
+    request::{HostPins, OneOrMany, Pin, Scope, ScopeRule, Ttl},
     settings::init::{InitOutcome, init},
     settings::world::default_profile,
     settings::{config, models, profiles, tokens, trust},

@@ -4,6 +4,7 @@
 use proem::build_shape::BuildShape;
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, ErrorKind, Request};
+use proem_core::digest::Digest;
 use proem_testkit::{Outcome, for_each_case, project_root};
 use serde_json::{Value, json};
 
@@ -65,6 +66,22 @@ fn check_claims(shape: &Value) {
     }
 }
 
+/// Checks that the digest of the directory of skills is that of its lines in the prompt.
+fn check_skill_directory(shape: &Value) {
+    let sections = shape["sections"].as_array().unwrap();
+    let text = sections.iter().find(|section| section["id"] == json!("skills")).map(|section| {
+        let [start, end] =
+            ["start", "end"].map(|key| usize::try_from(section[key].as_u64().unwrap()).unwrap());
+        shape["carriers"]["system"].as_str().unwrap().get(start..end).unwrap()
+    });
+    let directory = text.filter(|text| !text.is_empty()).map(|text| {
+        // A blank line, the heading and one sentence come first.
+        let lines = text.splitn(5, '\n').last().unwrap();
+        Digest::new(lines.strip_suffix('\n').unwrap().as_bytes()).hex()
+    });
+    assert_eq!(shape["skill_directory"].as_str(), directory.as_deref());
+}
+
 /// Checks that a stored prompt reads back as the same prompt.
 fn check_storing(request: &str) {
     let Ok(request) = Request::from_json(request) else { return };
@@ -90,6 +107,9 @@ fn every_case_gives_its_bytes_and_notes() {
         if let Some(shape) = shape {
             check_spans(&shape);
             check_claims(&shape);
+            if case.name().starts_with("boundary/") {
+                check_skill_directory(&shape);
+            }
             assert!(schema.is_valid(&shape), "{}", schema.validate(&shape).unwrap_err());
         }
         check_storing(&laid.request);

@@ -2,6 +2,7 @@
 
 mod agents;
 mod canonical;
+mod causes;
 mod corpus;
 mod docs;
 mod doctor_properties;

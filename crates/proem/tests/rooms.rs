@@ -1,5 +1,5 @@
-//! Keeps the structure of the crate: folders of at most 15 modules, files of at most 600 lines, and no import cycle
-//! between the folders of `src`.
+//! Keeps the structure of the crate: folders of at most 15 modules, files of at most 600 lines, imports between the
+//! folders of `src` in the order of ARCHITECTURE.md, and one public type per name.
 #![expect(clippy::unwrap_used, reason = "a test may stop at once")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,20 +58,27 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn folders_import_each_other_in_one_direction() {
-    let mut left = imports();
-    assert!(left.len() > 10, "{left:?}");
-    // Rooms without remaining imports are removed until none is left.
-    while !left.is_empty() {
-        let free: Vec<String> = left
-            .iter()
-            .filter(|(_, wanted)| wanted.iter().all(|name| !left.contains_key(name)))
-            .map(|(room, _)| room.clone())
-            .collect();
-        let in_cycle =
-            || left.iter().map(|(room, wanted)| format!("{room} -> {wanted:?}")).collect::<Vec<_>>();
-        assert!(!free.is_empty(), "these import each other in a circle:\n{}", in_cycle().join("\n"));
-        left.retain(|room, _| !free.contains(room));
+fn folders_import_in_the_order_of_the_architecture() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let page = fs::read_to_string(page).unwrap();
+    let table = page.split("| folder | content |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let order: Vec<&str> =
+        table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let place = |room: &str| order.iter().position(|listed| *listed == room);
+    let imports = imports();
+    assert_eq!(
+        imports.len(),
+        order.len(),
+        "ARCHITECTURE.md lists {order:?}, and there are {:?}",
+        imports.keys()
+    );
+    for (room, wanted) in &imports {
+        for other in wanted {
+            assert!(
+                place(other) < place(room),
+                "`{room}` imports `{other}`, which ARCHITECTURE.md lists below it"
+            );
+        }
     }
 }
 
@@ -93,14 +100,41 @@ fn no_folder_has_too_many_modules() {
     }
 }
 
-#[test]
-fn no_file_is_too_long() {
+/// Returns the sources of all published crates.
+fn published() -> Vec<PathBuf> {
     let mut files = Vec::new();
     for name in ["proem", "proem-core", "proem-store", "proem-server", "proem-cli"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
         sources(&folder, &mut files);
     }
-    for file in files {
+    files
+}
+
+/// Returns the name of the public type that a line defines.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let rest = ["struct ", "enum ", "trait ", "type "].iter().find_map(|kind| rest.strip_prefix(kind))?;
+    rest.split(|letter: char| !letter.is_alphanumeric()).next()
+}
+
+#[test]
+fn no_two_public_types_have_one_name() {
+    let mut types: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in published() {
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for name in text.lines().filter_map(public_type) {
+            types.entry(name.to_owned()).or_default().push(file.clone());
+        }
+    }
+    assert!(types.len() > 250, "{} types: the sources are not read as they are written", types.len());
+    types.retain(|_, files| files.len() > 1);
+    assert!(types.is_empty(), "these names have two public types; say what each one is: {types:#?}");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    for file in published() {
         let lines = fs::read_to_string(&file).unwrap().lines().count();
         assert!(lines <= LINES_MAX, "{} has {lines} lines; at most {LINES_MAX}", file.display());
     }

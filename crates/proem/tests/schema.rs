@@ -2,8 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 use proem::Request;
-use proem::build_shape::{BuildShape, TurnShape};
+use proem::build_shape::BuildShape;
 use proem::simulate::Simulation;
+use proem::turn_shape::TurnShape;
 use proem_testkit::project_root;
 use schemars::Schema;
 

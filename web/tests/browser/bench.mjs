@@ -58,7 +58,7 @@ async function watched(context, origin) {
   context.on("weberror", (error) => seen.errors.push(String(error.error())));
   context.on("console", (message) => message.type() === "error" && seen.errors.push(message.text()));
   context.on("dialog", (dialog) => {
-    // A page that asks before it is left is no attack.
+    // A page that asks before it is left is not an attack.
     if (dialog.type() !== "beforeunload") seen.dialogs.push(dialog.message());
     void dialog.dismiss();
   });

@@ -32,7 +32,7 @@ it("a template is saved after a look at the difference, and is there after a rel
   await dialog.getByRole("button", { name: "Save", exact: true }).click();
   await editor.state.getByText("Version 1").waitFor();
   assert.equal(await page.getByText("unsaved", { exact: true }).count(), 0);
-  assert.deepEqual(await stored(), { template: "First text.\n", version: 1 });
+  assert.deepEqual(await stored(), { template: "First text.\n", version: 1, used: true });
   assert.equal((await server.ask("/system-prompt/versions")).versions[0].author, "Ada");
   await page.reload();
   await editor.ready();
@@ -91,7 +91,7 @@ it("history compares versions and prompts, and restores one", async ({ page, ser
   await dialog.getByRole("button", { name: "Restore", exact: true }).click();
   await dialog.waitFor({ state: "detached" });
   await editor.expectText("on [git:branch], one\n");
-  assert.deepEqual(await stored(), { template: "on [git:branch], one\n", version: version + 1 });
+  assert.deepEqual(await stored(), { template: "on [git:branch], one\n", version: version + 1, used: true });
   await editor.template.focus();
   await page.keyboard.press("Control+Z");
   await editor.expectText("on [git:branch], three\n");
@@ -116,7 +116,7 @@ it("a conflict shows both texts, and saving mine keeps theirs in the history", {
   await page.keyboard.type("merged, ");
   await dialog.getByRole("button", { name: "Save yours on top" }).click();
   await dialog.waitFor({ state: "detached" });
-  assert.deepEqual(await stored(), { template: "merged, mine\n", version: theirs.version + 1 });
+  assert.deepEqual(await stored(), { template: "merged, mine\n", version: theirs.version + 1, used: true });
   await editor.expectText("merged, mine\n");
   assert.equal((await server.ask(`/system-prompt/versions/${theirs.version}`)).template, "theirs\n");
 });

@@ -104,7 +104,7 @@ test("a duplicated tab does not write over the first one's draft", async () => {
   assert.equal(first.read().template, "one");
 });
 
-test("storage that refuses is reported, and rubbish in it is no draft", async () => {
+test("storage that refuses is reported, and invalid content in it is not a draft", async () => {
   const storage = new MemoryStorage([["proem.draft.x", "{"], ["proem.draft.y", "5"]]);
   const keeper = await DraftKeeper.open(storage, new MemoryStorage());
   assert.equal(keeper.read(), null);

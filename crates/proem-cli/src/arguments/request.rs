@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proem::request::RequestUpdate;
 use proem::{OneOrMany, Pin, Request, Tool};
 use proem_core::limit::{REQUEST_BYTES_MAX, TEMPLATE_BYTES_MAX};
 
@@ -13,11 +14,36 @@ use crate::terminal::visible_line;
 
 /// Builds the request for a prompt: the fields of every request, then profile, base, tools and packs.
 pub(crate) fn prompt_request(flags: &PromptFlags) -> Result<Request, Failure> {
+    check_stdin(flags)?;
+    with_prompt_flags(request(&flags.request)?, flags)
+}
+
+/// Builds the update of a conversation: the fields of the request file, in which `null` removes one, then the flags.
+pub(crate) fn prompt_update(flags: &PromptFlags) -> Result<RequestUpdate, Failure> {
+    check_stdin(flags)?;
+    let update = update(flags.request.request.as_deref())?;
+    let request = with_request_flags(update.given().clone(), &flags.request);
+    Ok(update.with_given(with_prompt_flags(request, flags)?))
+}
+
+/// Reads the update of a conversation from a file, if one is named.
+pub(crate) fn update(file: Option<&Path>) -> Result<RequestUpdate, Failure> {
+    Ok(match file {
+        Some(path) => RequestUpdate::from_json(&input::read(path, "request", REQUEST_BYTES_MAX)?)?,
+        None => RequestUpdate::default(),
+    })
+}
+
+fn check_stdin(flags: &PromptFlags) -> Result<(), Failure> {
     let stdin = Some(Path::new("-"));
     if flags.request.request.as_deref() == stdin && flags.template.as_deref() == stdin {
         return Err(Failure::TwoReaders);
     }
-    let mut request = request(&flags.request)?;
+    Ok(())
+}
+
+fn with_prompt_flags(mut request: Request, flags: &PromptFlags) -> Result<Request, Failure> {
+    let stdin = Some(Path::new("-"));
     if flags.profile.is_some() {
         request.profile.clone_from(&flags.profile);
     }
@@ -70,10 +96,14 @@ fn text_or_file(value: &str, what: &'static str) -> Result<String, Failure> {
 
 /// Builds the request that the flags describe.
 pub(crate) fn request(flags: &RequestFlags) -> Result<Request, Failure> {
-    let mut request = match &flags.request {
+    let request = match &flags.request {
         Some(path) => Request::from_json(&input::read(path, "request", REQUEST_BYTES_MAX)?)?,
         None => Request::default(),
     };
+    Ok(with_request_flags(request, flags))
+}
+
+fn with_request_flags(mut request: Request, flags: &RequestFlags) -> Request {
     let over = |own: &mut Option<String>, flag: &Option<String>| {
         if flag.is_some() {
             own.clone_from(flag);
@@ -90,5 +120,5 @@ pub(crate) fn request(flags: &RequestFlags) -> Result<Request, Failure> {
     for key in &flags.absent {
         request.variables.insert(key.clone(), None);
     }
-    Ok(request)
+    request
 }

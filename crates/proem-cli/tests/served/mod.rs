@@ -21,7 +21,11 @@ impl Server {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{before}\nexec \"$0\" \"$@\"")]).arg(plain.get_program());
         command.arg("serve").args(arguments).current_dir(desk.work()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Self::spawn(command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))))
+    }
+
+    /// Starts one by a command.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();

@@ -1,6 +1,5 @@
 //! Extractors: bodies of limited size, queries and path parameters, with errors of the API's shape.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,18 +13,16 @@ use proem::Request;
 use proem::deliver::{Provider, ProviderName};
 use proem::request::RequestUpdate;
 use proem_store::ConversationError;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::room::Held;
+use crate::room::BodyPermit;
 
 /// The text of a body, and the memory that is reserved for it.
 pub(super) struct BodyText(
     pub(super) String,
-    #[expect(dead_code, reason = "dropping it releases the memory")] Held,
+    #[expect(dead_code, reason = "dropping it releases the memory")] BodyPermit,
 );
 
 impl FromRequest<Arc<App>> for BodyText {
@@ -49,7 +46,7 @@ impl BodyText {
             return Err(too_large());
         }
         let mut body = pin!(Limited::new(body, most));
-        let (mut bytes, mut held) = (Vec::new(), Held::default());
+        let (mut bytes, mut held) = (Vec::new(), BodyPermit::default());
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
                 if error.is::<LengthLimitError>() {
@@ -95,52 +92,6 @@ impl BodyText {
     /// Tells whether the body is empty or `{}`.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.0.trim(), "" | "{}")
-    }
-
-    /// Parses the body as an update with an optional `provider`. Messages keep their bytes.
-    pub(super) fn turn(&self) -> Result<(RequestUpdate, Option<Provider>), ApiError> {
-        // A provider can be named only by its name, or by escapes that spell it.
-        if !self.0.contains("\"provider\"") && !self.0.contains("\\u") {
-            return Ok((self.update()?, None));
-        }
-        let Ok(Fields(mut fields)) = serde_json::from_str(&self.0) else {
-            // The request's own reader says it better.
-            return Ok((self.update()?, None));
-        };
-        let Some(word) = fields.remove("provider") else { return Ok((self.update()?, None)) };
-        let word: Option<String> = serde_json::from_str(word.get())
-            .map_err(|_| ApiError::bad_request("`provider` is not a string"))?;
-        let provider = word.map(|word| provider(&word)).transpose()?;
-        let rest =
-            serde_json::to_string(&fields).map_err(|error| ApiError::bad_request(error.to_string()))?;
-        Ok((RequestUpdate::from_json(&rest)?, provider))
-    }
-}
-
-/// The fields of an object. Duplicates are refused.
-struct Fields(BTreeMap<String, Box<RawValue>>);
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, _>()? {
-                    if fields.insert(name, value).is_some() {
-                        return Err(serde::de::Error::custom("duplicate field"));
-                    }
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 

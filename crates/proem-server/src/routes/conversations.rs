@@ -7,13 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use proem::deliver::{DeliverOptions, Provider, deliver};
-use proem::models::Models;
+use proem::hooks::ResourcePaths;
 use proem::request::RequestUpdate;
-use proem::{RawMessage, Request, Tool};
-use proem_store::{Answer, LoadedEpoch, Query, Rebuilt};
+use proem::turn_shape::{OwnedNoteShape, TurnShape};
+use proem::{Request, Tool, Turn};
+use proem_store::{Changed, ConversationError, LoadedEpoch, Plan, Query};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Shared;
 use super::body::{BodyText, PathParams, QueryParams, has_answer};
@@ -21,7 +20,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
     ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
-    OwnedNote, PlanShape, TurnAnswer, carriers, comparison, difference,
+    PlanShape, carriers, comparison, difference,
 };
 
 /// The largest and the default number of conversations on one page.
@@ -43,6 +42,21 @@ pub(super) struct PlanQuery {
     plan: bool,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReloadQuery {
+    #[serde(default)]
+    plan: bool,
+    only: Option<Only>,
+}
+
+/// The part of the files that a reload reads again.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Only {
+    Skills,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DiffQuery {
@@ -58,7 +72,7 @@ pub(super) async fn list(
     let ListQuery { search, after, limit } = query;
     let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
     if after.as_deref().is_some_and(|after| !proem_store::is_page_key(after)) {
-        let error = ApiError::bad_request("`after` is no place in the list");
+        let error = ApiError::bad_request("`after` is not a place in the list");
         return Err(error.with_hint("take it from `next` of the page before"));
     }
     if search.as_deref().is_some_and(|search| search.contains('\0')) {
@@ -107,19 +121,22 @@ pub(super) async fn turn(
     PathParams(id): PathParams<String>,
     text: BodyText,
 ) -> Result<Response, ApiError> {
-    let (update, provider) = text.turn()?;
+    let update = text.update()?;
     if update.given().conversation.as_ref().is_some_and(|named| *named != id) {
         return Err(ApiError::bad_request("`conversation` is not the one of the path"));
     }
     // A turn that only repeats the stored prompt takes less time than passing it to a thread.
-    let known = if provider.is_none() { app.turn_at_once(&id, &update)? } else { None };
-    let answer = if let Some(answer) = known {
-        answer
-    } else {
-        app.work(move |app| app.turn(&id, update, provider)).await?
-    };
-    let digest = format!("\"{}\"", answer.digest);
-    Ok(([(header::ETAG, digest)], Json(answer)).into_response())
+    if let Some(response) = app.turn_at_once(&id, &update)? {
+        return Ok(response);
+    }
+    app.work(move |app| app.turn(&id, update)).await
+}
+
+/// Returns the response to a turn, with the digest of its prefix as the entity tag.
+fn turn_response(turn: &Turn) -> Response {
+    let shape = TurnShape::new(turn);
+    let tag = format!("\"{}\"", shape.digest);
+    ([(header::ETAG, tag)], Json(shape)).into_response()
 }
 
 impl App {
@@ -130,8 +147,7 @@ impl App {
             return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
         }
         let found = self.conversations.history(id)?;
-        let (kept, epochs) =
-            found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()))?;
+        let (kept, epochs) = found.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
         // Another epoch may have been opened since.
         let tag = tag_of(&kept);
         let answer = Json(ConversationAnswer {
@@ -139,31 +155,26 @@ impl App {
             epoch: kept.head.number,
             carriers: carriers(kept.frozen.body()),
             epochs: epochs.into_iter().map(EpochShape::from).collect(),
-            notes: kept.frozen.notes().iter().map(OwnedNote::from).collect(),
+            notes: kept.frozen.notes().iter().map(OwnedNoteShape::from).collect(),
         });
         Ok(([(header::ETAG, tag)], answer).into_response())
     }
 
     /// Returns the answer to a turn for which nothing must be built or observed; `None` for every other turn.
-    fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<TurnAnswer>, ApiError> {
-        let Some(kept) = self.conversations.turn_at_once(id, update)? else { return Ok(None) };
-        let request = update.given();
-        let cwd = request.cwd.as_ref().or(kept.request.cwd.as_ref());
-        if let Err(error) = self.check_cwd(cwd.map(String::as_str))
-            && !(request.cwd.is_none() && cwd.is_some_and(|cwd| self.is_gone(cwd)))
+    fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<Response>, ApiError> {
+        let Some(turn) = self.conversations.turn_at_once(id, update)? else { return Ok(None) };
+        let given = update.given().cwd.as_deref();
+        let cwd = given.unwrap_or(&turn.signature.cwd);
+        if let Err(error) = self.check_cwd(Some(cwd))
+            && !(given.is_none() && self.is_gone(cwd))
         {
             return Err(error);
         }
         self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(shape_of(&Answer::frozen(kept), None, None, Vec::new())))
+        Ok(Some(turn_response(&turn)))
     }
 
-    fn turn(
-        &self,
-        id: &str,
-        update: RequestUpdate,
-        provider: Option<Provider>,
-    ) -> Result<TurnAnswer, ApiError> {
+    fn turn(&self, id: &str, update: RequestUpdate) -> Result<Response, ApiError> {
         let known = self.conversations.current(id)?;
         let kept_cwd = known.as_ref().and_then(|kept| kept.request.cwd.clone());
         let is_gone =
@@ -184,31 +195,10 @@ impl App {
                 update.with_cwd(cwd)
             }
         };
-        let request = Request { conversation: Some(id.to_owned()), ..update.given().clone() };
-        let answer = self.conversations.turn(id, update, self.caller())?;
-        let counter = if answer.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
+        let turn = self.conversations.turn(id, update, self.caller())?;
+        let counter = if turn.is_reused { &self.metrics.turns_reused } else { &self.metrics.turns_built };
         counter.fetch_add(1, Ordering::Relaxed);
-        let mut notes: Vec<OwnedNote> = answer.notes.iter().map(OwnedNote::from).collect();
-        let (mut payload, mut messages) = (None, None);
-        if let Some(provider) = provider {
-            let (build, request) = answer.delivery(&request);
-            let models = Models::load(&request, self.caller())?;
-            let delivered = deliver(provider, &build, &request, &models, &DeliverOptions::default())?;
-            notes.extend(delivered.notes.iter().map(OwnedNote::from));
-            payload = Some(delivered.payload);
-            messages = Some(delivered.history);
-        }
-        Ok(shape_of(&answer, payload, messages, notes))
-    }
-
-    /// The request with the stored template for its base, unless it brings one.
-    pub(super) fn with_template(&self, mut request: Request) -> Result<Request, ApiError> {
-        let has_base =
-            request.system.is_some() || request.template.is_some() || request.instruction.is_some();
-        if !has_base && let Some(stored) = self.store().template()? {
-            request.template = Some(stored.text);
-        }
-        Ok(request)
+        Ok(turn_response(&turn))
     }
 
     /// Checks that the next prompt of a conversation is built in a workspace: in the directory that the update gives, or
@@ -221,63 +211,54 @@ impl App {
 
     pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ApiError> {
         let found = self.conversations.current(id)?;
-        found.ok_or_else(|| proem_store::ConversationError::NoConversation(id.to_owned()).into())
+        found.ok_or_else(|| ConversationError::NoConversation(id.to_owned()).into())
     }
 }
 
-fn shape_of(
-    answer: &Answer,
-    payload: Option<Box<RawValue>>,
-    messages: Option<Vec<RawMessage>>,
-    notes: Vec<OwnedNote>,
-) -> TurnAnswer {
-    let Answer { kept, is_reused, .. } = answer;
-    TurnAnswer {
-        epoch: kept.head.number,
-        reason: kept.head.reason.clone(),
-        reused: *is_reused,
-        digest: kept.head.digest.clone(),
-        fingerprint: kept.head.fingerprint.clone(),
-        carriers: carriers(answer.body()),
-        payload,
-        messages,
-        notes,
+impl From<&Changed> for ChangeAnswer {
+    fn from(changed: &Changed) -> Self {
+        Self { change: changed.shape(), plan: None, comparison: None }
     }
 }
 
-fn change(rebuilt: &Rebuilt) -> ChangeAnswer {
-    let opened = matches!(rebuilt, Rebuilt::Opened(_));
-    ChangeAnswer { epoch: rebuilt.kept().head.number, opened, plan: None, comparison: None }
+/// Makes the answer to a plan, which changes nothing.
+fn planned(app: &App, id: &str, plan: &Plan) -> Result<ChangeAnswer, ApiError> {
+    let epoch = Arc::clone(&plan.kept);
+    let pending = app.conversations.pending(id)?;
+    let changed = Changed { epoch, is_opened: false, pending, notes: Vec::new() };
+    let comparison = Some(comparison::compare_plan(plan)?);
+    Ok(ChangeAnswer { plan: Some(PlanShape::from(plan)), comparison, ..ChangeAnswer::from(&changed) })
 }
 
 /// Rebuilds the prompt, or plans it.
 pub(super) async fn reload(
     State(app): Shared,
     PathParams(id): PathParams<String>,
-    QueryParams(query): QueryParams<PlanQuery>,
+    QueryParams(query): QueryParams<ReloadQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
-    let is_plan = query.plan;
     let update = text.update()?;
+    if query.only.is_some() && (query.plan || !update.is_empty()) {
+        return Err(ApiError::bad_request("`only=skills` takes neither a body nor `plan`"));
+    }
     let answer = app
         .work(move |app| {
             app.admit_next(&id, &update)?;
-            if !is_plan {
-                return Ok(change(&app.conversations.reload(&id, Some(&update), app.caller())?));
+            if query.plan {
+                let plan = app.conversations.plan_reload(&id, update, app.caller())?;
+                return planned(app, &id, &plan);
             }
-            let plan = app.conversations.plan_reload(&id, Some(&update), app.caller())?;
-            Ok(ChangeAnswer {
-                epoch: plan.kept.head.number,
-                opened: false,
-                plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::compare_plan(&plan)?),
-            })
+            let changed = match query.only {
+                Some(Only::Skills) => app.conversations.reload_skills(&id, app.caller())?,
+                None => app.conversations.reload(&id, update, app.caller())?,
+            };
+            Ok(ChangeAnswer::from(&changed))
         })
         .await?;
     Ok(Json(answer))
 }
 
-/// Gives a conversation other tools, or says what that would change.
+/// Replaces the tools of a conversation, or says what that would change.
 pub(super) async fn tools(
     State(app): Shared,
     PathParams(id): PathParams<String>,
@@ -289,21 +270,74 @@ pub(super) async fn tools(
     struct Body {
         tools: Vec<Tool>,
     }
-    let is_plan = query.plan;
     let Body { tools } = text.json()?;
     let answer = app
         .work(move |app| {
             app.admit_next(&id, &RequestUpdate::default())?;
-            if !is_plan {
-                return Ok(change(&app.conversations.set_tools(&id, &tools, app.caller())?));
+            if query.plan {
+                let plan = app.conversations.plan_tools(&id, &tools, app.caller())?;
+                return planned(app, &id, &plan);
             }
-            let plan = app.conversations.plan_tools(&id, &tools, app.caller())?;
-            Ok(ChangeAnswer {
-                epoch: plan.kept.head.number,
-                opened: false,
-                plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::compare_plan(&plan)?),
-            })
+            let changed = app.conversations.set_tool_registry(&id, &tools, app.caller())?;
+            Ok(ChangeAnswer::from(&changed))
+        })
+        .await?;
+    Ok(Json(answer))
+}
+
+/// Sets the active tools by name.
+pub(super) async fn active_tools(
+    State(app): Shared,
+    PathParams(id): PathParams<String>,
+    text: BodyText,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        names: Vec<String>,
+    }
+    let Body { names } = text.json()?;
+    let change = move |app: &App, id: &str| app.conversations.set_active_tools(id, &names, app.caller());
+    changed(app, id, change).await
+}
+
+/// Goes on with another profile.
+pub(super) async fn profile(
+    State(app): Shared,
+    PathParams(id): PathParams<String>,
+    text: BodyText,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        profile: String,
+    }
+    let Body { profile } = text.json()?;
+    let change = move |app: &App, id: &str| app.conversations.switch_profile(id, &profile, app.caller());
+    changed(app, id, change).await
+}
+
+/// Adds skills, packs and asset folders to a conversation.
+pub(super) async fn resources(
+    State(app): Shared,
+    PathParams(id): PathParams<String>,
+    text: BodyText,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    let paths: ResourcePaths = text.json()?;
+    let change = move |app: &App, id: &str| app.conversations.add_resources(id, &paths, app.caller());
+    changed(app, id, change).await
+}
+
+/// Makes a change of a conversation whose directory is in a workspace.
+async fn changed(
+    app: Arc<App>,
+    id: String,
+    change: impl FnOnce(&App, &str) -> Result<Changed, ConversationError> + Send + 'static,
+) -> Result<Json<ChangeAnswer>, ApiError> {
+    let answer = app
+        .work(move |app| {
+            app.admit_next(&id, &RequestUpdate::default())?;
+            Ok(ChangeAnswer::from(&change(app, &id)?))
         })
         .await?;
     Ok(Json(answer))
@@ -317,13 +351,8 @@ pub(super) async fn drift(
     let answer = app
         .work(move |app| {
             app.admit_next(&id, &RequestUpdate::default())?;
-            let plan = app.conversations.plan_reload(&id, None, app.caller())?;
-            Ok(ChangeAnswer {
-                epoch: plan.kept.head.number,
-                opened: false,
-                plan: Some(PlanShape::from(&plan)),
-                comparison: Some(comparison::compare_plan(&plan)?),
-            })
+            let plan = app.conversations.plan_reload(&id, RequestUpdate::default(), app.caller())?;
+            planned(app, &id, &plan)
         })
         .await?;
     Ok(Json(answer))

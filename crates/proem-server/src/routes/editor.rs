@@ -8,7 +8,8 @@ use proem::deliver::ProviderName;
 use proem::models::{Model, Models};
 use proem::profiles::{ProfileEntry, Profiles};
 use proem::tokens::Tokenizer;
-use proem::{Request, directory_listing};
+use proem::turn_shape::OwnedNoteShape;
+use proem::{ProfileBase, Request, directory_listing};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::profile::{Content, Syntax};
 use serde::Deserialize;
@@ -18,8 +19,7 @@ use super::body::{BodyText, QueryParams};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
-    EditorAnswer, FilesAnswer, LimitsShape, ModelShape, ModelsShape, OwnedNote, ProfileShape, ValueShape,
-    ValuesAnswer,
+    EditorAnswer, FilesAnswer, LimitsShape, ModelShape, ModelsShape, ProfileShape, ValueShape, ValuesAnswer,
 };
 
 /// Maximum number of files in one answer.
@@ -54,13 +54,14 @@ impl App {
         let models = Models::load(request, self.caller())?;
         let known = models.names().into_iter().filter_map(|name| models.find(name));
         let known = known.map(|model| ModelShape { name: model.name.clone(), vendor: model.vendor.clone() });
+        let ProfileBase { profile, text: built_in, .. } = proem::profile_base(request, self.caller())?;
         Ok(EditorAnswer {
             workspaces: self.options.workspaces.iter().map(|path| path.display().to_string()).collect(),
             profiles: profiles.list().into_iter().map(|listed| shape(&profiles, listed)).collect(),
-            profile: proem::default_profile(request, self.caller())?,
+            profile,
             models: ModelsShape { models: known.collect(), as_of: models.as_of.clone() },
             providers: ProviderName::all().map(|name| name.word).collect(),
-            built_in: super::template::built_in(),
+            built_in,
             engine: env!("CARGO_PKG_VERSION"),
             limits: LimitsShape { template_bytes: TEMPLATE_BYTES_MAX },
         })
@@ -81,7 +82,8 @@ fn shape(profiles: &Profiles, listed: ProfileEntry) -> ProfileShape {
         Syntax::Plain => "plain",
     });
     let description = Some(listed.description.unwrap_or_else(|error| error));
-    ProfileShape { name: listed.name, description, syntax }
+    let stored_template = found.is_some_and(|found| found.profile.stored_template);
+    ProfileShape { name: listed.name, description, syntax, stored_template }
 }
 
 /// Lists a directory of a workspace.
@@ -119,7 +121,7 @@ pub(super) async fn values(State(app): Shared, text: BodyText) -> Result<Json<Va
             let shape = |report| ValueShape::new(report, |text| tokenizer.count(text));
             Ok(ValuesAnswer {
                 variables: reports.iter().map(shape).collect(),
-                notes: notes.iter().map(OwnedNote::from).collect(),
+                notes: notes.iter().map(OwnedNoteShape::from).collect(),
             })
         })
         .await?;

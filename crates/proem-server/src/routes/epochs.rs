@@ -1,7 +1,5 @@
 //! One epoch of a conversation, with the source of every byte.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -9,7 +7,7 @@ use proem::Caller;
 use proem::deliver::{DeliverOptions, deliver};
 use proem::models::Models;
 use proem_core::note::Note;
-use proem_store::{Answer, ConversationError, LoadedEpoch, is_conversation_id};
+use proem_store::{ConversationError, LoadedEpoch, is_conversation_id};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -39,7 +37,6 @@ pub(super) async fn show(
         .work(move |app| {
             let kept = app.conversations.epoch(&id, number)?;
             let kept = kept.ok_or_else(|| ApiError::not_found(format!("there is no epoch {number}")))?;
-            let kept = Arc::new(kept);
             let (payload, notes) = match provider {
                 Some(provider) => payload(&kept, provider)?,
                 None => (None, Vec::new()),
@@ -51,12 +48,10 @@ pub(super) async fn show(
 }
 
 fn payload(
-    kept: &Arc<LoadedEpoch>,
+    kept: &LoadedEpoch,
     provider: proem::deliver::Provider,
 ) -> Result<(Option<Box<RawValue>>, Vec<Note>), ApiError> {
-    let answer = Answer::frozen(Arc::clone(kept));
-    let (build, request) = answer.delivery(&kept.request);
-    let models = Models::load(&request, Caller::REMOTE)?;
-    let delivered = deliver(provider, &build, &request, &models, &DeliverOptions::default())?;
+    let models = Models::load(&kept.request, Caller::REMOTE)?;
+    let delivered = deliver(provider, &kept.build(), &kept.request, &models, &DeliverOptions::default())?;
     Ok((Some(delivered.payload), delivered.notes))
 }

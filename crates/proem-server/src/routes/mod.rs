@@ -25,7 +25,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::front::Matched;
+use crate::front::MatchedRoute;
 
 type Shared = State<Arc<App>>;
 
@@ -44,7 +44,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 
 /// Records the route that a request takes, for its span.
 async fn name_route(request: Request, next: Next) -> Response {
-    Matched::set(&request);
+    MatchedRoute::set(&request);
     next.run(request).await
 }
 
@@ -75,6 +75,9 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/conversations/{id}/turn", post(conversations::turn)),
         ("/conversations/{id}/reload", post(conversations::reload)),
         ("/conversations/{id}/tools", put(conversations::tools)),
+        ("/conversations/{id}/tools/active", put(conversations::active_tools)),
+        ("/conversations/{id}/profile", put(conversations::profile)),
+        ("/conversations/{id}/resources", post(conversations::resources)),
         ("/conversations/{id}/calls", get(calls::list).post(calls::add)),
         ("/conversations/{id}/drift", get(conversations::drift)),
         ("/conversations/{id}/diff", get(conversations::diff)),

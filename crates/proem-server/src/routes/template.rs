@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use proem_core::builtin;
+use proem::{ProfileBase, Request};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::variable::Variable;
 use proem_store::{StoreError, TemplateVersion};
@@ -11,29 +11,54 @@ use serde::Deserialize;
 
 use super::Shared;
 use super::body::{BodyText, QueryParams};
+use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
     TemplateAnswer, TemplateBody, VariableShape, VariablesAnswer, VersionShape, VersionsAnswer,
 };
 
-/// The asset with the built-in template.
-const BUILT_IN: &str = "default/base";
-
 /// Maximum number of versions in one answer.
 const VERSIONS_MAX: usize = 100;
 
-/// Returns the text of the built-in template.
-pub(super) fn built_in() -> &'static str {
-    builtin::asset(BUILT_IN).unwrap_or_default()
+impl App {
+    /// Returns the base of the profile with which this server builds requests that name none.
+    fn own_base(&self) -> Result<ProfileBase, ApiError> {
+        let cwd = self.options.workspaces.first().map(|path| path.display().to_string());
+        let request = Request { cwd, ..Request::default() };
+        Ok(proem::profile_base(&request, self.caller())?)
+    }
+
+    /// Describes a stored template.
+    fn stored(&self, TemplateVersion { text, version, .. }: TemplateVersion) -> TemplateAnswer {
+        // The template is stored, whether or not the profile of this server can be read.
+        let used = self.own_base().is_ok_and(|base| base.takes_stored_template);
+        TemplateAnswer { template: text, version: Some(version), used }
+    }
+
+    /// Returns the request with the stored template as its base, unless it brings one or its profile takes none.
+    pub(super) fn with_stored_template(&self, mut request: Request) -> Result<Request, ApiError> {
+        let has_base =
+            request.system.is_some() || request.template.is_some() || request.instruction.is_some();
+        if !has_base
+            && let Some(stored) = self.store().template()?
+            && proem::takes_stored_template(&request, self.caller())?
+        {
+            request.template = Some(stored.text);
+        }
+        Ok(request)
+    }
 }
 
-/// Returns the current template, or the built-in one if none is stored or the store fails.
+/// Returns the stored template, or the base of the server's profile if none is stored or the store fails.
 pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiError> {
-    let stored = app.work(|app| Ok(app.store().template())).await?;
-    let answer = match stored {
-        Ok(Some(found)) => TemplateAnswer { template: found.text, version: Some(found.version) },
-        Ok(None) | Err(_) => TemplateAnswer { template: built_in().to_owned(), version: None },
-    };
+    let answer = app
+        .work(|app| match app.store().template() {
+            Ok(Some(found)) => Ok(app.stored(found)),
+            Ok(None) | Err(_) => {
+                Ok(TemplateAnswer { template: app.own_base()?.text, version: None, used: true })
+            }
+        })
+        .await?;
     Ok(Json(answer))
 }
 
@@ -42,10 +67,13 @@ pub(super) async fn put(State(app): Shared, text: BodyText) -> Result<Json<Templ
     let body: TemplateBody = text.json()?;
     check(&body.template, body.author.as_deref())?;
     let TemplateBody { template, author, expected_version } = body;
-    let stored = app
-        .work(move |app| Ok(app.store().put_template(&template, author.as_deref(), expected_version)?))
+    let answer = app
+        .work(move |app| {
+            let stored = app.store().put_template(&template, author.as_deref(), expected_version)?;
+            Ok(app.stored(stored))
+        })
         .await?;
-    Ok(Json(TemplateAnswer { template: stored.text, version: Some(stored.version) }))
+    Ok(Json(answer))
 }
 
 fn check(template: &str, author: Option<&str>) -> Result<(), ApiError> {
@@ -125,7 +153,7 @@ pub(super) async fn restore(
     version: Result<Path<u64>, PathRejection>,
 ) -> Result<Json<TemplateAnswer>, ApiError> {
     let Ok(Path(version)) = version else { return Err(not_a_version()) };
-    let stored = app
+    let answer = app
         .work(move |app| -> Result<_, ApiError> {
             let found = app.store().template_version(version)?;
             let found = found.ok_or_else(|| no_version(version))?;
@@ -134,8 +162,8 @@ pub(super) async fn restore(
             })?;
             let stored: Result<_, StoreError> =
                 app.store().put_template(&found.text, found.author.as_deref(), None);
-            Ok(stored?)
+            Ok(app.stored(stored?))
         })
         .await?;
-    Ok(Json(TemplateAnswer { template: stored.text, version: Some(stored.version) }))
+    Ok(Json(answer))
 }

@@ -6,7 +6,7 @@ use proem_core::text::clip;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::OwnedNote;
+use proem::turn_shape::OwnedNoteShape;
 
 /// Maximum length of a variable's value in an answer, in bytes.
 const VALUE_BYTES_MAX: usize = 4096;
@@ -24,8 +24,8 @@ pub(crate) struct EditorAnswer {
     pub(crate) models: ModelsShape,
     /// The providers for which payloads can be built.
     pub(crate) providers: Vec<&'static str>,
-    /// The built-in template, which is used while none is stored.
-    pub(crate) built_in: &'static str,
+    /// The base of that profile, which is used while no template is stored.
+    pub(crate) built_in: String,
     /// The version of proem.
     pub(crate) engine: &'static str,
     /// The limits on input.
@@ -43,6 +43,8 @@ pub(crate) struct ProfileShape {
     /// The syntax of its template; missing if it has no template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) syntax: Option<&'static str>,
+    /// True if the stored template is the base of its new conversations.
+    pub(crate) stored_template: bool,
 }
 
 /// The models.
@@ -109,7 +111,7 @@ pub(crate) struct ValuesAnswer {
     /// The variables.
     pub(crate) variables: Vec<ValueShape>,
     /// Notes about the values.
-    pub(crate) notes: Vec<OwnedNote>,
+    pub(crate) notes: Vec<OwnedNoteShape>,
 }
 
 /// A variable, with its value in a working directory.

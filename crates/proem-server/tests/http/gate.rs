@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proem_store::{
-    CallStore, CompactionRecord, CompactionStore, ConversationHead, Epoch, EpochHead, History, MemoryStore,
-    Page, Query, Store, StoreError, TemplateHead, TemplateStore, TemplateVersion,
+    CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead, Epoch,
+    EpochHead, History, MemoryStore, Page, Query, Store, StoreError, TemplateHead, TemplateStore,
+    TemplateVersion,
 };
 
 type StoreResult<T> = Result<T, StoreError>;
@@ -47,7 +48,7 @@ impl Gate {
 }
 
 impl Store for Gate {
-    fn current(&self, conversation: &str) -> StoreResult<Option<Epoch>> {
+    fn current(&self, conversation: &str) -> StoreResult<Option<Current>> {
         let found = self.store.current(conversation);
         (self.then)(&self.store);
         found
@@ -57,7 +58,7 @@ impl Store for Gate {
         (self.then)(&self.store);
         found
     }
-    fn current_head(&self, conversation: &str) -> StoreResult<Option<EpochHead>> {
+    fn current_head(&self, conversation: &str) -> StoreResult<Option<CurrentHead>> {
         let found = self.store.current_head(conversation);
         (self.then)(&self.store);
         found
@@ -74,6 +75,10 @@ impl Store for Gate {
     fn open(&self, epoch: &Epoch) -> StoreResult<Epoch> {
         self.write()?;
         self.store.open(epoch)
+    }
+    fn commit(&self, change: &Commit<'_>) -> StoreResult<bool> {
+        self.write()?;
+        self.store.commit(change)
     }
     fn conversations(&self, query: &Query) -> StoreResult<Page<ConversationHead>> {
         self.store.conversations(query)

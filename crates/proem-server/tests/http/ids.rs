@@ -45,7 +45,12 @@ fn odd_names_are_refused_by_every_route() {
         for (id, method) in odd().iter().flat_map(|id| methods.iter().map(move |method| (id, method))) {
             let path =
                 route.replace("{id}", id).replace("{token}", "0").replace("/diff", "/diff?from=1&to=1");
-            let body = if route.ends_with("tools") { json!({ "tools": [] }) } else { json!({}) };
+            let body = match route.rsplit('/').next() {
+                Some("tools") => json!({ "tools": [] }),
+                Some("active") => json!({ "names": [] }),
+                Some("profile") => json!({ "profile": "default" }),
+                _ => json!({}),
+            };
             let call = match *method {
                 "POST" | "PUT" => Call::json(method, &path, &body),
                 method => Call::new(method, &path),

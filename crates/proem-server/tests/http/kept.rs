@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proem_core::limit::AUTHOR_BYTES_MAX;
-use proem_store::{Epoch, EpochHead, MemoryStore, PostgresStore, Store, StoreError};
+use proem_store::{Current, Epoch, EpochHead, MemoryStore, PostgresStore, Store, StoreError};
 use proem_testkit::PostgresServer;
 use serde_json::json;
 
@@ -126,7 +126,7 @@ fn a_conversation_is_shown_as_it_was_at_one_moment() {
     let site = Site::new();
     let opened = AtomicU64::new(0);
     let then = move |store: &MemoryStore| {
-        let Ok(Some(last)) = store.current("c") else { return };
+        let Ok(Some(Current { epoch: last, .. })) = store.current("c") else { return };
         if opened.fetch_add(1, Ordering::SeqCst) < 50 {
             let head = EpochHead { number: last.head.number + 1, ..last.head.clone() };
             store.open(&Epoch { head, ..last }).unwrap();

@@ -4,10 +4,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a server that cannot be set up must stop the test")]
 
+mod base;
 mod client;
 mod crowd;
 mod description;
 mod editor;
+mod failures;
 mod files;
 mod gate;
 mod guarded;

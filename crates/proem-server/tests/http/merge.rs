@@ -1,9 +1,9 @@
-//! What callers said stays: bodies of later turns, reloads and compactions are merged into the request.
+//! Fields of earlier requests stay: bodies of later turns, reloads and compactions are merged into the request.
 
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::routes::done;
+use crate::routes::{changed, done};
 use crate::server::{Server, Site};
 
 fn post(server: &Server, path: &str, body: &Value) -> Value {
@@ -38,7 +38,8 @@ fn a_reload_keeps_the_profile_and_null_removes_a_field() {
     let server = site.serve();
     let first = json!({ "profile": "layers", "append": "One.", "tools": [{ "name": "read" }] });
     let before = post(&server, "turn", &first);
-    assert_eq!(post(&server, "reload", &json!({ "append": "Two." })), json!({ "epoch": 2, "opened": true }));
+    let reload = Call::json("POST", "/conversations/c/reload", &json!({ "append": "Two." }));
+    assert_eq!(changed(&server, &reload), (2, true, vec![]));
     let second = post(&server, "turn", &json!({}));
     let text = |answer: &Value| answer["carriers"]["system"].as_str().unwrap().to_owned();
     assert_eq!(text(&second), text(&before).replace("One.", "Two."));
@@ -54,7 +55,9 @@ fn later_turns_remember_project_variables_and_host() {
     let without = json!({ "profile": "boundary", "project": false });
     let first = post(&server, "turn", &without);
     let later = post(&server, "turn", &json!({}));
-    assert_eq!(later["carriers"], first["carriers"]);
+    let parts =
+        |answer: &Value| ["carriers", "boundary", "suffix", "system_prompt"].map(|key| answer[key].clone());
+    assert_eq!(parts(&later), parts(&first));
 
     let site = Site::new();
     let server = site.serve();
@@ -65,8 +68,9 @@ fn later_turns_remember_project_variables_and_host() {
     });
     let first = post(&server, "turn", &pinned);
     let later = post(&server, "turn", &json!({}));
-    assert!(first["carriers"]["system"].as_str().unwrap().contains("PINNED"), "{first}");
-    assert_eq!(later["carriers"], first["carriers"]);
+    assert!(first["suffix"].as_str().unwrap().contains("PINNED"), "{first}");
+    assert_eq!(first["carriers"]["system"], first["prefix"], "carriers are frozen");
+    assert_eq!(parts(&later), parts(&first));
 }
 
 /// F10.
@@ -74,10 +78,10 @@ fn later_turns_remember_project_variables_and_host() {
 fn a_field_that_changes_nothing_in_the_frozen_prompt_is_noted() {
     let site = Site::new();
     let server = site.serve();
-    let first = json!({ "profile": "template", "template": "m=[prompt:model]", "model": "m1" });
-    post(&server, "turn", &first);
+    let template = "m=[prompt:model][if prompt:language] l[endif]";
+    post(&server, "turn", &json!({ "profile": "template", "template": template, "model": "m1" }));
     let message = |field: &str| {
-        format!("the change of `{field}` does not take effect: the profile `template` keeps its prompt")
+        format!("the change of `{field}` waits: the profile `template` keeps its prompt until the next epoch")
     };
     for (field, value) in [
         ("system", json!("other")),

@@ -22,6 +22,9 @@ fn epochs_calls_and_the_version_are_counted() {
     done(&turn("T"));
     done(&turn("T"));
     done(&Call::new("POST", "/conversations/c/compaction?commit=true"));
+    for profile in ["engraving", "boundary"] {
+        done(&Call::json("PUT", "/conversations/c/profile", &json!({ "profile": profile })));
+    }
     let call = |read: u64| {
         let usage = json!({ "input_tokens": 9, "cache_read_input_tokens": read, "cache_creation_input_tokens": 5000 });
         json!({ "response": { "model": "claude-opus-5", "usage": usage } })
@@ -40,7 +43,8 @@ fn epochs_calls_and_the_version_are_counted() {
             "proem_epochs_total{reason=\"cwd\"} 0",
             "proem_epochs_total{reason=\"reload\"} 0",
             "proem_epochs_total{reason=\"resources\"} 0",
-            "proem_epochs_total{reason=\"profile\"} 0",
+            "proem_epochs_total{reason=\"skills_reload\"} 0",
+            "proem_epochs_total{reason=\"profile_switch\"} 2",
         ]
     );
     let counts: Vec<u64> = lines(&text, "proem_calls_total")

@@ -8,7 +8,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 27] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 30] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -30,6 +30,9 @@ pub(crate) const ROUTES: [(&str, &[&str]); 27] = [
     ("/conversations/{id}/turn", &["POST"]),
     ("/conversations/{id}/reload", &["POST"]),
     ("/conversations/{id}/tools", &["PUT"]),
+    ("/conversations/{id}/tools/active", &["PUT"]),
+    ("/conversations/{id}/profile", &["PUT"]),
+    ("/conversations/{id}/resources", &["POST"]),
     ("/conversations/{id}/calls", &["GET", "POST"]),
     ("/conversations/{id}/drift", &["GET"]),
     ("/conversations/{id}/diff", &["GET"]),
@@ -48,6 +51,15 @@ pub(crate) fn done(server: &Server, call: &Call) -> Value {
     let answer = server.ask(call);
     assert_eq!(answer.status, 200, "{call:?}: {answer:?}");
     answer.json()
+}
+
+/// Sends a change of a conversation. Returns the number of its epoch, whether this change opened it, and the fields that
+/// wait.
+pub(crate) fn changed(server: &Server, call: &Call) -> (u64, bool, Vec<String>) {
+    let answer = done(server, call);
+    let waiting = answer["pending"].as_array().unwrap().iter();
+    let waiting = waiting.map(|pending| pending["field"].as_str().unwrap().to_owned()).collect();
+    (answer["epoch"].as_u64().unwrap(), answer["opened"].as_bool().unwrap(), waiting)
 }
 
 /// Returns a turn of a conversation whose prompt is its template.
@@ -77,15 +89,15 @@ fn readiness_asks_the_store() {
 fn templates_are_kept_in_versions() {
     let site = Site::new();
     let server = site.serve();
-    let built_in = json!({ "template": builtin::asset("default/base").unwrap() });
+    let built_in = json!({ "template": builtin::asset("default/base").unwrap(), "used": true });
     assert_eq!(done(&server, &Call::get("/system-prompt")), built_in);
     for (version, text) in [(1, "first"), (2, "second")] {
         let put = Call::json("PUT", "/system-prompt", &json!({ "template": text, "author": "me" }));
-        let stored = json!({ "template": text, "version": version });
+        let stored = json!({ "template": text, "version": version, "used": true });
         assert_eq!(done(&server, &put), stored);
         assert_eq!(done(&server, &Call::get("/system-prompt")), stored);
     }
-    let restored = json!({ "template": "first", "version": 3 });
+    let restored = json!({ "template": "first", "version": 3, "used": true });
     assert_eq!(done(&server, &Call::new("POST", "/system-prompt/versions/1/restore")), restored);
     let versions = done(&server, &Call::get("/system-prompt/versions"));
     let texts: Vec<&Value> =

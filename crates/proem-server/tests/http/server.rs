@@ -163,11 +163,19 @@ pub(crate) fn check_decent(answer: &Answer, is_head: bool) {
 pub(crate) fn check_error(answer: &Answer) {
     assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:?}");
     let Value::Object(fields) = answer.json() else { unreachable!("not an object: {answer:?}") };
-    let names: Vec<&str> = fields.keys().map(String::as_str).filter(|name| *name != "hint").collect();
-    assert_eq!(names, ["code", "message"], "{answer:?}");
-    assert!(fields.values().all(Value::is_string), "{answer:?}");
-    let is_word = |code: &str| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    assert!(fields["code"].as_str().is_some_and(is_word), "{answer:?}");
+    let is_failed_build = fields["code"] == "build_failed";
+    assert_eq!(is_failed_build, answer.status == 422, "{answer:?}");
+    let of_build = |name: &str| is_failed_build && ["path", "field", "line", "column"].contains(&name);
+    let names: Vec<&str> =
+        fields.keys().map(String::as_str).filter(|name| *name != "hint" && !of_build(name)).collect();
+    let expected = if is_failed_build { &["code", "kind", "message"][..] } else { &["code", "message"] };
+    assert_eq!(names, expected, "{answer:?}");
+    let is_number = |name: &str| ["line", "column"].contains(&name);
+    assert!(fields.iter().all(|(name, value)| value.is_string() != is_number(name)), "{answer:?}");
+    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    for name in ["code", "kind"] {
+        assert!(fields.get(name).is_none_or(|word| word.as_str().is_some_and(is_word)), "{answer:?}");
+    }
     for word in ["panicked", "backtrace", ".rs:", "RUST_"] {
         assert!(!answer.body.contains(word), "{word} in {answer:?}");
     }

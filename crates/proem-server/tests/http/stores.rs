@@ -17,7 +17,7 @@ use crate::server::{Server, Site, check_decent};
 
 /// Checks that the server answers requests that need no store, and refuses all others.
 fn check_without_store(server: &Server) {
-    let template = json!({ "template": builtin::asset("default/base").unwrap() });
+    let template = json!({ "template": builtin::asset("default/base").unwrap(), "used": true });
     assert_eq!(done(server, &Call::get("/system-prompt")), template);
     assert!(done(server, &Call::get("/system-prompt/variables"))["variables"][0].is_object());
     for call in [

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::routes::{done, turn};
+use crate::routes::{changed, done, turn};
 use crate::server::{Server, Site};
 
 fn store_template(server: &Server, text: &str) {
@@ -37,6 +37,57 @@ fn a_provider_gets_its_parts() {
     let body = json!({ "profile": "template", "template": "T", "provider": "anthropic", "prompt": "hello", "model": "claude-sonnet-4-5" });
     let answer = done(&server, &Call::json("POST", "/conversations/c/turn", &body));
     assert!(answer["payload"].is_object() && answer["messages"].is_array(), "{answer}");
+    let begun = done(
+        &server,
+        &Call::json("POST", "/conversations/c/compaction", &json!({ "provider": "anthropic" })),
+    );
+    assert!(begun["payload"].is_object() && begun["messages"].is_array(), "{begun}");
+    assert_eq!(done(&server, &Call::new("POST", "/conversations/c/compaction"))["payload"], Value::Null);
+}
+
+#[test]
+fn a_turn_has_every_key() {
+    const KEYS: [&str; 23] = [
+        "boundary",
+        "carriers",
+        "changes",
+        "conversation",
+        "digest",
+        "epoch",
+        "expected_miss",
+        "fingerprint",
+        "history",
+        "messages",
+        "notes",
+        "payload",
+        "pending",
+        "prefix",
+        "profile",
+        "reason",
+        "reused",
+        "signature",
+        "suffix",
+        "system_prompt",
+        "tools",
+        "turn",
+        "version",
+    ];
+    let site = Site::new();
+    let server = site.serve();
+    for (id, body) in [
+        ("c", json!({ "profile": "template", "template": "T" })),
+        (
+            "d",
+            json!({ "profile": "boundary", "provider": "anthropic", "prompt": "hello", "model": "claude-sonnet-4-5" }),
+        ),
+    ] {
+        for body in [body, json!({}), json!({ "prompt": "Go on" })] {
+            let answer = done(&server, &Call::json("POST", &format!("/conversations/{id}/turn"), &body));
+            let mut keys: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
+            keys.sort_unstable();
+            assert_eq!(keys, KEYS, "{answer}");
+        }
+    }
 }
 
 #[test]
@@ -63,10 +114,7 @@ fn a_reload_takes_the_template_that_is_stored_now() {
     assert_eq!(drift["plan"]["changed"], true, "{drift}");
     let plan = done(&server, &Call::new("POST", "/conversations/c/reload?plan=true"));
     assert_eq!((&plan["opened"], &plan["plan"]["changed"]), (&json!(false), &json!(true)));
-    assert_eq!(
-        done(&server, &Call::new("POST", "/conversations/c/reload")),
-        json!({ "epoch": 2, "opened": true })
-    );
+    assert_eq!(changed(&server, &Call::new("POST", "/conversations/c/reload")), (2, true, vec![]));
     let diff = done(&server, &Call::get("/conversations/c/diff?from=1&to=2"));
     assert_eq!(diff["carriers"][0]["first_byte"], 0, "{diff}");
 }
@@ -77,17 +125,11 @@ fn a_reload_reads_the_files_as_they_are_now() {
     site.write("work/AGENTS.md", "old rules");
     let server = site.serve();
     done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
-    assert_eq!(
-        done(&server, &Call::new("POST", "/conversations/c/reload")),
-        json!({ "epoch": 1, "opened": false })
-    );
+    assert_eq!(changed(&server, &Call::new("POST", "/conversations/c/reload")), (1, false, vec![]));
     site.write("work/AGENTS.md", "new rules");
     assert_eq!(done(&server, &Call::get("/conversations/c/drift"))["plan"]["changed"], true);
     assert_eq!(done(&server, &Call::get("/conversations/c"))["epoch"], 1);
-    assert_eq!(
-        done(&server, &Call::new("POST", "/conversations/c/reload")),
-        json!({ "epoch": 2, "opened": true })
-    );
+    assert_eq!(changed(&server, &Call::new("POST", "/conversations/c/reload")), (2, true, vec![]));
     let shown = server.ask(&Call::get("/conversations/c"));
     assert!(shown.system().contains("new rules"), "{shown:?}");
     assert_eq!(shown.json()["epochs"].as_array().unwrap().len(), 2);
@@ -161,22 +203,124 @@ fn tools_are_changed_or_only_planned() {
         (&plan["epoch"], &plan["opened"], &plan["plan"]["tools_changed"]),
         (&json!(1), &json!(false), &json!(true))
     );
-    assert_eq!(
-        done(&server, &Call::json("PUT", "/conversations/c/tools", &tools)),
-        json!({ "epoch": 2, "opened": true })
-    );
-    assert_eq!(
-        done(&server, &Call::json("PUT", "/conversations/c/tools", &tools)),
-        json!({ "epoch": 2, "opened": false })
-    );
+    let put = Call::json("PUT", "/conversations/c/tools", &tools);
+    let answer = done(&server, &put);
+    let shown = done(&server, &Call::get("/conversations/c"));
+    let expected = json!({
+        "epoch": 2, "opened": true, "reason": "tools", "digest": shown["epochs"][1]["digest"], "pending": [],
+        "notes": [],
+    });
+    assert_ne!(shown["epochs"][1]["digest"], shown["epochs"][0]["digest"]);
+    assert_eq!(answer, expected);
+    assert_eq!(changed(&server, &put), (2, false, vec![]));
 }
 
 #[test]
-fn a_profile_that_does_not_rebuild_says_so() {
+fn active_tools_are_chosen_by_name() {
     let site = Site::new();
     let server = site.serve();
-    done(&server, &turn("c", "x"));
-    let answer = server.ask(&Call::new("POST", "/conversations/c/reload"));
+    let first = json!({ "tools": [{ "name": "read" }, { "name": "bash" }] });
+    done(&server, &Call::json("POST", "/conversations/c/turn", &first));
+    let put = |names: &[&str]| Call::json("PUT", "/conversations/c/tools/active", &json!({ "names": names }));
+    assert_eq!(changed(&server, &put(&["bash", "read"])), (1, false, vec![]), "the same set");
+    let answer = done(&server, &put(&["read", "no-such"]));
+    assert_eq!(
+        (&answer["epoch"], &answer["opened"], &answer["reason"]),
+        (&json!(2), &json!(true), &json!("tools"))
+    );
+    let note = &answer["notes"][0];
+    assert_eq!(note["code"], "unknown_name");
+    assert_eq!(note["message"], "no tool of the registry has the name `no-such`: ignored");
+    let later = done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    let names: Vec<&Value> = later["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["read"]);
+    // The registry has both, so that `bash` can become active again.
+    assert_eq!(changed(&server, &put(&["bash"])), (3, true, vec![]));
+}
+
+#[test]
+fn a_profile_is_switched() {
+    let site = Site::new();
+    let server = site.serve();
+    done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    let put = |profile: &str| Call::json("PUT", "/conversations/c/profile", &json!({ "profile": profile }));
+    let answer = done(&server, &put("layers"));
+    assert_eq!((&answer["epoch"], &answer["reason"]), (&json!(2), &json!("profile_switch:layers")));
+    let later = done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    assert_eq!(
+        (&later["profile"], &later["expected_miss"]),
+        (&json!("layers"), &json!("profile_switch:layers"))
+    );
+    // `layers` does not list the reason.
+    assert_eq!(changed(&server, &put("default")), (2, false, vec!["profile".into()]));
+    let unknown = server.ask(&put("no-such"));
+    assert_eq!(
+        (unknown.status, unknown.code(), &unknown.json()["kind"]),
+        (422, "build_failed".into(), &json!("profile"))
+    );
+    assert_eq!(changed(&server, &Call::new("POST", "/conversations/c/reload")), (3, true, vec![]));
+    assert_eq!(done(&server, &Call::get("/conversations/c"))["epochs"][2]["profile"], "default");
+}
+
+#[test]
+fn resources_and_skills_are_added_and_read_again() {
+    let site = Site::new();
+    let server = site.serve();
+    let skill = |name: &str, words: &str| {
+        let text = format!("---\nname: {name}\ndescription: {words}.\n---\n");
+        site.write(&format!("work/more/{name}/SKILL.md"), &text);
+    };
+    let first = json!({ "tools": [{ "name": "read" }] });
+    done(&server, &Call::json("POST", "/conversations/c/turn", &first));
+    skill("one", "Old words");
+    site.write("work/AGENTS.md", "new rules");
+    let add = json!({ "skill_paths": ["more"] });
+    let answer = done(&server, &Call::json("POST", "/conversations/c/resources", &add));
+    assert_eq!((&answer["epoch"], &answer["reason"]), (&json!(2), &json!("resources")), "{answer}");
+    let system = || server.ask(&Call::get("/conversations/c")).system();
+    assert!(system().contains("Old words") && !system().contains("new rules"), "{}", system());
+    assert_eq!(changed(&server, &Call::json("POST", "/conversations/c/resources", &add)), (2, false, vec![]));
+    skill("one", "New words");
+    skill("two", "Second words");
+    let answer = done(&server, &Call::new("POST", "/conversations/c/reload?only=skills"));
+    assert_eq!((&answer["epoch"], &answer["reason"]), (&json!(3), &json!("skills_reload")), "{answer}");
+    assert!(system().contains("New words") && system().contains("Second words"), "{}", system());
+    assert!(!system().contains("new rules"), "other files stay as they were read");
+    for body in [json!({}), json!({ "model": "m" })] {
+        let call = Call::json("POST", "/conversations/c/reload?only=skills&plan=true", &body);
+        assert_eq!(server.ask(&call).status, 400, "{body}");
+    }
+}
+
+#[test]
+fn a_profile_that_does_not_rebuild_lets_the_change_wait() {
+    let site = Site::new();
+    let server = site.serve();
+    let first = done(&server, &turn("c", "x"));
+    let answer = done(&server, &Call::new("POST", "/conversations/c/reload"));
+    let hint = "the next compaction applies it; for another prompt now, begin another conversation";
+    let note = json!({
+        "code": "pending_change", "severity": "info", "hint": hint,
+        "message": "the change of `files` waits: the profile `template` keeps its prompt until the next epoch",
+    });
+    let expected = json!({
+        "epoch": 1, "opened": false, "reason": "startup", "digest": first["digest"],
+        "pending": [{ "field": "files", "reason": "reload" }], "notes": [note],
+    });
+    assert_eq!(answer, expected);
+    let later = done(&server, &Call::json("POST", "/conversations/c/turn", &json!({})));
+    assert_eq!((&later["digest"], &later["pending"]), (&first["digest"], &expected["pending"]));
+}
+
+#[test]
+fn a_compaction_that_the_profile_does_not_allow_is_refused() {
+    let site = Site::new();
+    let profile = "name = \"still\"\nextends = \"template\"\nrebuild = []\n";
+    site.write("work/.proem/profiles/still.toml", profile);
+    let server = site.serve();
+    let first = json!({ "profile": "still", "template": "x" });
+    done(&server, &Call::json("POST", "/conversations/c/turn", &first));
+    let answer = server.ask(&Call::new("POST", "/conversations/c/compaction"));
     assert_eq!((answer.status, answer.code()), (409, "rebuild_not_allowed".into()));
 }
 
@@ -198,9 +342,16 @@ fn a_compaction_has_two_steps() {
         assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 1);
         let token = begun["token"].as_str().unwrap();
         let commit = Call::new("POST", &format!("/conversations/{id}/compaction/{token}/commit"));
-        assert_eq!(done(&server, &commit), json!({ "epoch": 2, "opened": true }));
+        let answer = done(&server, &commit);
+        let shown = done(&server, &Call::get(&format!("/conversations/{id}")));
+        let digest = &shown["epochs"][1]["digest"];
+        let expected = json!({
+            "epoch": 2, "opened": true, "reason": "compaction", "digest": digest, "pending": [], "notes": [],
+        });
+        assert!(digest.is_string());
+        assert_eq!(answer, expected);
         // An answer may get lost: a retry gets the same answer, and opens no further epoch.
-        assert_eq!(done(&server, &commit), json!({ "epoch": 2, "opened": true }), "{id}");
+        assert_eq!(done(&server, &commit), expected, "{id}");
         assert_eq!(done(&server, &Call::get(&format!("/conversations/{id}")))["epoch"], 2);
     }
 }

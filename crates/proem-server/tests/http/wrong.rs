@@ -9,12 +9,15 @@ use crate::routes::{done, turn};
 use crate::server::{Server, Site};
 
 /// The routes that read a body, with a flag for those that accept an empty one.
-const WITH_BODY: [(&str, &str, bool); 6] = [
+const WITH_BODY: [(&str, &str, bool); 9] = [
     ("PUT", "/system-prompt", false),
     ("POST", "/preview", true),
     ("POST", "/conversations/c/turn", true),
     ("POST", "/conversations/c/reload", true),
     ("PUT", "/conversations/c/tools", false),
+    ("PUT", "/conversations/c/tools/active", false),
+    ("PUT", "/conversations/c/profile", false),
+    ("POST", "/conversations/c/resources", false),
     ("POST", "/conversations/c/compaction", true),
 ];
 

@@ -5,11 +5,10 @@ use std::fmt;
 
 use proem::Request;
 use proem::stored_prompt::StoredPrompt;
-use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 
 use super::{OnProgress, Progress, within_time};
-use crate::record::{EpochRow, checked_text, missing_text};
+use crate::record::{EpochRow, TextDigests, checked_text, missing_text};
 use crate::{Batch, EpochEntry, EpochKey, Maintenance};
 use crate::{Explanation, Store, StoreError};
 
@@ -17,6 +16,7 @@ use crate::{Explanation, Store, StoreError};
 const TEXTS: usize = 1_000;
 const EPOCHS: usize = 1_000;
 const CONVERSATIONS: usize = 5_000;
+const STATES: usize = 100;
 const TEMPLATES: usize = 20;
 
 /// The most bytes of texts that are read at a time, unless one text alone has more.
@@ -38,11 +38,13 @@ enum Part {
     Texts,
     Epochs,
     Conversations,
+    States,
     Templates,
 }
 
 impl Part {
-    const ALL: [Self; 5] = [Self::File, Self::Texts, Self::Epochs, Self::Conversations, Self::Templates];
+    const ALL: [Self; 6] =
+        [Self::File, Self::Texts, Self::Epochs, Self::Conversations, Self::States, Self::Templates];
 
     const fn word(self) -> &'static str {
         match self {
@@ -50,6 +52,7 @@ impl Part {
             Self::Texts => "texts",
             Self::Epochs => "epochs",
             Self::Conversations => "conversations",
+            Self::States => "states",
             Self::Templates => "templates",
         }
     }
@@ -69,7 +72,7 @@ impl Cursor {
             Part::File => key.is_empty(),
             Part::Texts => key.is_empty() || Digest::from_hex(key).is_some(),
             Part::Epochs => key.is_empty() || EpochKey::parse(key).is_some(),
-            Part::Conversations => key.is_empty() || crate::is_conversation_id(key),
+            Part::Conversations | Part::States => key.is_empty() || crate::is_conversation_id(key),
             Part::Templates => key.is_empty() || key.parse::<u64>().is_ok(),
         };
         is_key.then(|| Self { part, key: key.to_owned() })
@@ -104,6 +107,7 @@ pub fn check(
             Part::Conversations => {
                 (|store, key, most, _| store.check_conversations(key, most), CONVERSATIONS)
             }
+            Part::States => (|store, key, most, _| store.check_states(key, most), STATES),
             Part::Templates => (templates, TEMPLATES),
         };
         most = if rows == 0 { most_rows } else { most };
@@ -223,7 +227,7 @@ trait CheckRow {
     /// Describes the damage of an epoch whose texts are loaded.
     fn damage(&self, loaded: &BTreeMap<String, Vec<u8>>, sound: &mut SoundDigests) -> Option<String>;
 
-    /// Compares the prompt with its digest.
+    /// Compares the prompt and its sources with their digests.
     fn check_prompt(&self, loaded: &BTreeMap<String, Vec<u8>>) -> Result<(), StoreError>;
 }
 
@@ -266,7 +270,8 @@ impl CheckRow for EpochRow {
     }
 
     fn check_prompt(&self, loaded: &BTreeMap<String, Vec<u8>>) -> Result<(), StoreError> {
-        let carriers: BTreeMap<Carrier, String> = self.text_digests()?;
+        let TextDigests { sources, carriers } = self.text_digests()?;
+        sources.map(|digest| loaded_text(loaded, &digest)).transpose()?;
         let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, loaded_text(loaded, digest)?)));
         let texts = texts.collect::<Result<_, StoreError>>()?;
         let prompt = StoredPrompt::new(texts, loaded_text(loaded, &self.description)?);

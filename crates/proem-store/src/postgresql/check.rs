@@ -8,7 +8,7 @@ use proem_core::limit::POSTGRES_WRITERS_TIME_MAX;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::{PostgresStore, Value, templates};
+use super::{PostgresStore, Value, states, templates};
 use crate::columns::{ColumnReader, row_limit, signed, unsigned};
 use crate::maintenance::digests_in;
 use crate::record::EpochRow;
@@ -21,7 +21,7 @@ const WRITERS_STEP: Duration = Duration::from_millis(20);
 
 impl PostgresStore {
     /// Reads the rows after a text key.
-    fn rows_after(&self, sql: &str, after: &str, most: usize) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn rows_after(&self, sql: &str, after: &str, most: usize) -> Result<Vec<Row>, StoreError> {
         let most = row_limit(most);
         let values: [Value<'_>; 2] = [(&after, Type::TEXT), (&most, Type::INT8)];
         self.run(|transaction| transaction.query_typed(sql, &values))
@@ -78,6 +78,10 @@ impl Maintenance for PostgresStore {
             found: missing.collect(),
             last: rows.last().map(|row| row.get(0)),
         })
+    }
+
+    fn check_states(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        states::check(self, after, most)
     }
 
     fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError> {

@@ -103,13 +103,22 @@ impl Link {
         &mut self,
         work: impl Fn(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.transact_if(work, |_| true)
+    }
+
+    /// Runs work in a transaction, and rolls it back unless `is_kept` approves the result.
+    pub(super) fn transact_if<T>(
+        &mut self,
+        work: impl Fn(&mut Self) -> Result<T, Failure>,
+        is_kept: impl Fn(&T) -> bool,
+    ) -> Result<T, Failure> {
         let begun = self.batch_execute(&BEGIN);
         if begun.is_err() {
             self.close();
         }
         begun?;
         let done = work(self);
-        let ended = self.batch_execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" });
+        let ended = self.batch_execute(if done.as_ref().is_ok_and(is_kept) { "COMMIT" } else { "ROLLBACK" });
         if ended.is_err() {
             self.close();
         }

@@ -9,9 +9,10 @@ use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Row, SimpleQueryRow};
 
 use super::link::Link;
+use super::schema::FORM;
 use super::{Failure, Value};
 use crate::columns::{ColumnReader, ColumnValue, signed, unsigned};
-use crate::record::{Epoch, EpochHead, EpochRow, checked_text, missing_text};
+use crate::record::{Epoch, EpochHead, EpochRow, TextDigests, checked_text, missing_text};
 use crate::texts::TextCache;
 use crate::{Explanation, StoreError};
 use proem::{epoch_head_columns, epoch_row_columns};
@@ -20,19 +21,21 @@ use proem::{epoch_head_columns, epoch_row_columns};
 pub(super) const NUMBERED: &str =
     concat!("SELECT ", epoch_row_columns!(), " FROM proem_epoch WHERE conversation = $1 AND number = $2");
 
-/// The current epoch.
+/// The current epoch, and the state.
 pub(super) const CURRENT: &str = concat!(
     "SELECT ",
     epoch_row_columns!(),
-    " FROM proem_epoch \
-     WHERE conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)"
+    ", state_version, state_text, state_seal FROM (SELECT * FROM proem_epoch \
+     WHERE conversation = $1 AND number = (SELECT epoch FROM proem_conversation WHERE id = $1)) e \
+     LEFT JOIN (SELECT version AS state_version, text AS state_text, seal AS state_seal \
+     FROM proem_state WHERE conversation = $1) s ON true"
 );
 
-/// The head of the current epoch, NULL if its row is missing, and the number of the current epoch.
+/// The head of the current epoch, NULL if its row is missing, its number, and the version of the state.
 pub(super) const CURRENT_HEAD: &str = concat!(
     "SELECT ",
     epoch_head_columns!(),
-    ", c.epoch FROM (SELECT epoch FROM proem_conversation WHERE id = $1) c \
+    ", c.epoch, coalesce((SELECT version FROM proem_state WHERE conversation = $1), 0) FROM (SELECT epoch FROM proem_conversation WHERE id = $1) c \
      LEFT JOIN (SELECT * FROM proem_epoch WHERE conversation = $1) e ON e.number = c.epoch"
 );
 
@@ -48,7 +51,7 @@ pub(super) const HISTORY: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT INTO proem_epoch (",
     epoch_row_columns!(),
-    ") SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 \
+    ", form) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16 \
      WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
      ON CONFLICT DO NOTHING"
 );
@@ -140,25 +143,27 @@ pub(super) fn epoch(
 /// Reads the texts of an epoch.
 pub(super) fn with_texts(row: EpochRow, client: &mut Link, cache: &TextCache) -> Result<Epoch, Failure> {
     row.check()?;
-    let carriers = row.text_digests()?;
+    let TextDigests { sources, carriers } = row.text_digests()?;
     let digests: Vec<&String> = carriers.values().chain([&row.description, &row.request]).collect();
-    let found = texts(client, cache, &digests)?;
+    let found = texts(client, cache, &digests, sources.as_ref())?;
     let find = |digest: &str| found.get(digest).cloned().ok_or_else(|| missing_text(digest));
     let texts = carriers.iter().map(|(carrier, digest)| Ok((*carrier, find(digest)?)));
     let texts = texts.collect::<Result<_, StoreError>>()?;
     // Each text was compared with its digest.
     let system = carriers.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
     let prompt = StoredPrompt::new(texts, find(&row.description)?).hashed(system);
-    Ok(Epoch { head: row.head, prompt, request: find(&row.request)? })
+    let sources = sources.map(|digest| find(&digest)).transpose()?;
+    Ok(Epoch { head: row.head, prompt, request: find(&row.request)?, sources })
 }
 
-/// Reads texts, and compares them with their digests.
+/// Reads texts, and compares them with their digests. The text of `uncached` does not enter the cache.
 fn texts(
     client: &mut Link,
     cache: &TextCache,
     digests: &[&String],
+    uncached: Option<&String>,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let (mut found, mut wanted) = (BTreeMap::new(), Vec::new());
+    let (mut found, mut wanted) = (BTreeMap::new(), Vec::from_iter(uncached));
     for digest in digests {
         match cache.get(GENERATION, digest) {
             Some(text) => drop(found.insert((*digest).clone(), text.as_ref().to_owned())),
@@ -172,19 +177,28 @@ fn texts(
     for row in client.query_typed(sql, &[(&wanted, Type::TEXT_ARRAY)])? {
         let (digest, bytes): (String, Vec<u8>) = (row.get(0), row.get(1));
         let text = checked_text(&digest, bytes)?;
-        cache.put(GENERATION, &digest, &text);
+        if Some(&digest) != uncached {
+            cache.put(GENERATION, &digest, &text);
+        }
         found.insert(digest, text);
     }
     Ok(found)
 }
 
 /// Stores an epoch and makes it the current one, if its number is the next one; does nothing otherwise.
-pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<(), Failure> {
-    let EpochHead { conversation, number, opened_at, cwd, .. } = &epoch.head;
+pub(super) fn insert_next(transaction: &mut Link, epoch: &Epoch) -> Result<(), Failure> {
+    let EpochHead { conversation, number, .. } = &epoch.head;
     // The row stays locked until the end: a conversation that is being removed must not get another epoch.
-    if *number != 1 && locked_number(transaction, conversation)? + 1 != *number {
-        return Ok(());
+    if *number == 1 || locked_number(transaction, conversation)? + 1 == *number {
+        insert(transaction, epoch)?;
     }
+    Ok(())
+}
+
+/// Stores an epoch and makes it the current one. Tells whether it did: not if another writer was first. The caller has
+/// locked the conversation, unless the epoch is its first one.
+pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<bool, Failure> {
+    let EpochHead { conversation, number, opened_at, cwd, .. } = &epoch.head;
     // In the order of digests, so that two writers of the same texts cannot deadlock.
     for (digest, bytes) in epoch.blobs() {
         transaction.execute_typed(
@@ -194,9 +208,10 @@ pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<(), Failur
     }
     let row = EpochRow::new(epoch);
     let values = row.values();
-    let values: Vec<Value<'_>> = values.iter().map(parameter).collect();
+    let form: Value<'_> = (&FORM, Type::INT4);
+    let values: Vec<Value<'_>> = values.iter().map(parameter).chain([form]).collect();
     if transaction.execute_typed(INSERT, &values)? == 0 {
-        return Ok(());
+        return Ok(false);
     }
     transaction.execute_typed(
         "INSERT INTO proem_conversation (id, epoch, began_at, opened_at, cwd) VALUES ($1, $2, $3, $3, $4) \
@@ -209,7 +224,7 @@ pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<(), Failur
         ],
     )?;
     transaction.execute_typed("SELECT pg_notify('proem_epoch', $1)", &[(conversation, Type::TEXT)])?;
-    Ok(())
+    Ok(true)
 }
 
 /// Reads the number of the current epoch of a conversation; 0 when there is none.
@@ -220,7 +235,7 @@ pub(super) fn current_number(client: &mut Link, conversation: &str) -> Result<u6
 }
 
 /// Reads the number of the current epoch, and locks it until the transaction ends.
-fn locked_number(transaction: &mut Link, conversation: &str) -> Result<u64, Failure> {
+pub(super) fn locked_number(transaction: &mut Link, conversation: &str) -> Result<u64, Failure> {
     let sql = "SELECT epoch FROM proem_conversation WHERE id = $1 FOR UPDATE";
     let row = transaction.query_typed_opt(sql, &[(&conversation, Type::TEXT)])?;
     Ok(row.map_or(0, |row| unsigned(row.get(0))))

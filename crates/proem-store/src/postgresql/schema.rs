@@ -6,7 +6,7 @@ use super::link::Link;
 use super::{Failure, StoreError};
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -95,7 +95,31 @@ CREATE TABLE proem_template (
     $$;
     CREATE TRIGGER proem_epoch_uses AFTER INSERT ON proem_epoch
         FOR EACH ROW EXECUTE FUNCTION proem_epoch_uses();",
+    // The states of conversations. A server of an earlier version that still runs would write epochs without changing the
+    // state, so a trigger refuses its epochs: they have no form. Such a server may remove a conversation, and the state
+    // goes with it. Locks are taken in the order of a writer of epochs, because another order could deadlock with one.
+    "ALTER TABLE proem_epoch ADD COLUMN form integer;
+    CREATE FUNCTION proem_epoch_form() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    BEGIN
+        IF NEW.form IS NULL THEN
+            RAISE EXCEPTION 'its tables have version %, and this proem supports versions up to 4: use a newer proem',
+                (SELECT max(version) FROM proem_schema) USING ERRCODE = 'check_violation';
+        END IF;
+        RETURN NEW;
+    END
+    $$;
+    CREATE TRIGGER proem_epoch_form BEFORE INSERT ON proem_epoch
+        FOR EACH ROW EXECUTE FUNCTION proem_epoch_form();
+    CREATE TABLE proem_state (
+        conversation text PRIMARY KEY REFERENCES proem_conversation (id) ON DELETE CASCADE,
+        version bigint NOT NULL,
+        text text NOT NULL,
+        seal text NOT NULL
+    );",
 ];
+
+/// The form of the epochs that this proem writes: the version of the tables that brought it.
+pub(super) const FORM: i32 = 5;
 
 /// The advisory lock that serialises the migrations of servers that start together.
 const LOCK: i64 = 0x0070_726F_656D;

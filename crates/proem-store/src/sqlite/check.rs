@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proem_core::digest::Digest;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{SqliteStore, templates};
+use super::{SqliteStore, states, templates};
 use crate::StoreError;
 use crate::columns::{ColumnReader, row_limit, signed};
 use crate::maintenance::digests_in;
@@ -85,6 +85,10 @@ impl Maintenance for SqliteStore {
             }
             Ok(batch)
         })
+    }
+
+    fn check_states(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        states::check(self, after, most)
     }
 
     fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError> {

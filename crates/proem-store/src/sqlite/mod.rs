@@ -9,6 +9,7 @@ mod compactions;
 mod file;
 mod rows;
 mod schema;
+mod states;
 mod templates;
 
 use std::cell::RefCell;
@@ -30,7 +31,7 @@ use crate::Maintenance;
 use crate::columns::row_limit;
 use crate::record::{ConversationHead, Epoch, EpochHead, History, Page, PageKey, Query};
 use crate::texts::TextCache;
-use crate::{Explanation, Store, StoreError};
+use crate::{Commit, Current, CurrentHead, Explanation, Store, StoreError};
 
 /// The oldest SQLite without known faults in its write-ahead log.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -112,10 +113,10 @@ impl SqliteStore {
     }
 
     /// Reads an epoch: its row and its texts at one moment, with one lock.
-    fn read_epoch(
+    fn read_epoch<T>(
         &self,
-        work: impl FnOnce(EpochReader<'_>) -> Result<Option<Epoch>, Failure>,
-    ) -> Result<Option<Epoch>, StoreError> {
+        work: impl FnOnce(EpochReader<'_>) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, StoreError> {
         let generation = self.data_version()?;
         let connection = &self.connection()?;
         work(EpochReader { connection, texts: Some((&self.texts, generation)) })
@@ -259,16 +260,16 @@ impl Store for SqliteStore {
         self.data_version().map(Some)
     }
 
-    fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        if let Some(found) = self.read_epoch(|reader| reader.current(conversation))? {
+    fn current(&self, conversation: &str) -> Result<Option<Current>, StoreError> {
+        let read = || self.read_epoch(|reader| reader.current(conversation));
+        if let Some(found) = read()? {
             return Ok(Some(found));
         }
-        // Either there is none, or it is missing.
-        let Some(head) = self.current_head(conversation)? else { return Ok(None) };
-        self.epoch(conversation, head.number)
+        // Either there is none, or it is missing, or it was opened after the first look.
+        if self.current_head(conversation)?.is_some() { read() } else { Ok(None) }
     }
 
-    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
+    fn current_head(&self, conversation: &str) -> Result<Option<CurrentHead>, StoreError> {
         self.read(|connection| {
             if let Some(head) = rows::current_head(connection, conversation)? {
                 return Ok(Some(head));
@@ -312,6 +313,21 @@ impl Store for SqliteStore {
         })
     }
 
+    fn commit(&self, change: &Commit<'_>) -> Result<bool, StoreError> {
+        let Commit { conversation, state, epoch, .. } = *change;
+        self.write(|transaction| {
+            let known = states::read(transaction, conversation)?.map_or(0, |state| state.version);
+            if !change.fits(rows::current_number(transaction, conversation)?, known) {
+                return Ok(false);
+            }
+            if let Some(epoch) = epoch {
+                insert(transaction, epoch)?;
+            }
+            states::write(transaction, conversation, state)?;
+            Ok(true)
+        })
+    }
+
     fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError> {
         let PageKey { opened_at, conversation } = PageKey::from_query(query);
         let search = query.search.clone().unwrap_or_default();
@@ -334,6 +350,7 @@ impl Store for SqliteStore {
             transaction.execute("DELETE FROM compaction WHERE conversation = ?1", [conversation])?;
             transaction.execute("DELETE FROM call WHERE conversation = ?1", [conversation])?;
             transaction.execute("DELETE FROM epoch WHERE conversation = ?1", [conversation])?;
+            // Its state goes with it: see the table.
             Ok(transaction.execute("DELETE FROM conversation WHERE id = ?1", [conversation])? > 0)
         })
     }

@@ -8,10 +8,11 @@ use proem_core::digest::Digest;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, Transaction, params, params_from_iter};
 
-use super::Failure;
-use crate::columns::{ColumnReader, ColumnValue, signed};
-use crate::record::{Epoch, EpochHead, EpochRow, History, checked_text, missing_text};
+use super::{Failure, states};
+use crate::columns::{ColumnReader, ColumnValue, signed, unsigned};
+use crate::record::{Epoch, EpochHead, EpochRow, History, TextDigests, checked_text, missing_text};
 use crate::texts::TextCache;
+use crate::{Current, CurrentHead};
 use proem::{epoch_head_columns, epoch_row_columns};
 
 /// The epoch of a number.
@@ -25,11 +26,12 @@ const CURRENT: &str = concat!(
     " FROM epoch WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)"
 );
 
-/// The head of the current epoch.
+/// The head of the current epoch, and the version of the state.
 const CURRENT_HEAD: &str = concat!(
     "SELECT ",
     epoch_head_columns!(),
-    " FROM epoch WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)"
+    ", coalesce((SELECT version FROM state WHERE conversation = ?1), 0) FROM epoch \
+     WHERE conversation = ?1 AND number = (SELECT epoch FROM conversation WHERE id = ?1)"
 );
 
 /// All epochs of a conversation, each with the number of the current one.
@@ -91,46 +93,60 @@ pub(super) struct EpochReader<'r> {
 }
 
 impl EpochReader<'_> {
-    /// Reads the current epoch of a conversation.
-    pub(super) fn current(self, conversation: &str) -> Result<Option<Epoch>, Failure> {
-        self.epoch(CURRENT, &[&conversation])
+    /// Reads the current epoch of a conversation, and its state.
+    pub(super) fn current(self, conversation: &str) -> Result<Option<Current>, Failure> {
+        self.epoch(CURRENT, &[&conversation], |epoch| {
+            Ok(Current { epoch, state: states::read(self.connection, conversation)? })
+        })
     }
 
     /// Reads one epoch of a conversation.
     pub(super) fn numbered(self, conversation: &str, number: u64) -> Result<Option<Epoch>, Failure> {
         // SQLite has no larger numbers, and so no such epoch.
         let Ok(number) = i64::try_from(number) else { return Ok(None) };
-        self.epoch(NUMBERED, &[&conversation, &number])
+        self.epoch(NUMBERED, &[&conversation, &number], Ok)
     }
 
-    fn epoch(self, sql: &str, values: &[&dyn ToSql]) -> Result<Option<Epoch>, Failure> {
+    /// Reads the epoch of a statement, and with `finish` what belongs to the same moment.
+    fn epoch<T>(
+        self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        finish: impl FnOnce(Epoch) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        // The statement stays open until the texts are read: SQLite shows one moment for as long as it is open.
+        // The statement stays open until the rest is read: SQLite shows one moment for as long as it is open.
         let mut rows = statement.query(values)?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let row = EpochRow::from_columns(&Columns(row))?;
         row.check()?;
-        let digests = row.text_digests()?;
-        let system = digests.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
-        let texts = digests.into_iter().map(|(carrier, digest)| Ok((carrier, self.text(&digest)?)));
+        let TextDigests { sources, carriers } = row.text_digests()?;
+        let system = carriers.get(&Carrier::System).and_then(|digest| Digest::from_hex(digest));
+        let texts = carriers.into_iter().map(|(carrier, digest)| Ok((carrier, self.text(&digest)?)));
         let texts = texts.collect::<Result<BTreeMap<Carrier, String>, Failure>>()?;
         // Each text was compared with its digest.
         let prompt = StoredPrompt::new(texts, self.text(&row.description)?).hashed(system);
-        Ok(Some(Epoch { head: row.head, prompt, request: self.text(&row.request)? }))
+        let sources = sources.map(|digest| self.stored_text(&digest)).transpose()?;
+        finish(Epoch { head: row.head, prompt, request: self.text(&row.request)?, sources }).map(Some)
     }
 
-    /// Reads a text, and compares it with its digest.
+    /// Returns a text from the cache or the store.
     fn text(self, digest: &str) -> Result<String, Failure> {
         if let Some(known) = self.texts.and_then(|(texts, generation)| texts.get(generation, digest)) {
             return Ok(known.as_ref().to_owned());
         }
-        let mut statement = self.connection.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1")?;
-        let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
-        let text = checked_text(digest, bytes.ok_or_else(|| missing_text(digest))?)?;
+        let text = self.stored_text(digest)?;
         if let Some((texts, generation)) = self.texts {
             texts.put(generation, digest, &text);
         }
         Ok(text)
+    }
+
+    /// Reads a text from the store, and compares it with its digest.
+    fn stored_text(self, digest: &str) -> Result<String, Failure> {
+        let mut statement = self.connection.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1")?;
+        let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
+        Ok(checked_text(digest, bytes.ok_or_else(|| missing_text(digest))?)?)
     }
 }
 
@@ -169,11 +185,15 @@ pub(super) fn current_number(connection: &Connection, conversation: &str) -> Res
     Ok(statement.query_row([conversation], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-/// Reads the head of the current epoch of a conversation.
+/// Reads the head of the current epoch of a conversation, and the version of its state.
 pub(super) fn current_head(
     connection: &Connection,
     conversation: &str,
-) -> Result<Option<EpochHead>, Failure> {
+) -> Result<Option<CurrentHead>, Failure> {
     let mut statement = connection.prepare_cached(CURRENT_HEAD)?;
-    Ok(statement.query_row([conversation], |row| EpochHead::from_columns(&Columns(row))).optional()?)
+    let found = statement.query_row([conversation], |row| {
+        let head = EpochHead::from_columns(&Columns(row))?;
+        Ok(CurrentHead { head, state_version: unsigned(row.get(EpochHead::COLUMN_COUNT)?) })
+    });
+    Ok(found.optional()?)
 }

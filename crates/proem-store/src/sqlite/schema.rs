@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -77,6 +77,13 @@ CREATE TABLE template (
     CREATE TABLE prune (
         name TEXT PRIMARY KEY,
         bytes BLOB NOT NULL
+    ) STRICT;",
+    // The states of conversations.
+    "CREATE TABLE state (
+        conversation TEXT PRIMARY KEY REFERENCES conversation (id) ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        seal TEXT NOT NULL
     ) STRICT;",
 ];
 

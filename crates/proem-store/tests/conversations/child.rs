@@ -5,8 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use proem::request::RequestUpdate;
+use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Engine, Request};
-use proem_store::{ConversationError, Conversations};
+use proem_store::{Commit, ConversationError, Conversations, Current, Epoch, EpochHead, StateRecord};
 use serde_json::{Value, json};
 
 use crate::site::system;
@@ -69,6 +71,7 @@ fn a_child_does_its_task() {
         "turn" => take_turn(text("store"), &request),
         "fill" => fill(text("store"), &request),
         "lock" => try_lock(text("store")),
+        "count" => count(text("store"), &request),
         other if ["reload", "compact", "template", "remove"].contains(&other) => {
             change(text("store"), other).unwrap_or_else(|error| failed(&error))
         }
@@ -81,9 +84,59 @@ fn take_turn(store: &str, request: &Request) -> Value {
     let turn = || -> Result<Value, ConversationError> {
         let own = Conversations::new(proem_store::open(store)?.into(), Engine::new());
         let answer = own.turn("c", request, Caller::User)?;
-        Ok(json!({"system": system(&answer.kept), "epoch": answer.kept.head.number}))
+        Ok(json!({"system": system(&answer.frozen), "epoch": answer.epoch}))
     };
     turn().unwrap_or_else(|error| failed(&error))
+}
+
+/// The changes that each of several processes makes.
+pub(crate) const COUNTED: u64 = 12;
+
+/// Counts in the state of a conversation, and opens an epoch with every third number. Returns the versions that were
+/// written.
+fn count(store: &str, request: &Request) -> Value {
+    let (store, base) = (proem_store::open(store).unwrap(), epoch(request));
+    let mut won = Vec::new();
+    while (won.len() as u64) < COUNTED {
+        let (number, known) = match store.current("c").unwrap() {
+            Some(Current { epoch, state }) => (epoch.head.number, state.unwrap()),
+            None => (0, StateRecord { version: 0, text: "0".into() }),
+        };
+        let counted = known.text.parse::<u64>().unwrap() + 1;
+        let head = EpochHead { number: number + 1, ..base.head.clone() };
+        let next = (number == 0 || counted.is_multiple_of(3)).then(|| Epoch { head, ..base.clone() });
+        // Competing processes choose the same version.
+        let state = StateRecord { version: known.version + 1, text: counted.to_string() };
+        let change =
+            Commit { conversation: "c", based_on: known.version, state: &state, epoch: next.as_ref() };
+        if store.commit(&change).unwrap() {
+            won.push(state.version);
+        }
+    }
+    json!({ "won": won })
+}
+
+/// Creates the first epoch of `c` with its sources.
+fn epoch(request: &Request) -> Epoch {
+    let build = proem::build(request, Caller::User).unwrap();
+    Epoch {
+        head: EpochHead {
+            conversation: "c".into(),
+            number: 1,
+            reason: "startup".into(),
+            digest: build.frozen().digest().hex(),
+            fingerprint: build.fingerprint().whole.hex(),
+            profile: "template".into(),
+            engine: "0.1.0".into(),
+            cwd: "/".into(),
+            model: None,
+            has_turn: false,
+            opened_at: 1,
+        },
+        prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
+        request: request.to_json().unwrap(),
+        sources: Some("[]".into()),
+    }
 }
 
 /// Changes the store.
@@ -91,11 +144,11 @@ fn change(store: &str, task: &str) -> Result<Value, ConversationError> {
     let own = Conversations::new(proem_store::open(store)?.into(), Engine::new());
     match task {
         "reload" => {
-            let rebuilt = own.reload("c", None, Caller::User)?;
-            Ok(json!({"epoch": rebuilt.kept().head.number}))
+            let rebuilt = own.reload("c", RequestUpdate::default(), Caller::User)?;
+            Ok(json!({"epoch": rebuilt.epoch.head.number}))
         }
         "compact" => {
-            let begun = own.begin_compaction("c", None, Caller::User)?;
+            let begun = own.begin_compaction("c", RequestUpdate::default(), Caller::User)?;
             let opened = own.commit_compaction("c", &begun.token, Caller::User)?;
             Ok(json!({"epoch": opened.head.number}))
         }
@@ -125,7 +178,7 @@ fn fill(store: &str, request: &Request) -> Value {
             Ok(_) => done.push(id),
             Err(error) => {
                 let again =
-                    own.turn("c0", &request, Caller::User).map(|answer| system(&answer.kept).to_owned());
+                    own.turn("c0", &request, Caller::User).map(|answer| system(&answer.frozen).to_owned());
                 return json!({"done": done, "failed": failed(&error), "again": again.ok()});
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proem::Caller;
+use proem::request::RequestUpdate;
 use proem_core::carrier::Carrier;
 use proem_core::profile::Compaction as Way;
 use proem_store::{CompactionRecord, ConversationError, Conversations, StartedCompaction, Store, StoreError};
@@ -10,6 +11,7 @@ use serde_json::json;
 
 use crate::site::{
     Site, conversations, epochs, history, interrupted, on_each_store, shown, summary, system, turn,
+    turn_summary,
 };
 
 /// A profile of each policy. Both are built from `work/AGENTS.md`, and may be reloaded.
@@ -31,7 +33,7 @@ fn for_each_policy(check: impl Fn(&Site, &Arc<dyn Store>, &str)) {
 }
 
 fn begin(own: &Conversations) -> StartedCompaction {
-    own.begin_compaction("c", None, Caller::User).unwrap()
+    own.begin_compaction("c", RequestUpdate::default(), Caller::User).unwrap()
 }
 
 fn no_compaction(site: &Site, answer: Result<(), ConversationError>) {
@@ -55,15 +57,15 @@ fn with_policy_append_the_rebuilt_prompt_is_kept_without_the_instructions() {
         assert_eq!((begun.way, begun.from, begun.instructions.as_str()), (Way::Append, 1, "Summarise it."));
         assert_eq!(begun.text(Carrier::System).unwrap(), format!("{rebuilt}\n\nSummarise it."));
         assert_eq!(begun.text(Carrier::Turn), None);
-        assert_eq!(summary(&turn(&own, &request).kept), summary(&first.kept), "not committed");
+        assert_eq!(turn_summary(&turn(&own, &request)), turn_summary(&first), "not committed");
         // The prompt is that of the summarising call.
         site.write("work/AGENTS.md", "newer\n");
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         assert_eq!(summary(&opened), (2, "compaction", rebuilt));
-        assert_eq!(summary(&turn(&conversations(store), &request).kept), (2, "compaction", rebuilt));
+        assert_eq!(turn_summary(&turn(&conversations(store), &request)), (2, "compaction", rebuilt));
         assert_eq!(history(store), epochs(&["startup", "compaction"]));
         let old = own.epoch("c", 1).unwrap().unwrap();
-        assert_eq!(old.frozen, first.kept.frozen, "it stays readable");
+        assert_eq!(old.frozen, first.frozen, "it stays readable");
     });
 }
 
@@ -77,15 +79,34 @@ fn with_policy_aligned_the_summarising_call_has_the_old_bytes() {
         site.write("work/AGENTS.md", "new\n");
         let begun = begin(&own);
         assert_eq!((begun.way, begun.from, begun.instructions.as_str()), (Way::Aligned, 1, "Summarise it."));
-        assert_eq!(begun.text(Carrier::System).as_deref(), Some(system(&first.kept)));
-        assert_eq!(&begun.body, first.kept.frozen.body());
-        assert_eq!(summary(&turn(&own, &request).kept), summary(&first.kept), "not committed");
+        assert_eq!(begun.text(Carrier::System).as_deref(), Some(system(&first.frozen)));
+        assert_eq!(&begun.body, first.frozen.body());
+        assert_eq!(turn_summary(&turn(&own, &request)), turn_summary(&first), "not committed");
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         let rebuilt = proem::build(&request, Caller::User).unwrap();
-        assert_eq!((opened.head.reason.as_str(), &opened.frozen), ("compaction", rebuilt.frozen()));
-        assert_eq!(turn(&conversations(store), &request).kept.frozen, *rebuilt.frozen());
+        assert_eq!((opened.head.reason.as_str(), &*opened.frozen), ("compaction", rebuilt.frozen()));
+        assert_eq!(*turn(&conversations(store), &request).frozen, *rebuilt.frozen());
         assert_eq!(history(store), epochs(&["startup", "compaction"]));
-        assert_eq!(own.epoch("c", 1).unwrap().unwrap().frozen, first.kept.frozen, "it stays readable");
+        assert_eq!(own.epoch("c", 1).unwrap().unwrap().frozen, first.frozen, "it stays readable");
+    });
+}
+
+#[test]
+fn a_compaction_of_assets_keeps_the_prompt_without_reading_its_template() {
+    on_each_store(|site, store| {
+        let own = conversations(store);
+        site.write("work/.proem/prompts/greet.md", "Hello from {{ cwd }}.");
+        site.write("work/AGENTS.md", "old\n");
+        let request = site.request(json!({"profile": "assets", "instruction": "$workspace/greet"}));
+        let first = turn(&own, &request);
+        site.write("work/.proem/prompts/greet.md", "{{ broken");
+        site.write("work/AGENTS.md", "new\n");
+        let begun = begin(&own);
+        assert_eq!((begun.way, begun.from), (Way::Aligned, 1));
+        assert_eq!(begun.text(Carrier::System).as_deref(), Some(system(&first.frozen)));
+        let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
+        assert_eq!(summary(&opened), (2, "compaction", system(&first.frozen)));
+        assert_eq!(turn(&conversations(store), &request).frozen, first.frozen);
     });
 }
 
@@ -106,9 +127,9 @@ fn a_request_for_a_compaction_is_that_of_the_next_prompt() {
     for_each_policy(|site, store, profile| {
         let own = conversations(store);
         let next = site.request(json!({"profile": profile, "append": "From now on."}));
-        let begun = own.begin_compaction("c", Some(&(&next).into()), Caller::User).unwrap();
+        let begun = own.begin_compaction("c", &next, Caller::User).unwrap();
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
-        assert!(system(&opened).contains("From now on."), "{profile}: {}", system(&opened));
+        assert!(system(&opened.frozen).contains("From now on."), "{profile}: {}", system(&opened.frozen));
         assert_eq!(opened.request.append, next.append);
     });
 }
@@ -216,12 +237,12 @@ fn a_compaction_that_another_epoch_overtook_is_a_conflict() {
     for_each_policy(|_, store, profile| {
         let own = conversations(store);
         let begun = begin(&own);
-        let reloaded = own.reload("c", None, Caller::User).unwrap();
+        let reloaded = own.reload("c", RequestUpdate::default(), Caller::User).unwrap();
         let error = own.commit_compaction("c", &begun.token, Caller::User).unwrap_err();
         assert_eq!(error.to_string(), "another writer was first: number 2 is current", "{profile}");
         assert!(matches!(error, ConversationError::Store(StoreError::Conflict { current: 2 })));
         assert_eq!(history(store), epochs(&["startup", "reload"]));
-        assert_eq!(own.current("c").unwrap().unwrap().frozen, reloaded.kept().frozen);
+        assert_eq!(own.current("c").unwrap().unwrap().frozen, reloaded.epoch.frozen);
     });
 }
 
@@ -231,7 +252,7 @@ fn a_compaction_that_two_epochs_overtook_is_a_conflict() {
     for_each_policy(|_, store, profile| {
         let own = conversations(store);
         let late = begin(&own);
-        own.reload("c", None, Caller::User).unwrap();
+        own.reload("c", RequestUpdate::default(), Caller::User).unwrap();
         let begun = begin(&own);
         own.commit_compaction("c", &begun.token, Caller::User).unwrap();
         let answer = own.commit_compaction("c", &late.token, Caller::User).map(|kept| kept.head.number);
@@ -250,7 +271,9 @@ fn an_epoch_that_is_opened_during_a_commit_is_a_conflict() {
         site.write("work/AGENTS.md", "new\n");
         let begun = begin(&conversations(store));
         let other = conversations(store);
-        let own = interrupted(store, move || drop(other.reload("c", None, Caller::User).unwrap()));
+        let own = interrupted(store, move || {
+            drop(other.reload("c", RequestUpdate::default(), Caller::User).unwrap());
+        });
         let error = own.commit_compaction("c", &begun.token, Caller::User).unwrap_err();
         assert!(matches!(error, ConversationError::Store(StoreError::Conflict { current: 2 })), "{error}");
         assert_eq!(history(store), epochs(&["startup", "reload"]));
@@ -263,7 +286,7 @@ fn a_compaction_that_cannot_begin_leaves_everything_as_it_was() {
         let own = conversations(store);
         let before = store.current("c").unwrap();
         site.write("config/proem.toml", "not TOML");
-        let error = own.begin_compaction("c", None, Caller::User).unwrap_err();
+        let error = own.begin_compaction("c", RequestUpdate::default(), Caller::User).unwrap_err();
         assert!(matches!(error, ConversationError::Build(_)), "{error}");
         assert_eq!(store.current("c").unwrap(), before, "{profile}");
         site.write("config/proem.toml", "");
@@ -301,14 +324,14 @@ fn a_profile_that_is_not_rebuilt_keeps_its_bytes_or_refuses() {
         own.turn("a", site.request(json!({"profile": "still-appended"})), Caller::User).unwrap();
         let first = turn(&own, &site.request(json!({"profile": "still-behind"})));
         site.write("work/AGENTS.md", "new\n");
-        let error = own.begin_compaction("a", None, Caller::User).unwrap_err();
+        let error = own.begin_compaction("a", RequestUpdate::default(), Caller::User).unwrap_err();
         let expected = "the profile `still-appended` does not rebuild its prompt for the reason `compaction`\n\
              hint: add `compaction` to `rebuild` in a profile that extends this one";
         assert_eq!(shown(site, &error), expected);
         assert_eq!(store.current_number("a").unwrap(), 1);
         let begun = begin(&own);
         let opened = own.commit_compaction("c", &begun.token, Caller::User).unwrap();
-        assert_eq!(summary(&opened), (2, "compaction", system(&first.kept)));
-        assert_eq!(opened.frozen, first.kept.frozen);
+        assert_eq!(summary(&opened), (2, "compaction", system(&first.frozen)));
+        assert_eq!(opened.frozen, first.frozen);
     });
 }

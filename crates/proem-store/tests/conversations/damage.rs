@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
+use proem::request::RequestUpdate;
 use proem::{Caller, Engine};
 use proem_store::MaintainStore as _;
 use proem_store::{ConversationError, Conversations, Store, StoreError};
@@ -26,7 +27,7 @@ const HINT: &str = "hint: run `proem store check`, and restore a backup";
 fn a_prompt_of_a_later_form_is_refused() {
     on_each_store(|site, store| {
         turn(&conversations(store), &site.request(json!({"profile": "template"})));
-        let stored = store.current("c").unwrap().unwrap();
+        let stored = store.current("c").unwrap().unwrap().epoch;
         let later = [
             stored.prompt.description.replacen("\"version\":1", "\"version\":2", 1),
             // A form that this proem cannot parse.
@@ -61,7 +62,7 @@ fn laid() -> Site {
     let own = conversations(&store);
     turn(&own, &site.request(json!({"profile": "loose"})));
     site.write("work/AGENTS.md", "new\n");
-    own.reload("c", None, Caller::User).unwrap();
+    own.reload("c", RequestUpdate::default(), Caller::User).unwrap();
     let other = site.request(json!({"profile": "template", "template": "other", "model": "other"}));
     own.turn("other", &other, Caller::User).unwrap();
     site
@@ -74,7 +75,7 @@ fn after(sql: &str) -> String {
     let store = site.sqlite();
     let said = refused(&site, &store, "c");
     let own = conversations(&store);
-    assert_eq!(system(&own.current("other").unwrap().unwrap()), "other", "other conversations work");
+    assert_eq!(system(&own.current("other").unwrap().unwrap().frozen), "other", "other conversations work");
     assert_eq!(store.current_number("c").unwrap(), 2, "and nothing is repaired by guessing");
     said
 }
@@ -219,6 +220,6 @@ fn what_was_read_before_the_damage_stays_right() {
     let request = site.request(json!({"profile": "loose"}));
     let before = turn(&own, &request);
     tamper(&site, "UPDATE blob SET bytes = CAST('x' AS BLOB)");
-    assert_eq!(turn(&own, &request).kept.frozen, before.kept.frozen);
+    assert_eq!(turn(&own, &request).frozen, before.frozen);
     refused(&site, &store, "c");
 }

@@ -8,7 +8,7 @@ use std::thread;
 
 use proem::Caller;
 use proem_store::MaintainStore as _;
-use proem_store::{ConversationError, SqliteStore, Store, StoreError};
+use proem_store::{ConversationError, Current, SqliteStore, Store, StoreError};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ const GONE: &str = "cannot use the store {root}/data/proem.db: its file was remo
 fn asked(site: &Site, store: &Arc<dyn Store>) -> [String; 2] {
     let request = site.request(json!({"profile": "template", "template": "new"}));
     ["c", "new"].map(|id| match conversations(store).turn(id, &request, Caller::User) {
-        Ok(answer) => format!("answered: {}", system(&answer.kept)),
+        Ok(answer) => format!("answered: {}", system(&answer.frozen)),
         Err(error) => shown(site, &error),
     })
 }
@@ -84,13 +84,13 @@ fn asked(site: &Site, store: &Arc<dyn Store>) -> [String; 2] {
 #[test]
 fn a_file_that_was_taken_away_is_an_error_and_nothing_is_lost() {
     let (site, store) = laid();
-    let before = store.current("c").unwrap();
+    let before = store.current("c").unwrap().unwrap();
     fs::rename(site.database(), site.path("away.db")).unwrap();
     assert_eq!(asked(&site, &store)[1], GONE);
     assert!(!site.database().exists(), "no empty file took its place");
     fs::rename(site.path("away.db"), site.database()).unwrap();
     assert_eq!(asked(&site, &store), ["answered: kept", "answered: new"]);
-    assert_eq!(store.current("c").unwrap(), before);
+    assert_eq!(store.current("c").unwrap().unwrap().epoch, before.epoch);
 }
 
 /// A reader of a removed file would miss the writes of others.
@@ -185,22 +185,23 @@ fn tables_of_a_later_proem_are_refused_and_left_alone() {
     };
     version(99);
     let expected = "cannot use the store {root}/data/proem.db: its tables have version 99, and this proem \
-                    supports versions up to 4\nhint: use a newer proem, or restore a backup";
+                    supports versions up to 5\nhint: use a newer proem, or restore a backup";
     assert_eq!(refusal(&site), expected);
-    version(4);
+    version(5);
     assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
 }
 
 #[test]
 fn tables_of_an_earlier_proem_are_brought_up_to_date() {
     let (site, store) = laid();
-    let before = store.current("c").unwrap();
+    // An earlier proem stored no states.
+    let before = store.current("c").unwrap().map(|current| Current { state: None, ..current });
     drop(store);
     let connection = Connection::open(site.database()).unwrap();
     connection
         .execute_batch(
             "ALTER TABLE compaction DROP COLUMN opened; ALTER TABLE epoch DROP COLUMN seal; \
-         ALTER TABLE template DROP COLUMN seal; DROP TABLE call; DROP TABLE doomed; DROP TABLE prune; \
+         ALTER TABLE template DROP COLUMN seal; DROP TABLE call; DROP TABLE doomed; DROP TABLE prune; DROP TABLE state; \
          PRAGMA user_version = 1",
         )
         .unwrap();
@@ -221,7 +222,7 @@ fn a_store_that_a_later_proem_takes_over_is_not_written_to() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     let error = store.put_template("mine", None, None).unwrap_err();
     assert!(error.to_string().contains("its tables have version 99, and this proem supports"), "{error}");
-    connection.pragma_update(None, "user_version", 4).unwrap();
+    connection.pragma_update(None, "user_version", 5).unwrap();
     assert_eq!(store.template().unwrap(), None);
 }
 

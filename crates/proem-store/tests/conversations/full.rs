@@ -37,7 +37,7 @@ fn a_store_that_is_full_says_so_and_keeps_what_it_acknowledged() {
     let store = site.sqlite();
     for (index, id) in done.iter().enumerate() {
         let kept = conversations(&store).current(id).unwrap().unwrap();
-        assert_eq!(system(&kept), format!("{index} ").repeat(2000));
+        assert_eq!(system(&kept.frozen), format!("{index} ").repeat(2000));
     }
     assert_eq!(store.current_number(&format!("c{}", done.len())).unwrap(), 0, "nothing else is stored");
     assert_eq!(store.check().unwrap(), Vec::<String>::new());

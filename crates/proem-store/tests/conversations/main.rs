@@ -18,3 +18,4 @@ mod site;
 mod stale;
 mod transfer;
 mod turns;
+mod upgrade;

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proem::hooks::{HookError, ResourcePaths, ResourcesDiscover};
-use proem::{Caller, Engine, Hook, Request, Tool};
+use proem::{Caller, Engine, Hook, PendingField, Request, Tool, Turn};
 use proem_core::carrier::Carrier;
+use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note};
-use proem_store::{Answer, ConversationError, Conversations, LoadedEpoch, MemoryStore, SqliteStore, Store};
+use proem_store::{ConversationError, Conversations, LoadedEpoch, MemoryStore, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -96,18 +97,33 @@ pub(crate) fn conversations(store: &Arc<dyn Store>) -> Conversations {
     Conversations::new(Arc::clone(store), Engine::new())
 }
 
-pub(crate) fn turn(conversations: &Conversations, request: &Request) -> Answer {
+pub(crate) fn turn(conversations: &Conversations, request: &Request) -> Turn {
     conversations.turn("c", request, Caller::User).unwrap()
 }
 
-/// Returns the system prompt of an epoch.
-pub(crate) fn system(kept: &LoadedEpoch) -> &str {
-    kept.frozen.body().text(Carrier::System).unwrap()
+/// Returns the system prompt of a frozen prompt.
+pub(crate) fn system(frozen: &Frozen) -> &str {
+    frozen.body().text(Carrier::System).unwrap()
 }
 
 /// Returns the epoch's number, its reason and its system prompt.
-pub(crate) fn summary(kept: &LoadedEpoch) -> (u64, &str, &str) {
-    (kept.head.number, &kept.head.reason, system(kept))
+pub(crate) fn summary(epoch: &LoadedEpoch) -> (u64, &str, &str) {
+    (epoch.head.number, &epoch.head.reason, system(&epoch.frozen))
+}
+
+/// Returns the same of the epoch that a turn used.
+pub(crate) fn turn_summary(turn: &Turn) -> (u64, &str, &str) {
+    (turn.epoch, &turn.reason, system(&turn.frozen))
+}
+
+/// Returns the fields that wait for the next epoch.
+pub(crate) fn waiting(pending: &[PendingField]) -> Vec<&str> {
+    pending.iter().map(|pending| pending.field).collect()
+}
+
+/// Returns the expected note about a change that waits.
+pub(crate) fn waits(field: &str, profile: &str) -> String {
+    format!("the change of `{field}` waits: the profile `{profile}` keeps its prompt until the next epoch")
 }
 
 /// Returns numbers and reasons of all epochs of the conversation `c`.

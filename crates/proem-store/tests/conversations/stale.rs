@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use proem::request::RequestUpdate;
 use proem::{Caller, Request};
 use proem_store::{Conversations, PostgresStore, SqliteStore, Store};
 use proem_testkit::PostgresServer;
@@ -40,9 +41,9 @@ fn elsewhere(site: &Site, store: &str, task: &str) -> Value {
 fn seen(own: &Conversations, site: &Site) -> (u64, String) {
     let at_once = own.turn_at_once("c", &request(site).into()).unwrap();
     let answer = turn(own, &request(site));
-    let found = (answer.kept.head.number, system(&answer.kept).to_owned());
-    if let Some(kept) = at_once {
-        assert_eq!((kept.head.number, system(&kept).to_owned()), found);
+    let found = (answer.epoch, system(&answer.frozen).to_owned());
+    if let Some(at_once) = at_once {
+        assert_eq!((at_once.epoch, system(&at_once.frozen).to_owned()), found);
     }
     found
 }
@@ -113,7 +114,7 @@ fn another_process_does_not_take_the_logs_index_away() {
         let task = if round == 1 { "turn" } else { "reload" };
         elsewhere(&site, site.database().to_str().unwrap(), task);
         let (own, expected) = (Arc::clone(&own), format!("<{round}>"));
-        let asked = thread::spawn(move || system(&own.current("c").unwrap().unwrap()).to_owned());
+        let asked = thread::spawn(move || system(&own.current("c").unwrap().unwrap().frozen).to_owned());
         assert_eq!(asked.join().unwrap(), expected);
     }
 }
@@ -180,10 +181,13 @@ fn what_was_acknowledged_is_never_missed_under_load() {
         }
         for round in 2..60 {
             site.write("work/AGENTS.md", &format!("round {round}"));
-            let written = writer.reload("c", None, Caller::User).unwrap();
-            assert_eq!(written.kept().head.number, round);
+            let written = writer.reload("c", RequestUpdate::default(), Caller::User).unwrap();
+            assert_eq!(written.epoch.head.number, round);
             let found = own.current("c").unwrap().unwrap();
-            assert_eq!((found.head.number, system(&found)), (round, format!("<round {round}>").as_str()));
+            assert_eq!(
+                (found.head.number, system(&found.frozen)),
+                (round, format!("<round {round}>").as_str())
+            );
         }
         is_over.store(true, Ordering::Relaxed);
     });

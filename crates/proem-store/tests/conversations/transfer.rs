@@ -4,8 +4,11 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use proem::Caller;
+use proem::request::RequestUpdate;
 use proem_store::MaintainStore as _;
-use proem_store::{MemoryStore, PostgresStore, Query, SqliteStore, Store, export, import};
+use proem_store::{
+    Commit, MemoryStore, PostgresStore, Query, SqliteStore, StateRecord, Store, export, import,
+};
 use proem_testkit::PostgresServer;
 use serde_json::{Value, json};
 
@@ -33,8 +36,8 @@ fn filled(site: &Site) -> Arc<dyn Store> {
     site.write("work/AGENTS.md", "old \u{1F980}\r\n");
     turn(&own, &site.request(json!({})));
     site.write("work/AGENTS.md", "new\n");
-    own.reload("c", None, Caller::User).unwrap();
-    let begun = own.begin_compaction("c", None, Caller::User).unwrap();
+    own.reload("c", RequestUpdate::default(), Caller::User).unwrap();
+    let begun = own.begin_compaction("c", RequestUpdate::default(), Caller::User).unwrap();
     own.commit_compaction("c", &begun.token, Caller::User).unwrap();
     own.turn("other", site.request(json!({"profile": "layers"})), Caller::User).unwrap();
     store
@@ -63,9 +66,9 @@ fn there_and_back(site: &Site, store: &Arc<dyn Store>, between: &Arc<dyn Store>)
     assert_same(store, &back);
     let request = site.request(json!({}));
     let (one, other) = (turn(&conversations(store), &request), turn(&conversations(&back), &request));
-    assert_eq!((one.is_reused, system(&one.kept)), (other.is_reused, system(&other.kept)));
-    let rebuilt = conversations(&back).reload("c", None, Caller::User).unwrap();
-    assert_eq!(rebuilt.kept().head.number, 3, "its request came with it: nothing has changed");
+    assert_eq!((one.is_reused, system(&one.frozen)), (other.is_reused, system(&other.frozen)));
+    let rebuilt = conversations(&back).reload("c", RequestUpdate::default(), Caller::User).unwrap();
+    assert_eq!(rebuilt.epoch.head.number, 3, "its request came with it: nothing has changed");
 }
 
 #[test]
@@ -91,8 +94,71 @@ fn nothing_is_replaced_by_an_import() {
     let own = turn(&conversations(&store), &site.request(json!({"profile": "template", "template": "own"})));
     let error = imported(&store, &text).unwrap_err();
     assert!(error.ends_with(": the store has a different epoch 1 of `c`"), "{error}");
-    assert_eq!(system(&conversations(&store).current("c").unwrap().unwrap()), system(&own.kept));
+    assert_eq!(system(&conversations(&store).current("c").unwrap().unwrap().frozen), system(&own.frozen));
     assert_eq!(history(&store), epochs(&["startup"]));
+}
+
+/// Sets the state of `c`, or does nothing if there is a later one.
+fn set_state(store: &Arc<dyn Store>, version: u64, text: &str) -> bool {
+    let based_on = store.current_head("c").unwrap().unwrap().state_version;
+    let state = StateRecord { version, text: text.into() };
+    store.commit(&Commit { conversation: "c", based_on, state: &state, epoch: None }).unwrap()
+}
+
+/// States are moved with their conversations, and never go back.
+#[test]
+fn a_state_is_replaced_only_by_a_later_one() {
+    let site = Site::new();
+    let store = filled(&site);
+    let is_other = |line: &&str| !line.contains("\"kind\":\"state\"");
+    let without: String =
+        exported(&store).lines().filter(is_other).map(|line| line.to_owned() + "\n").collect();
+    let known = store.current_head("c").unwrap().unwrap().state_version;
+    let versions = [known + 5, known + 9];
+    let exports = [(versions[0], "five"), (versions[1], "nine")].map(|(version, text)| {
+        assert!(set_state(&store, version, text));
+        exported(&store)
+    });
+    let [five, nine] = &exports;
+    let [as_five, as_nine] = [(versions[0], "five".to_owned()), (versions[1], "nine".to_owned())].map(Some);
+    let mut kinds = vec![Arc::new(MemoryStore::new()) as Arc<dyn Store>];
+    kinds.push(Arc::new(SqliteStore::open(&site.path("states/proem.db")).unwrap()));
+    let server = PostgresServer::start();
+    kinds.extend(server.iter().map(|server| -> Arc<dyn Store> {
+        Arc::new(PostgresStore::connect(&server.database("states")).unwrap())
+    }));
+    for copy in kinds {
+        let state = || copy.current("c").unwrap().unwrap().state.map(|state| (state.version, state.text));
+        for (text, expected) in [
+            // An earlier version exported this.
+            (&without.replacen("\"version\":2", "\"version\":1", 1), None),
+            (five, as_five.clone()),
+            (five, as_five.clone()),
+            (nine, as_nine.clone()),
+            (five, as_nine.clone()),
+            (&without, as_nine.clone()),
+        ] {
+            imported(&copy, text).unwrap();
+            assert_eq!(state(), expected);
+        }
+        assert_eq!(exported(&copy), *nine);
+        let line = nine.lines().position(|line| line.contains("\"nine\"")).unwrap() + 1;
+        let refusals = [
+            (nine.replacen("\"nine\"", "\"other\"", 1), "the store has a different state of `c`"),
+            (
+                nine.replacen("\"nine\"", "\"a\\u0000b\"", 1),
+                "`text` has a NUL (U+0000) at byte 1, which cannot be \
+             stored; edit this field of this line, and import again",
+            ),
+        ];
+        for (text, expected) in refusals {
+            assert_eq!(imported(&copy, &text), Err(format!("line {line}: {expected}")));
+        }
+        let alone = nine.lines().find(|line| line.contains("\"nine\"")).unwrap();
+        copy.remove("c").unwrap();
+        let expected = "line 1: no line before it has an epoch of `c`";
+        assert_eq!(imported(&copy, alone), Err(expected.into()));
+    }
 }
 
 /// Returns the export with one changed field of the first epoch of `c`.
@@ -117,7 +183,7 @@ fn an_epoch_that_could_not_be_read_is_not_imported() {
         ("conversation", altered(&text, "conversation", "no name")),
         ("form", text.replacen("\\\"version\\\":1", "\\\"version\\\":2", 1)),
         ("truncated", text.chars().take(text.chars().count() - 20).collect()),
-        ("header", text.replacen("\"version\":1", "\"version\":2", 1)),
+        ("header", text.replacen("\"version\":2", "\"version\":3", 1)),
     ];
     let mut taken = Vec::new();
     for (name, text) in altered {

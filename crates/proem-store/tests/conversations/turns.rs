@@ -3,14 +3,16 @@
 use std::fs;
 use std::sync::Arc;
 
-use proem::{Caller, Engine};
+use proem::hooks::{HookError, ResourcePaths, ResourcesDiscover};
+use proem::request::RequestUpdate;
+use proem::{Caller, Engine, Hook};
 use proem_core::carrier::Carrier;
 use proem_core::note::Code;
 use proem_store::{ConversationError, Conversations, Query, Store};
 use serde_json::json;
 
 use crate::site::{
-    Counter, Site, conversations, epochs, history, noted, on_each_store, shown, summary, system, turn,
+    Counter, Site, conversations, epochs, history, noted, on_each_store, shown, system, turn, turn_summary,
 };
 
 #[test]
@@ -21,12 +23,14 @@ fn the_first_turn_builds_and_keeps_what_a_build_gives() {
         let build = proem::build(&request, Caller::User).unwrap();
         let answer = turn(&conversations(store), &request);
         assert!(!answer.is_reused);
-        assert_eq!((&answer.kept.frozen, &answer.suffix), (build.frozen(), build.suffix()));
-        assert_eq!(answer.body(), build.whole());
-        let stored = store.current("c").unwrap().unwrap();
-        assert_eq!(stored.head, answer.kept.head);
+        assert_eq!((&*answer.frozen, &answer.suffix), (build.frozen(), build.suffix()));
+        assert_eq!(answer.suffix.behind(&answer.frozen), *build.whole());
+        assert_eq!(answer.system_prompt, build.system().unwrap());
+        let stored = store.current("c").unwrap().unwrap().epoch;
+        assert_eq!((stored.head.number, &stored.head.reason), (answer.epoch, &answer.reason));
+        assert_eq!(stored.head.fingerprint, answer.fingerprint);
         assert_eq!(stored.prompt.frozen().unwrap(), *build.frozen());
-        let head = &answer.kept.head;
+        let head = &stored.head;
         assert_eq!((head.number, head.reason.as_str(), head.profile.as_str()), (1, "startup", "default"));
         assert_eq!((head.digest.clone(), head.has_turn), (build.frozen().digest().hex(), true));
         assert_eq!(head.fingerprint, build.fingerprint().whole.hex());
@@ -63,18 +67,22 @@ fn later_turns_give_the_stored_bytes_although_everything_has_changed() {
         git(site, &["commit", "-q", "--allow-empty", "-m", "first"]);
         let request = site.request(json!({}));
         let first = turn(&conversations(store), &request);
-        assert!(system(&first.kept).contains("The old template.") && system(&first.kept).contains("main"));
+        let before = store.current("c").unwrap().unwrap().epoch;
+        assert!(
+            system(&first.frozen).contains("The old template.") && system(&first.frozen).contains("main")
+        );
         lay_files(site, "new");
         git(site, &["checkout", "-q", "-b", "other"]);
         site.write("config/proem.toml", "profile = \"layers\"\n");
         let later = site.request(json!({"profile": null, "host": site.host("2027-01-01T00:00:00Z")}));
-        assert_ne!(*proem::build(&later, Caller::User).unwrap().frozen(), first.kept.frozen, "the control");
+        assert_ne!(*proem::build(&later, Caller::User).unwrap().frozen(), *first.frozen, "the control");
         // A process that knows the prompt, and one that has just started.
         let fresh = conversations(store);
         for _ in 0..2 {
             let answer = turn(&fresh, &later);
             assert!(answer.is_reused);
-            assert_eq!((&answer.kept.head, &answer.kept.frozen), (&first.kept.head, &first.kept.frozen));
+            assert_eq!((answer.epoch, &answer.frozen), (1, &first.frozen));
+            assert_eq!(fresh.current("c").unwrap().unwrap().head, before.head);
             assert_eq!(noted(&answer.notes, Code::PendingChange), Vec::<&str>::new());
         }
         assert_eq!(history(store), epochs(&["startup"]));
@@ -95,8 +103,8 @@ fn later_turns_give_the_stored_bytes_although_every_file_is_gone() {
                 fs::remove_dir_all(site.path(folder)).unwrap();
             }
             let later = ask(store);
-            assert_eq!((later.is_reused, &later.kept.frozen), (true, &first.kept.frozen), "{profile}");
-            let expected = "the facts of this turn could not be observed: cannot use `{root}/work` as the working \
+            assert_eq!((later.is_reused, &later.frozen), (true, &first.frozen), "{profile}");
+            let expected = "the facts of this turn are those of an earlier one: cannot use `{root}/work` as the working \
                             directory: no such directory";
             let absent: Vec<String> =
                 noted(&later.notes, Code::Absent).into_iter().map(|note| site.said(note)).collect();
@@ -135,6 +143,47 @@ fn with_a_turn_carrier_hooks_are_asked_for_files_once() {
     });
 }
 
+/// A hook that brings a folder of assets.
+struct Assets(&'static str);
+
+impl Hook for Assets {
+    fn name(&self) -> &'static str {
+        "assets"
+    }
+
+    fn resources_discover(&self, _: &ResourcesDiscover) -> Result<Option<ResourcePaths>, HookError> {
+        Ok(Some(ResourcePaths { asset_paths: vec![self.0.to_owned()], ..ResourcePaths::default() }))
+    }
+}
+
+/// A template for each turn may lie in a folder of a hook, or in one that was added.
+#[test]
+fn the_part_of_a_turn_uses_the_resources_of_the_epoch() {
+    on_each_store(|site, store| {
+        let text = "name = \"brought\"\nextends = \"boundary\"\n[[section]]\nid = \"project\"\n\
+                    template = { asset = \"$user/now\", syntax = \"bracket\" }\n";
+        site.write("config/profiles/brought.toml", text);
+        site.write("work/hooked/now.md", "<[prompt:model]>");
+        let own = || Conversations::new(Arc::clone(store), Engine::new().with_hook(Assets("hooked")));
+        let said = |own: &Conversations, id: &str, model: &str| {
+            let request = site.request(json!({"profile": null, "cwd": null, "model": model}));
+            own.turn(id, &request, Caller::User).unwrap().suffix.text(Carrier::System)
+        };
+        own().turn("c", site.request(json!({"profile": "brought"})), Caller::User).unwrap();
+        assert_eq!([said(&own(), "c", "m1"), said(&own(), "c", "m2")], ["<m1>", "<m2>"]);
+
+        site.write("work/added/later.md", "+[prompt:model]+");
+        let plain = conversations(store);
+        plain.turn("d", site.request(json!({"profile": "boundary"})), Caller::User).unwrap();
+        let paths = ResourcePaths { asset_paths: vec!["added".into()], ..ResourcePaths::default() };
+        plain.add_resources("d", &paths, Caller::User).unwrap();
+        let later = text.replace("brought", "added").replace("$user/now", "$user/later");
+        site.write("config/profiles/added.toml", &later);
+        plain.switch_profile("d", "added", Caller::User).unwrap();
+        assert_eq!([said(&plain, "d", "m1"), said(&conversations(store), "d", "m2")], ["+m1+", "+m2+"]);
+    });
+}
+
 #[test]
 fn the_turn_carrier_is_observed_each_turn() {
     on_each_store(|site, store| {
@@ -143,8 +192,8 @@ fn the_turn_carrier_is_observed_each_turn() {
         let at = |now: &str, recalled: &str| {
             let request = site.request(json!({"host": site.host(now), "recalled": recalled}));
             let answer = turn(&own, &request);
-            assert_eq!(answer.kept.head.number, 1);
-            answer.text(Carrier::Turn).unwrap().to_owned()
+            assert_eq!(answer.epoch, 1);
+            answer.suffix.text(Carrier::Turn)
         };
         let first = at("2026-03-07T14:55:05Z", "He likes tea.");
         assert_eq!(first, "He likes tea.\n\n<now>\nTime: Saturday, March 7, 2026 at 08:55:05 AM CST\n</now>");
@@ -161,7 +210,7 @@ fn what_belongs_to_a_turn_is_not_kept() {
     on_each_store(|site, store| {
         let more = json!({"prompt": "SECRET1", "recalled": "SECRET2", "messages": [{"role": "user", "content": "SECRET3"}]});
         let answer = turn(&conversations(store), &site.request(more));
-        assert!(answer.text(Carrier::Turn).unwrap().contains("SECRET2"));
+        assert!(answer.suffix.text(Carrier::Turn).contains("SECRET2"));
         let stored = format!("{:?}", store.current("c").unwrap().unwrap());
         assert!(!stored.contains("SECRET"), "{stored}");
     });
@@ -190,7 +239,7 @@ fn only_names_name_conversations() {
         let own = conversations(store);
         let request = site.request(json!({"profile": "template"}));
         for id in ["a", "A.b_c:d-9", "...", longest.as_str()] {
-            assert_eq!(own.turn(id, &request, Caller::User).unwrap().kept.head.conversation, id);
+            assert_eq!(own.turn(id, &request, Caller::User).unwrap().conversation, id);
         }
         for id in ["", " ", ".", "..", "a b", "a/b", "../a", "é", "a\0", "a\n", "a%", "a'", too_long.as_str()]
         {
@@ -198,10 +247,10 @@ fn only_names_name_conversations() {
                 own.turn(id, &request, Caller::User).map(drop),
                 own.current(id).map(drop),
                 own.epoch(id, 1).map(drop),
-                own.reload(id, None, Caller::User).map(drop),
-                own.set_tools(id, &[], Caller::User).map(drop),
-                own.plan_reload(id, None, Caller::User).map(drop),
-                own.begin_compaction(id, None, Caller::User).map(drop),
+                own.reload(id, RequestUpdate::default(), Caller::User).map(drop),
+                own.set_tool_registry(id, &[], Caller::User).map(drop),
+                own.plan_reload(id, RequestUpdate::default(), Caller::User).map(drop),
+                own.begin_compaction(id, RequestUpdate::default(), Caller::User).map(drop),
                 own.commit_compaction(id, "t", Caller::User).map(drop),
                 own.abort_compaction(id, "t"),
             ];
@@ -223,7 +272,7 @@ fn what_is_not_known_is_said_by_name() {
     on_each_store(|site, store| {
         let own = conversations(store);
         assert!(own.current("c").unwrap().is_none() && own.epoch("c", 1).unwrap().is_none());
-        let error = own.reload("c", None, Caller::User).unwrap_err();
+        let error = own.reload("c", RequestUpdate::default(), Caller::User).unwrap_err();
         assert_eq!(shown(site, &error), "there is no conversation `c`\nhint: the first turn creates it");
         turn(&own, &site.request(json!({})));
         assert!(own.epoch("c", 2).unwrap().is_none());
@@ -237,9 +286,9 @@ fn a_conversation_that_was_begun_again_elsewhere_has_its_new_bytes() {
         let (one, other) = (conversations(store), conversations(store));
         let old = site.request(json!({"profile": "template", "template": "old"}));
         let new = site.request(json!({"profile": "template", "template": "new"}));
-        assert_eq!(summary(&turn(&one, &old).kept), (1, "startup", "old"));
+        assert_eq!(turn_summary(&turn(&one, &old)), (1, "startup", "old"));
         assert!(store.remove("c").unwrap());
-        assert_eq!(summary(&turn(&other, &new).kept), (1, "startup", "new"));
-        assert_eq!(summary(&turn(&one, &old).kept), (1, "startup", "new"));
+        assert_eq!(turn_summary(&turn(&other, &new)), (1, "startup", "new"));
+        assert_eq!(turn_summary(&turn(&one, &old)), (1, "startup", "new"));
     });
 }

@@ -7,51 +7,74 @@ use std::thread;
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, Request};
 use proem_core::carrier::Carrier;
-use proem_store::{Epoch, EpochHead, MemoryStore, PostgresStore, SqliteStore, Store};
+use proem_store::{Commit, Epoch, EpochHead, MemoryStore, PostgresStore, SqliteStore, StateRecord, Store};
 use proem_testkit::PostgresServer;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
 const CLIENTS: u64 = 4;
 const OPERATIONS: u64 = 3;
 
-/// The epochs of one conversation, by the prompts in them.
+/// One conversation: its epochs, by the prompts in them, and the version of its state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-struct Epochs(Vec<u64>);
+struct Conversation {
+    epochs: Vec<u64>,
+    version: u64,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Operation {
-    /// Reads the current epoch.
+    /// Reads the current epoch, and the version of the state.
     Current,
     /// Stores a prompt under a number.
     Open { number: usize, prompt: u64 },
+    /// Stores the state after a version, and a prompt under a number if one is given.
+    Commit { based_on: u64, number: Option<usize>, prompt: u64 },
 }
 
 /// A number and the prompt under it; `None` when there is no such epoch.
-type Answer = Option<(usize, u64)>;
+type Numbered = Option<(usize, u64)>;
 
-impl SequentialSpec for Epochs {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Answer {
+    Current(Numbered, u64),
+    Open(Numbered),
+    Commit(bool),
+}
+
+impl SequentialSpec for Conversation {
     type Op = Operation;
     type Ret = Answer;
 
     fn invoke(&mut self, operation: &Operation) -> Answer {
-        let Self(epochs) = self;
-        let number = match *operation {
-            Operation::Current => epochs.len(),
+        let Self { epochs, version } = self;
+        match *operation {
+            Operation::Current => {
+                Answer::Current(epochs.last().map(|prompt| (epochs.len(), *prompt)), *version)
+            }
             Operation::Open { number, prompt } => {
                 if number == epochs.len() + 1 {
                     epochs.push(prompt);
                 }
-                number
+                Answer::Open(number.checked_sub(1).and_then(|index| Some((number, *epochs.get(index)?))))
             }
-        };
-        Some((number, *epochs.get(number.checked_sub(1)?)?))
+            Operation::Commit { based_on, number, prompt } => {
+                let is_next = number.map_or(!epochs.is_empty(), |number| number == epochs.len() + 1);
+                if based_on != *version || !is_next {
+                    return Answer::Commit(false);
+                }
+                *version += 1;
+                epochs.extend(number.map(|_| prompt));
+                Answer::Commit(true)
+            }
+        }
     }
 }
 
-/// The epochs of one conversation, in a store or in a faulty implementation.
-trait EpochLog: Send + Sync {
-    fn current(&self) -> Answer;
-    fn open(&self, number: usize, prompt: u64) -> Answer;
+/// One conversation, in a store or in a faulty implementation.
+trait ConversationLog: Send + Sync {
+    fn current(&self) -> (Numbered, u64);
+    fn open(&self, number: usize, prompt: u64) -> Numbered;
+    fn commit(&self, based_on: u64, number: Option<usize>, prompt: u64) -> bool;
 }
 
 /// One conversation of a store.
@@ -60,17 +83,25 @@ struct StoredConversation {
     conversation: String,
 }
 
-impl EpochLog for StoredConversation {
-    fn current(&self) -> Answer {
-        self.store.current(&self.conversation).unwrap().as_ref().map(answer)
+impl ConversationLog for StoredConversation {
+    fn current(&self) -> (Numbered, u64) {
+        let Some(current) = self.store.current(&self.conversation).unwrap() else { return (None, 0) };
+        (Some(numbered(&current.epoch)), current.state.map_or(0, |state| state.version))
     }
 
-    fn open(&self, number: usize, prompt: u64) -> Answer {
-        self.store.open(&epoch(&self.conversation, number as u64, prompt)).ok().as_ref().map(answer)
+    fn open(&self, number: usize, prompt: u64) -> Numbered {
+        self.store.open(&epoch(&self.conversation, number as u64, prompt)).ok().as_ref().map(numbered)
+    }
+
+    fn commit(&self, based_on: u64, number: Option<usize>, prompt: u64) -> bool {
+        let Self { store, conversation } = self;
+        let state = StateRecord { version: based_on + 1, text: prompt.to_string() };
+        let next = number.map(|number| epoch(conversation, number as u64, prompt));
+        store.commit(&Commit { conversation, based_on, state: &state, epoch: next.as_ref() }).unwrap()
     }
 }
 
-fn answer(epoch: &Epoch) -> (usize, u64) {
+fn numbered(epoch: &Epoch) -> (usize, u64) {
     let prompt = epoch.prompt.texts[&Carrier::System].parse().unwrap();
     (usize::try_from(epoch.head.number).unwrap(), prompt)
 }
@@ -96,35 +127,43 @@ fn epoch(conversation: &str, number: u64, prompt: u64) -> Epoch {
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,
+        sources: None,
     }
 }
 
-type History = LinearizabilityTester<u64, Epochs>;
+type History = LinearizabilityTester<u64, Conversation>;
 
 /// Runs clients that read and store concurrently, and records their operations. Each record is made under a lock before
 /// and after the call, so its order is one that the clients could observe.
-fn record(log: &Arc<dyn EpochLog>) -> History {
-    let history = Arc::new(Mutex::new(History::new(Epochs::default())));
+fn record(log: &Arc<dyn ConversationLog>) -> History {
+    let history = Arc::new(Mutex::new(History::new(Conversation::default())));
     let gate = Arc::new(Barrier::new(usize::try_from(CLIENTS).unwrap()));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let (log, history, gate) = (Arc::clone(log), Arc::clone(&history), Arc::clone(&gate));
             thread::spawn(move || {
                 gate.wait();
-                let mut current = 0;
+                let (mut current, mut version) = (0, 0);
                 for count in 0..OPERATIONS {
-                    let operation = if count % 2 == client % 2 {
-                        Operation::Open { number: current + 1, prompt: 1 + client * OPERATIONS + count }
-                    } else {
-                        Operation::Current
+                    let prompt = 1 + client * OPERATIONS + count;
+                    let operation = match (count % 2 == client % 2, client) {
+                        (false, _) => Operation::Current,
+                        (true, 0 | 1) => Operation::Open { number: current + 1, prompt },
+                        (true, _) => {
+                            // The last change of a client has no epoch.
+                            let number = (count + 1 < OPERATIONS).then_some(current + 1);
+                            Operation::Commit { based_on: version, number, prompt }
+                        }
                     };
                     history.lock().unwrap().on_invoke(client, operation.clone()).unwrap();
-                    let answer = match operation {
-                        Operation::Current => log.current(),
-                        Operation::Open { number, prompt } => log.open(number, prompt),
-                    };
-                    history.lock().unwrap().on_return(client, answer).unwrap();
-                    current = answer.map_or(0, |(number, _)| number);
+                    let answer = run(&*log, &operation);
+                    history.lock().unwrap().on_return(client, answer.clone()).unwrap();
+                    if let Answer::Current(found, _) | Answer::Open(found) = answer {
+                        current = found.map_or(0, |(number, _)| number);
+                    }
+                    if let Answer::Current(_, found) = answer {
+                        version = found;
+                    }
                 }
             })
         })
@@ -135,10 +174,23 @@ fn record(log: &Arc<dyn EpochLog>) -> History {
     Arc::into_inner(history).unwrap().into_inner().unwrap()
 }
 
+fn run(log: &dyn ConversationLog, operation: &Operation) -> Answer {
+    match *operation {
+        Operation::Current => {
+            let (current, version) = log.current();
+            Answer::Current(current, version)
+        }
+        Operation::Open { number, prompt } => Answer::Open(log.open(number, prompt)),
+        Operation::Commit { based_on, number, prompt } => {
+            Answer::Commit(log.commit(based_on, number, prompt))
+        }
+    }
+}
+
 fn check(name: &str, open: &dyn Fn() -> Arc<dyn Store>, conversations: usize) {
     let store = open();
     for number in 0..conversations {
-        let log: Arc<dyn EpochLog> =
+        let log: Arc<dyn ConversationLog> =
             Arc::new(StoredConversation { store: Arc::clone(&store), conversation: format!("c-{number}") });
         let history = record(&log);
         assert!(history.is_consistent(), "{name}: {history:?}");
@@ -164,13 +216,17 @@ struct CheckThenWrite {
     gate: Barrier,
 }
 
-impl EpochLog for CheckThenWrite {
-    fn current(&self) -> Answer {
+impl ConversationLog for CheckThenWrite {
+    fn current(&self) -> (Numbered, u64) {
         let epochs = self.epochs.lock().unwrap();
-        Some((epochs.len(), *epochs.last()?))
+        (epochs.last().map(|prompt| (epochs.len(), *prompt)), 0)
     }
 
-    fn open(&self, number: usize, prompt: u64) -> Answer {
+    fn commit(&self, _: u64, number: Option<usize>, prompt: u64) -> bool {
+        number.is_none_or(|number| self.open(number, prompt) == Some((number, prompt)))
+    }
+
+    fn open(&self, number: usize, prompt: u64) -> Numbered {
         let is_free = self.epochs.lock().unwrap().len() < number;
         if number == 1 && self.entered.fetch_add(1, Ordering::Relaxed) < 2 {
             self.gate.wait();
@@ -189,7 +245,7 @@ impl EpochLog for CheckThenWrite {
 fn a_fault_that_is_put_in_is_found() {
     // Clients 0 and 2 store first, so that two meet at the gate.
     let (epochs, entered, gate) = (Mutex::default(), AtomicUsize::new(0), Barrier::new(2));
-    let log: Arc<dyn EpochLog> = Arc::new(CheckThenWrite { epochs, entered, gate });
+    let log: Arc<dyn ConversationLog> = Arc::new(CheckThenWrite { epochs, entered, gate });
     let history = record(&log);
     assert!(!history.is_consistent(), "{history:?}");
 }

@@ -1,15 +1,18 @@
-//! A finished prompt and its identity: fingerprint and signature.
+//! A finished prompt, its identity (fingerprint and signature), and the rules for its life.
 
 pub(crate) mod fingerprint;
+mod policy;
 pub(crate) mod signature;
 
 use proem_core::carrier::Carrier;
+use proem_core::digest::Digest;
 use proem_core::frozen::{Body, Frozen, Suffix};
 use proem_core::note::Note;
 
 use crate::request::Request;
 
 pub use fingerprint::Fingerprint;
+pub use policy::{PendingField, PromptPolicy};
 pub use signature::Signature;
 
 /// A finished prompt: its frozen part, and the part of this turn.
@@ -21,16 +24,29 @@ pub struct Build {
     whole: Body,
     fingerprint: Fingerprint,
     signature: Signature,
+    policy: PromptPolicy,
+    skill_directory: Option<String>,
 }
 
 impl Build {
-    /// Adds fingerprint and signature to a frozen prompt; `cwd` is the directory as it was opened.
+    /// Adds fingerprint and signature to a frozen prompt. `policy` is that of the profile that built it.
     #[must_use]
-    pub fn new(frozen: Frozen, suffix: Suffix, request: &Request, cwd: &str) -> Self {
+    pub fn new(frozen: Frozen, suffix: Suffix, request: &Request, policy: PromptPolicy) -> Self {
         let whole = suffix.behind(&frozen);
         let fingerprint = Fingerprint::new(frozen.digest(), request.tools.as_deref().unwrap_or_default());
-        let signature = Signature::new(request, &frozen, cwd);
-        Self { frozen, suffix, whole, fingerprint, signature }
+        let signature = Signature::new(request, &frozen, &policy.cwd);
+        Self { frozen, suffix, whole, fingerprint, signature, policy, skill_directory: None }
+    }
+
+    /// Returns the rules for the life of this prompt.
+    #[must_use]
+    pub const fn policy(&self) -> &PromptPolicy {
+        &self.policy
+    }
+
+    /// Adds the digest of the directory of skills, given its text.
+    pub(crate) fn with_skill_directory(self, text: Option<&str>) -> Self {
+        Self { skill_directory: text.map(|text| Digest::new(text.as_bytes()).hex()), ..self }
     }
 
     /// Returns the part that stays for the life of the epoch.
@@ -61,6 +77,15 @@ impl Build {
     #[must_use]
     pub const fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// Returns the SHA-256 of the directory of skills, in hexadecimal; `None` if the prompt has none, or was read from a
+    /// store.
+    ///
+    /// The text is the lines of the directory as the model reads them, with a line break between two lines.
+    #[must_use]
+    pub fn skill_directory(&self) -> Option<&str> {
+        self.skill_directory.as_deref()
     }
 
     /// Returns the notes of the build: everything that was cut, skipped or defaulted, and other findings.

@@ -44,12 +44,12 @@ impl Signature {
     /// Returns the fields in which two signatures differ.
     ///
     /// ```
-    /// use proem::{Caller, Engine, Request};
+    /// use proem::{Caller, Request};
     ///
-    /// let start = |text: &str| Engine::new().start(Request::from_json(text)?, Caller::User);
-    /// let a = start(r#"{"profile": "engraving", "cwd": "/", "backend": "codex", "system": "Be calm."}"#)?;
-    /// let b = start(r#"{"profile": "engraving", "cwd": "/", "backend": "codex", "system": "Be quick."}"#)?;
-    /// assert_eq!(a.build().signature().differences(b.build().signature()), ["system"]);
+    /// let build = |text: &str| proem::build(&Request::from_json(text)?, Caller::User);
+    /// let a = build(r#"{"profile": "engraving", "cwd": "/", "backend": "codex", "system": "Be calm."}"#)?;
+    /// let b = build(r#"{"profile": "engraving", "cwd": "/", "backend": "codex", "system": "Be quick."}"#)?;
+    /// assert_eq!(a.signature().differences(b.signature()), ["system"]);
     /// # Ok::<(), proem::Error>(())
     /// ```
     #[must_use]

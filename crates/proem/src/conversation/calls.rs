@@ -1,7 +1,9 @@
 //! Calls of a conversation, as reported by providers, judged by its epochs.
 
-use super::answer::ConversationError;
+use std::sync::Arc;
+
 use super::conversations::{Conversations, LoadedEpoch, check_id};
+use super::error::ConversationError;
 use crate::conversation::store::StoreError;
 use crate::conversation::store::record::now;
 use crate::inspect::compare::{Snapshot, compare};
@@ -12,7 +14,7 @@ use crate::settings::tokens::Tokenizer;
 impl Conversations {
     /// Keeps what a provider said about one call, and judges it. What was sent is not kept: only digests of it.
     pub fn add_call(&self, id: &str, line: &str, models: &Models) -> Result<JudgedCall, ConversationError> {
-        let kept = self.known(id)?;
+        let kept = Arc::clone(&self.known(id)?.epoch);
         let defaults = Defaults { model: kept.head.model.clone(), ..Defaults::default() };
         let mut fresh = Call::read(line, &defaults, models).map_err(ConversationError::BadCall)?;
         fresh.call.conversation = None;

@@ -1,4 +1,4 @@
-//! Rebuilds of a prompt: permitted reasons, changes and their cost.
+//! Changes of a conversation: the reasons that open an epoch, what is read again, and changes that wait.
 
 use std::sync::Arc;
 
@@ -6,34 +6,52 @@ use proem_core::cache_loss::CacheLoss;
 use proem_core::frozen::Frozen;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
-use proem_core::source::Source;
 
-use super::answer::ConversationError;
-use super::conversations::{Conversations, LoadedEpoch, NewEpoch};
+use super::check::{check_surroundings, check_update};
+use super::conversations::{
+    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, pending_in,
+    policy_of, received,
+};
+use super::error::ConversationError;
 use super::pending::Pending;
-use super::prompt_policy::PromptPolicy;
-use crate::build::Build;
-use crate::conversation::store::StoreError;
-use crate::hooks::DiscoverReason;
+use super::state::State;
+use super::tool_set::ToolSet;
+use crate::build::{Build, PendingField, PromptPolicy};
+use crate::conversation::store::{Epoch, StoreError};
+use crate::hooks::{self, DiscoverReason, ResourcePaths};
+use crate::output::stored_sources;
+use crate::output::turn_shape::EpochChangeShape;
 use crate::request::caller::Caller;
-use crate::request::update::differences;
 use crate::request::{Request, RequestUpdate, Tool};
+use crate::sections::build_state::BuildState;
+use crate::sections::tools::duplicates;
+use crate::settings::world::World;
 
-/// The outcome of a rebuild.
+/// The outcome of a change.
 #[derive(Debug)]
-pub enum Rebuilt {
-    /// The prompt would be the same: nothing was opened.
-    Unchanged(Arc<LoadedEpoch>),
-    /// There is a new epoch.
-    Opened(Arc<LoadedEpoch>),
+pub struct Changed {
+    /// The epoch in force.
+    pub epoch: Arc<LoadedEpoch>,
+    /// True if this change opened it.
+    pub is_opened: bool,
+    /// The changes that wait for the next epoch.
+    pub pending: Vec<PendingField>,
+    /// Notes for the caller.
+    pub notes: Vec<Note>,
 }
 
-impl Rebuilt {
-    /// The epoch in force.
+impl Changed {
+    /// Puts the outcome into its printed shape.
     #[must_use]
-    pub const fn kept(&self) -> &Arc<LoadedEpoch> {
-        match self {
-            Self::Unchanged(kept) | Self::Opened(kept) => kept,
+    pub fn shape(&self) -> EpochChangeShape {
+        let head = &self.epoch.head;
+        EpochChangeShape {
+            epoch: head.number,
+            opened: self.is_opened,
+            reason: head.reason.clone(),
+            digest: head.digest.clone(),
+            pending: self.pending.clone(),
+            notes: self.notes.iter().map(Into::into).collect(),
         }
     }
 }
@@ -54,119 +72,381 @@ pub struct Plan {
 /// A frozen prompt against what would be built now.
 pub type Drift = Plan;
 
-impl Conversations {
-    /// A later turn: the stored prompt, unless the request names a change that the profile follows.
-    pub(super) fn follow(
-        &self,
-        kept: Arc<LoadedEpoch>,
-        update: &RequestUpdate,
-        caller: Caller,
-    ) -> Result<(Arc<LoadedEpoch>, bool, Vec<Note>), ConversationError> {
-        let changes = changes(&kept, update);
-        let frozen_only = frozen_only(&kept, update);
-        if changes.is_empty() && frozen_only.is_empty() {
-            return Ok((kept, true, Vec::new()));
-        }
-        let policy = PromptPolicy::from_request(&kept.request, caller)?;
-        let (followed, waits): (Vec<Reason>, Vec<Reason>) =
-            changes.into_iter().partition(|reason| policy.rebuild.contains(reason));
-        let Some(&reason) = followed.first() else {
-            let waits = waits.into_iter().map(Reason::word).chain(frozen_only);
-            let notes = waits.map(|field| waiting(field, &policy)).collect();
-            return Ok((kept, true, notes));
-        };
-        // The new epoch has everything that this turn gives.
-        let (next, notes) = (update.apply_to(&kept.request), Vec::new());
-        let rebuilt = self.rebuild(&kept, &next, reason, caller)?;
-        let is_reused = matches!(rebuilt, Rebuilt::Unchanged(_));
-        Ok((Arc::clone(rebuilt.kept()), is_reused, notes))
+/// The files that a rebuild reads again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// None: it uses the texts of the epoch in force.
+    Nothing,
+    /// Skills; resources were added.
+    AddedSkills,
+    /// Skills, after hooks have run again.
+    Skills,
+    /// Everything.
+    Everything,
+}
+
+/// A reason to open an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) reason: Reason,
+    /// The reason in an epoch's head, where that is not the policy's word.
+    pub(super) word: Option<&'static str>,
+    pub(super) reading: Reading,
+}
+
+impl Wish {
+    pub(super) const fn new(reason: Reason, reading: Reading) -> Self {
+        Self { reason, word: None, reading }
     }
 
-    /// Builds the prompt again from the files as they are now. An update, if given, is merged into the stored request.
+    /// Returns the reason as an epoch records it; `profile` is that of the new prompt.
+    fn recorded(self, profile: &str) -> String {
+        match (self.word, self.reason) {
+            (Some(word), _) => word.to_owned(),
+            (None, Reason::Profile) => format!("profile_switch:{profile}"),
+            (None, reason) => reason.word().to_owned(),
+        }
+    }
+}
+
+/// A conversation after a change, with the prompt if one was built.
+pub(super) struct Advanced {
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) is_opened: bool,
+    pub(super) built: Option<Built>,
+}
+
+impl Conversations {
+    /// Builds the prompt again from the files as they are now. The update is merged into the request first.
     pub fn reload(
         &self,
         id: &str,
-        update: Option<&RequestUpdate>,
+        update: impl Into<RequestUpdate>,
         caller: Caller,
-    ) -> Result<Rebuilt, ConversationError> {
-        let kept = self.known(id)?;
-        let next = next_request(&kept, update);
-        self.rebuild(&kept, &next, Reason::Reload, caller)
+    ) -> Result<Changed, ConversationError> {
+        let update = received(update);
+        let wish = Wish::new(Reason::Reload, Reading::Everything);
+        check_update(&update, caller)?;
+        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        self.forget_handlers(id);
+        Ok(changed)
     }
 
-    /// Gives a conversation other tools.
-    pub fn set_tools(&self, id: &str, tools: &[Tool], caller: Caller) -> Result<Rebuilt, ConversationError> {
-        let kept = self.known(id)?;
-        if has_same_tools(&kept.request, tools) {
-            return Ok(Rebuilt::Unchanged(kept));
+    /// Searches for skills again; other files stay as they were read.
+    pub fn reload_skills(&self, id: &str, caller: Caller) -> Result<Changed, ConversationError> {
+        let wish = Wish { word: Some("skills_reload"), ..Wish::new(Reason::Resources, Reading::Skills) };
+        let changed = self.change(id, caller, wish, |loaded| Ok(loaded.state.clone()))?;
+        self.forget_handlers(id);
+        Ok(changed)
+    }
+
+    /// Replaces all tools. Active ones stay active while they exist, and new ones become active.
+    pub fn set_tool_registry(
+        &self,
+        id: &str,
+        tools: &[Tool],
+        caller: Caller,
+    ) -> Result<Changed, ConversationError> {
+        let notes = duplicates(tools)?;
+        let request = Request { tools: Some(tools.to_vec()), ..Request::default() };
+        let update = RequestUpdate::from(request);
+        let wish = Wish::new(Reason::Tools, Reading::Nothing);
+        let mut changed = self.change(id, caller, wish, |loaded| {
+            let known = tools_of(loaded, caller)?;
+            let state = State { tools: known, ..loaded.state.clone() };
+            Ok(state.merge(&update))
+        })?;
+        changed.notes.extend(notes);
+        Ok(changed)
+    }
+
+    /// Sets the active tools by name. Unknown names are ignored with a note; the same set in another order is not a
+    /// change.
+    pub fn set_active_tools(
+        &self,
+        id: &str,
+        names: &[String],
+        caller: Caller,
+    ) -> Result<Changed, ConversationError> {
+        let mut unknown = Vec::new();
+        let wish = Wish::new(Reason::Tools, Reading::Nothing);
+        let mut changed = self.change(id, caller, wish, |loaded| {
+            let known = tools_of(loaded, caller)?.unwrap_or_default();
+            let (tools, missing) = known.with_active(names);
+            unknown = missing;
+            // Tools of the profile stay unsaid while all of them are active.
+            let is_own = loaded.state.tools.is_none() && tools == known;
+            let tools = if is_own { None } else { Some(tools) };
+            Ok(State { tools, ..loaded.state.clone() })
+        })?;
+        changed.notes.extend((!unknown.is_empty()).then(|| unknown_note(&unknown)));
+        Ok(changed)
+    }
+
+    /// Adds skills, packs and asset folders after the present ones.
+    pub fn add_resources(
+        &self,
+        id: &str,
+        paths: &ResourcePaths,
+        caller: Caller,
+    ) -> Result<Changed, ConversationError> {
+        let wish = Wish::new(Reason::Resources, Reading::AddedSkills);
+        self.change(id, caller, wish, |loaded| {
+            let resources = loaded.state.resources.clone().with(paths);
+            Ok(State { resources, ..loaded.state.clone() })
+        })
+    }
+
+    /// Goes on with another profile.
+    pub fn switch_profile(
+        &self,
+        id: &str,
+        profile: &str,
+        caller: Caller,
+    ) -> Result<Changed, ConversationError> {
+        let request = Request { profile: Some(profile.to_owned()), ..Request::default() };
+        let update = RequestUpdate::from(request);
+        let wish = Wish::new(Reason::Profile, Reading::Everything);
+        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        self.forget_handlers(id);
+        Ok(changed)
+    }
+
+    fn forget_handlers(&self, id: &str) {
+        let memory = self.recent.memory(id);
+        memory.handlers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    }
+
+    /// Changes the state of a conversation for a reason, and opens an epoch if the profile allows that.
+    fn change(
+        &self,
+        id: &str,
+        caller: Caller,
+        wish: Wish,
+        mut next: impl FnMut(&Loaded) -> Result<State, ConversationError>,
+    ) -> Result<Changed, ConversationError> {
+        let Advanced { loaded, is_opened, .. } = self.locks.hold(id, || {
+            for _ in 0..CHANGE_ATTEMPTS_MAX {
+                let loaded = self.known(id)?;
+                let state = next(&loaded)?;
+                if let Some(done) = self.advance(&loaded, state, wish, caller)? {
+                    return Ok(done);
+                }
+            }
+            let current = self.store.current_number(id)?;
+            Err(ConversationError::from(StoreError::Conflict { current }))
+        })?;
+        let pending = loaded.pending();
+        let policy = policy_of(&loaded.epoch, caller)?;
+        let notes = pending.iter().map(|field| waiting(field.field, &policy)).collect();
+        Ok(Changed { epoch: Arc::clone(&loaded.epoch), is_opened, pending, notes })
+    }
+
+    /// Writes a new state, with a new epoch if there is something to rebuild and the policy allows it. `None` if another
+    /// writer was first.
+    pub(super) fn advance(
+        &self,
+        loaded: &Arc<Loaded>,
+        mut state: State,
+        wish: Wish,
+        caller: Caller,
+    ) -> Result<Option<Advanced>, ConversationError> {
+        let id = &loaded.epoch.head.conversation;
+        let policy = policy_of(&loaded.epoch, caller)?;
+        // A change of a field needs other files only while it is there.
+        let reads = wish.reason == Reason::Reload || wish.reading == Reading::Skills;
+        let pending = pending_in(&loaded.epoch, &state);
+        let is_wished = reads || pending.iter().any(|field| field.reason == Some(wish.reason.word()));
+        if !is_wished || !policy.allows(wish.reason) {
+            state.wants_reload |= reads && !policy.allows(wish.reason);
+            return self.keep(loaded, &state, None);
         }
-        let next = Request { tools: Some(tools.to_vec()), ..kept.request.clone() };
-        let rebuilt = self.rebuild(&kept, &next, Reason::Tools, caller)?;
-        // Another caller may have opened an epoch for another reason meanwhile.
-        if !has_same_tools(&rebuilt.kept().request, tools) {
-            return Err(StoreError::Conflict { current: rebuilt.kept().head.number }.into());
+        let built = self.rebuilt(loaded, &mut state, wish, caller)?;
+        state.wants_reload = false;
+        if is_same(&loaded.epoch, &built.build) {
+            state.settled = Some(state.digest());
+            state.observed.clone_from(&loaded.state.observed);
+            return self.keep(loaded, &state, Some(built));
         }
-        Ok(rebuilt)
+        let epoch = next_epoch(loaded, &mut state, wish, &built)?;
+        let done = self.commit(id, Some(loaded), &state, Some(epoch))?;
+        Ok(done.map(|loaded| Advanced { loaded, is_opened: true, built: Some(built) }))
+    }
+
+    /// Writes a new state without an epoch, unless nothing changed.
+    fn keep(
+        &self,
+        loaded: &Arc<Loaded>,
+        state: &State,
+        built: Option<Built>,
+    ) -> Result<Option<Advanced>, ConversationError> {
+        let id = &loaded.epoch.head.conversation;
+        let loaded = if *state == loaded.state {
+            Some(Arc::clone(loaded))
+        } else {
+            self.commit(id, Some(loaded), state, None)?
+        };
+        Ok(loaded.map(|loaded| Advanced { loaded, is_opened: false, built }))
+    }
+
+    /// Builds the next prompt of a conversation.
+    pub(super) fn rebuilt(
+        &self,
+        loaded: &Loaded,
+        state: &mut State,
+        wish: Wish,
+        caller: Caller,
+    ) -> Result<Built, ConversationError> {
+        let reading = if state.wants_reload { Reading::Everything } else { reading(loaded, state, wish) };
+        let pending = pending_in(&loaded.epoch, state);
+        if pending.iter().any(|field| matches!(field.field, "profile" | "cwd")) {
+            // They are fixed again in the new surroundings, whatever the reason of the epoch.
+            state.observed.clear();
+        }
+        let request = state.build_request(self.name(&loaded.epoch.head.conversation));
+        let (mut build_state, base) = self.sources(loaded, reading)?;
+        build_state.added = state.resources.clone();
+        self.build(&request, caller, build_state, base)
+    }
+
+    /// Returns what a build starts from.
+    fn sources(
+        &self,
+        loaded: &Loaded,
+        reading: Reading,
+    ) -> Result<(BuildState, StoredBase), ConversationError> {
+        let fresh = || BuildState { reason: DiscoverReason::Reload, ..BuildState::default() };
+        let head = &loaded.epoch.head;
+        if reading == Reading::Everything {
+            return Ok((fresh(), StoredBase::Current));
+        }
+        let stored = self.store.epoch(&head.conversation, head.number)?;
+        // Epochs of the first release did not keep what was read.
+        let Some(text) = stored.and_then(|epoch| epoch.sources) else {
+            return Ok((fresh(), StoredBase::Current));
+        };
+        let mut state = stored_sources::build_state(&text).map_err(|error| StoreError::Damaged {
+            what: format!("epoch {} of `{}`", head.number, head.conversation),
+            why: format!("its sources: {error}").into(),
+        })?;
+        state.reason = DiscoverReason::Reload;
+        if matches!(reading, Reading::Skills | Reading::AddedSkills) {
+            state.discovered.skills.clear();
+            state.discovered.skill_directories.clear();
+        }
+        if reading == Reading::Skills {
+            state.resources = None;
+        }
+        let template = loaded.epoch.details.as_ref().and_then(|details| details.template.clone());
+        Ok((state, StoredBase::AsRead(template)))
     }
 
     /// Plans a reload. Nothing is stored.
     pub fn plan_reload(
         &self,
         id: &str,
-        update: Option<&RequestUpdate>,
+        update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
-        let kept = self.known(id)?;
-        let next = next_request(&kept, update);
-        self.plan(kept, &next, Reason::Reload, caller)
+        let loaded = self.known(id)?;
+        let state = loaded.state.merge(&update.into());
+        self.plan(&loaded, state, Wish::new(Reason::Reload, Reading::Everything), caller)
     }
 
     /// Plans a change of tools. Nothing is stored.
     pub fn plan_tools(&self, id: &str, tools: &[Tool], caller: Caller) -> Result<Plan, ConversationError> {
-        let kept = self.known(id)?;
-        let next = Request { tools: Some(tools.to_vec()), ..kept.request.clone() };
-        self.plan(kept, &next, Reason::Tools, caller)
+        let loaded = self.known(id)?;
+        let request = Request { tools: Some(tools.to_vec()), ..Request::default() };
+        let state = State { tools: tools_of(&loaded, caller)?, ..loaded.state.clone() };
+        let state = state.merge(&RequestUpdate::from(request));
+        self.plan(&loaded, state, Wish::new(Reason::Tools, Reading::Nothing), caller)
     }
 
     fn plan(
         &self,
-        kept: Arc<LoadedEpoch>,
-        next: &Request,
-        reason: Reason,
+        loaded: &Loaded,
+        mut state: State,
+        wish: Wish,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
-        let build = self.build(next, caller)?;
-        let pending = pending(&kept, &build);
-        let is_allowed = PromptPolicy::from_request(&kept.request, caller)?.rebuild.contains(&reason);
-        Ok(Plan { kept, next: build.frozen().clone(), pending, is_allowed })
+        let built = self.rebuilt(loaded, &mut state, wish, caller)?;
+        let kept = Arc::clone(&loaded.epoch);
+        let pending = differences(&kept, &built.build);
+        let is_allowed = policy_of(&kept, caller)?.allows(wish.reason);
+        Ok(Plan { kept, next: built.build.frozen().clone(), pending, is_allowed })
     }
 
-    pub(super) fn rebuild(
-        &self,
-        kept: &Arc<LoadedEpoch>,
-        next: &Request,
-        reason: Reason,
-        caller: Caller,
-    ) -> Result<Rebuilt, ConversationError> {
-        let policy = PromptPolicy::from_request(&kept.request, caller)?;
-        if !policy.rebuild.contains(&reason) {
-            return Err(ConversationError::NotAllowed { reason: reason.word(), profile: policy.profile });
-        }
-        let build = self.build_for(DiscoverReason::Reload, next, caller)?;
-        let is_same = pending(kept, &build).is_empty() && kept.head.profile == build.frozen().profile();
-        if is_same && reason != Reason::Compaction {
-            return Ok(Rebuilt::Unchanged(Arc::clone(kept)));
-        }
-        let id = &kept.head.conversation;
-        let opening =
-            NewEpoch { id, number: kept.head.number + 1, reason: reason.word(), request: next, caller };
-        let (opened, _) = self.open(&opening, &build)?;
-        Ok(Rebuilt::Opened(opened))
+    /// Returns the handlers of hooks in a world.
+    pub(super) fn handlers_in(&self, world: &World) -> Arc<[hooks::Handler]> {
+        hooks::handlers(&self.engine.hooks, &world.config.hooks.value).into()
     }
 }
 
-fn pending(kept: &LoadedEpoch, build: &Build) -> Pending {
+impl State {
+    /// Completes the state for an epoch that is opened: the profile and the working directory that it was built with, and
+    /// the facts that are fixed now.
+    pub(super) fn settle(&mut self, epoch: &Epoch, built: &Built) {
+        self.settled = None;
+        self.wants_reload = false;
+        self.request.profile = Some(epoch.head.profile.clone());
+        self.request.cwd = Some(epoch.head.cwd.clone());
+        for key in &built.world.resolved.profile.fixed {
+            if let Some(value) = built.state.turn_facts.get(key)
+                && !self.request.variables.contains_key(key)
+            {
+                self.observed.entry(key.clone()).or_insert_with(|| value.clone().ok());
+            }
+        }
+    }
+}
+
+/// Makes the epoch of a prompt that was built, and completes the state for it.
+pub(super) fn next_epoch(
+    loaded: &Loaded,
+    state: &mut State,
+    wish: Wish,
+    built: &Built,
+) -> Result<Epoch, ConversationError> {
+    let head = &loaded.epoch.head;
+    let reason = wish.recorded(built.build.frozen().profile());
+    let opening =
+        NewEpoch { id: &head.conversation, number: head.number + 1, reason: &reason, request: &state.said() };
+    let epoch = opening.epoch(built)?;
+    state.settle(&epoch, built);
+    Ok(epoch)
+}
+
+/// Returns the files to read: everything if a pending change needs other files.
+fn reading(loaded: &Loaded, state: &State, wish: Wish) -> Reading {
+    const OTHER_FILES: [&str; 4] = ["profile", "cwd", "host", "project"];
+    let pending = pending_in(&loaded.epoch, state);
+    let needs_files = pending.iter().any(|field| OTHER_FILES.contains(&field.field));
+    let adds_skills = pending.iter().any(|field| field.field == "resources");
+    match wish.reading {
+        Reading::Nothing | Reading::AddedSkills | Reading::Skills if needs_files => Reading::Everything,
+        Reading::Nothing if adds_skills => Reading::AddedSkills,
+        reading => reading,
+    }
+}
+
+/// Returns the tools of a conversation: those that callers gave, else those of its profile.
+fn tools_of(loaded: &Loaded, caller: Caller) -> Result<Option<ToolSet>, ConversationError> {
+    if let Some(tools) = &loaded.state.tools {
+        return Ok(Some(tools.clone()));
+    }
+    let tools = policy_of(&loaded.epoch, caller)?.tools();
+    Ok((!tools.is_empty()).then(|| ToolSet::new(&tools)))
+}
+
+fn differences(kept: &LoadedEpoch, build: &Build) -> Pending {
     Pending::between((&kept.frozen, &kept.fingerprint()), (build.frozen(), build.fingerprint()))
+}
+
+/// Tells whether a prompt is that of an epoch, with its profile and its directory: turns use those of the epoch.
+fn is_same(kept: &LoadedEpoch, build: &Build) -> bool {
+    differences(kept, build).is_empty()
+        && kept.head.profile == build.frozen().profile()
+        && kept.head.cwd == build.policy().cwd
 }
 
 impl Plan {
@@ -177,81 +457,37 @@ impl Plan {
     }
 }
 
-/// Tells whether a request names no change.
-pub(super) fn is_followed(kept: &LoadedEpoch, update: &RequestUpdate) -> bool {
-    changes(kept, update).is_empty() && frozen_only(kept, update).is_empty()
-}
-
-/// Returns the request that the next epoch is built from.
-pub(super) fn next_request(kept: &LoadedEpoch, update: Option<&RequestUpdate>) -> Request {
-    let conversation = kept.request.conversation.clone();
-    match update {
-        Some(update) => Request { conversation, ..update.apply_to(&kept.request) },
-        None => kept.request.clone(),
-    }
-}
-
-/// Returns the reasons of the changes that an update makes.
-fn changes(kept: &LoadedEpoch, update: &RequestUpdate) -> Vec<Reason> {
-    let Request { profile, cwd, tools, .. } = update.given();
-    let own = &kept.request;
-    let is_other_cwd = |cwd: &String| Some(cwd) != own.cwd.as_ref() && *cwd != kept.head.cwd;
-    let named = [
-        (Reason::Profile, profile.as_ref().is_some_and(|profile| *profile != kept.head.profile)),
-        (Reason::Cwd, cwd.as_ref().is_some_and(is_other_cwd)),
-        (Reason::Tools, tools.as_ref().is_some_and(|tools| !has_same_tools(own, tools))),
-    ];
-    named.into_iter().filter(|(_, is_changed)| *is_changed).map(|(reason, _)| reason).collect()
-}
-
-/// Returns the fields of an update that only the frozen text could show, and that it does not have.
-fn frozen_only(kept: &LoadedEpoch, update: &RequestUpdate) -> Vec<&'static str> {
-    const FIELDS: [&str; 11] = [
-        "system",
-        "template",
-        "instruction",
-        "append",
-        "language",
-        "backend",
-        "mcp_servers",
-        "scope",
-        "packs",
-        "residents",
-        "model",
-    ];
-    if update.is_empty() {
-        return Vec::new();
-    }
-    let changed = differences(&update.apply_to(&kept.request), &kept.request);
-    let is_given = |field: &&str| update.names(field) || update.removes(field);
-    let is_frozen = |field: &&str| *field != "model" || has_variable(kept, "prompt:model");
-    FIELDS.into_iter().filter(|field| changed.contains(field)).filter(is_given).filter(is_frozen).collect()
-}
-
-/// Tells whether the frozen text has the value of a variable.
-fn has_variable(kept: &LoadedEpoch, key: &str) -> bool {
-    let is_value = |source: &Source| matches!(source, Source::Variable { key: own, .. } if **own == *key);
-    let body = kept.frozen.body();
-    body.carriers().any(|(carrier, _)| body.spans(carrier).iter().any(|span| is_value(&span.source)))
-}
-
-/// Tells whether a request has these tools, in whatever order.
-fn has_same_tools(request: &Request, tools: &[Tool]) -> bool {
-    let own = request.tools.as_deref().unwrap_or_default();
-    tools.iter().all(|tool| own.contains(tool)) && own.iter().all(|tool| tools.contains(tool))
+/// Returns the state after a call.
+fn merged(loaded: &Loaded, update: &RequestUpdate, caller: Caller) -> Result<State, ConversationError> {
+    let state = loaded.state.merge(update);
+    check_surroundings(update, &state, caller)?;
+    Ok(state)
 }
 
 /// Notes a change that the frozen prompt does not have, with the operation that applies it.
-fn waiting(field: &str, policy: &PromptPolicy) -> Note {
-    let PromptPolicy { profile, rebuild, .. } = policy;
-    let message =
-        format!("the change of `{field}` does not take effect: the profile `{profile}` keeps its prompt");
-    let hint = if rebuild.contains(&Reason::Reload) {
-        format!("reload the conversation with `{field}` in the body")
-    } else if rebuild.contains(&Reason::Compaction) {
-        format!("give `{field}` to the next compaction, or begin another conversation")
+pub(super) fn waiting(field: &str, policy: &PromptPolicy) -> Note {
+    let PromptPolicy { profile, .. } = policy;
+    let message = format!(
+        "the change of `{field}` waits: the profile `{profile}` keeps its prompt until the next epoch"
+    );
+    let hint = if policy.allows(Reason::Reload) {
+        "a reload of the conversation applies it"
+    } else if policy.allows(Reason::Compaction) {
+        "the next compaction applies it; for another prompt now, begin another conversation"
+    } else if policy.allows(Reason::Profile) {
+        "a switch of the profile applies it; for another prompt now, begin another conversation"
+    } else if !policy.rebuild.is_empty() {
+        "the next epoch applies it; for another prompt now, begin another conversation"
     } else {
-        "begin another conversation".to_owned()
+        "the prompt of this conversation never changes: begin another conversation"
     };
     Note::new(Code::PendingChange, Severity::Info, message).with_hint(hint)
+}
+
+/// Notes names that no tool has.
+fn unknown_note(names: &[String]) -> Note {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let message = format!("no tool of the registry has the name {}: ignored", names.join(", "));
+    Note::new(Code::UnknownName, Severity::Warning, message)
+        .with_hint("give all tools first, with their definitions; then choose the active ones by name")
 }

@@ -3,19 +3,29 @@
 use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
-use proem_core::frozen::Body;
+use proem_core::frozen::{Body, Suffix};
+use proem_core::note::Note;
 use proem_core::profile::{Compaction as Way, Reason};
+use serde_json::value::RawValue;
 
-use super::answer::ConversationError;
-use super::change::{Rebuilt, next_request};
-use super::conversations::{Conversations, LoadedEpoch, NewEpoch, check_id};
-use super::prompt_policy::{PromptPolicy, compaction_instructions};
+use super::change::{Reading, Wish, next_epoch};
+use super::check::{check_surroundings, check_update};
+use super::conversations::{
+    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received,
+};
+use super::error::ConversationError;
+use super::instructions::compaction_instructions;
+use super::state::State;
+use crate::build::Build;
 use crate::conversation::store::record::now;
-use crate::conversation::store::{CompactionRecord, StoreError};
-use crate::hooks::DiscoverReason;
+use crate::conversation::store::{CompactionRecord, Epoch, StoreError};
+use crate::deliver::RawMessage;
+use crate::deliver::turn::{CallInput, call};
+use crate::output::turn_shape::CompactionShape;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
 use crate::request::{Request, RequestUpdate};
+use crate::settings::world::World;
 
 /// The longest that a compaction may take, in milliseconds.
 pub const TIME_OF_COMPACTION: i64 = 15 * 60 * 1000;
@@ -34,9 +44,34 @@ pub struct StartedCompaction {
     /// The instructions to the model. With [`Way::Append`] it stands at the end of the system prompt already; with
     /// [`Way::Aligned`] it is the last message of the user.
     pub instructions: String,
+    /// The messages of the summarising call.
+    pub messages: Vec<RawMessage>,
+    /// The body of the summarising request, if the update names a provider.
+    pub payload: Option<Box<RawValue>>,
+    /// Notes about the payload.
+    pub notes: Vec<Note>,
 }
 
 impl StartedCompaction {
+    /// Puts the summarising call into its printed shape.
+    #[must_use]
+    pub fn shape(&self) -> CompactionShape {
+        let carriers = Carrier::ALL.into_iter();
+        CompactionShape {
+            token: self.token.clone(),
+            policy: match self.way {
+                Way::Append => "append",
+                Way::Aligned => "aligned",
+            },
+            carriers: carriers.filter_map(|carrier| Some((carrier.word(), self.text(carrier)?))).collect(),
+            instructions: self.instructions.clone(),
+            epoch: self.from,
+            messages: self.messages.clone(),
+            payload: self.payload.clone(),
+            notes: self.notes.iter().map(Into::into).collect(),
+        }
+    }
+
     /// The text of a carrier in the summarising call.
     #[must_use]
     pub fn text(&self, carrier: Carrier) -> Option<String> {
@@ -50,43 +85,96 @@ impl StartedCompaction {
     }
 }
 
+const WISH: Wish = Wish::new(Reason::Compaction, Reading::Everything);
+
 impl Conversations {
-    /// Begins a compaction. The epoch in force stays in force until the compaction is committed; a request, if
-    /// given, is the one for the prompt behind it.
+    /// Begins a compaction. The epoch in force stays in force until the compaction is committed; the update is merged
+    /// into the request of the prompt behind it. A `provider` in it adds the body of the summarising request.
     pub fn begin_compaction(
         &self,
         id: &str,
-        update: Option<&RequestUpdate>,
+        update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
-        let kept = self.known(id)?;
-        let next = next_request(&kept, update);
-        let policy = PromptPolicy::from_request(&kept.request, caller)?;
-        if !policy.rebuild.contains(&Reason::Compaction) && policy.compaction == Way::Append {
+        let update = received(update);
+        check_update(&update, caller)?;
+        let loaded = self.known(id)?;
+        let policy = policy_of(&loaded.epoch, caller)?;
+        if !policy.allows(Reason::Compaction) && policy.compaction == Way::Append {
             return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
         }
-        let instructions = compaction_instructions(&next, caller)?;
-        let (rebuilt, body) = match policy.compaction {
-            Way::Aligned => (None, kept.frozen.body().clone()),
+        let mut state = loaded.state.merge(&update);
+        check_surroundings(&update, &state, caller)?;
+        let (rebuilt, build, instructions) = match policy.compaction {
+            Way::Aligned => {
+                let request = state.build_request(self.name(id));
+                let world = World::read(&request, caller)?;
+                let build = Build::new(
+                    loaded.epoch.frozen.as_ref().clone(),
+                    Suffix::default(),
+                    &request,
+                    policy.clone(),
+                );
+                (None, build, compaction_instructions(&world, &request, caller)?)
+            }
             Way::Append => {
-                let build = self.build_for(DiscoverReason::Reload, &next, caller)?;
-                let number = kept.head.number + 1;
-                let opening = NewEpoch { id, number, reason: "compaction", request: &next, caller };
-                let rebuilt = opening.epoch(&build)?;
-                (Some(rebuilt), build.frozen().body().clone())
+                let built = self.rebuilt(&loaded, &mut state, WISH, caller)?;
+                let request = state.build_request(self.name(id));
+                let instructions = compaction_instructions(&built.world, &request, caller)?;
+                let epoch = next_epoch(&loaded, &mut state, WISH, &built)?;
+                let appended = Suffix::from_system_text(&format!("\n\n{instructions}"));
+                (Some(epoch), built.build.with_suffix(appended), instructions)
             }
         };
-        let token = token()?;
+        let started = self.summarise(&loaded, &update, (&build, policy.compaction, instructions), caller)?;
         self.store.begin_compaction(&CompactionRecord {
-            token: token.clone(),
+            token: started.token.clone(),
             conversation: id.to_owned(),
-            from: kept.head.number,
+            from: loaded.epoch.head.number,
             rebuilt,
-            request: without_call(&next).to_json()?,
+            request: update.to_remembered_json()?,
             expires_at: now() + TIME_OF_COMPACTION,
             opened: None,
         })?;
-        Ok(StartedCompaction { token, way: policy.compaction, from: kept.head.number, body, instructions })
+        Ok(started)
+    }
+
+    /// Makes the summarising call.
+    fn summarise(
+        &self,
+        loaded: &Loaded,
+        update: &RequestUpdate,
+        (build, way, instructions): (&Build, Way, String),
+        caller: Caller,
+    ) -> Result<StartedCompaction, ConversationError> {
+        let epoch = &loaded.epoch;
+        let given = update.given();
+        let request = Request {
+            conversation: self.name(&epoch.head.conversation).map(str::to_owned),
+            tools: epoch.request.tools.clone(),
+            model: loaded.state.merge(update).request.model,
+            messages: given.messages.clone(),
+            prompt: (way == Way::Aligned).then(|| instructions.clone()),
+            provider: given.provider.clone(),
+            ttl: given.ttl,
+            cached_content: given.cached_content.clone(),
+            ..without_call(&epoch.request)
+        };
+        let made = call(&CallInput { build, request: &request, handlers: &[], caller }, caller)?;
+        let body = match way {
+            Way::Aligned => epoch.frozen.body().clone(),
+            Way::Append => build.frozen().body().clone(),
+        };
+        Ok(StartedCompaction {
+            token: token()?,
+            way,
+            from: epoch.head.number,
+            body,
+            instructions,
+            messages: made.messages,
+            payload: made.payload,
+            notes: made.notes,
+        })
     }
 
     /// Opens the epoch behind a compaction. Of two that were begun from one epoch the first opens it, and the
@@ -98,17 +186,21 @@ impl Conversations {
         token: &str,
         caller: Caller,
     ) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let CompactionRecord { from, rebuilt, request, opened, .. } = self.begun(id, token)?;
-        if let Some(number) = opened {
+        let record = self.begun(id, token)?;
+        if let Some(number) = record.opened {
             let known = self.epoch(id, number)?.ok_or(ConversationError::NoCompaction)?;
             return Ok(Arc::new(known));
         }
-        let opened = match rebuilt {
-            Some(rebuilt) => self.remember(self.store_epoch(&rebuilt)?)?,
-            None => self.open_aligned(id, from, &request, caller)?,
-        };
+        let opened = self.locks.hold(id, || {
+            for _ in 0..CHANGE_ATTEMPTS_MAX {
+                if let Some(opened) = self.open_compacted(id, &record, caller)? {
+                    return Ok(opened);
+                }
+            }
+            Err(ConversationError::from(StoreError::Conflict { current: self.store.current_number(id)? }))
+        })?;
         // Another caller may have opened an epoch for another reason meanwhile.
-        if opened.head.reason != "compaction" {
+        if opened.head.reason != Reason::Compaction.word() {
             self.store.end_compaction(token, None)?;
             return Err(StoreError::Conflict { current: self.store.current_number(id)? }.into());
         }
@@ -116,33 +208,52 @@ impl Conversations {
         Ok(opened)
     }
 
-    fn open_aligned(
+    /// Opens the epoch of a compaction, or returns the one that another caller opened. `None` if another writer was first.
+    fn open_compacted(
         &self,
         id: &str,
-        from: u64,
-        request: &str,
+        record: &CompactionRecord,
         caller: Caller,
-    ) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let request = Request::from_json(request)?;
-        let kept = self.known(id)?;
+    ) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
+        let loaded = self.known(id)?;
         // The epoch after `from` decides which compaction was first, not the current one.
-        if kept.head.number != from {
-            let behind = self.store.epoch(id, from + 1)?.ok_or(ConversationError::NoCompaction)?;
-            return Ok(Arc::new(LoadedEpoch::from_stored(behind)?));
+        if loaded.epoch.head.number != record.from {
+            let behind = self.store.epoch(id, record.from + 1)?.ok_or(ConversationError::NoCompaction)?;
+            return Ok(Some(Arc::new(LoadedEpoch::from_stored(behind)?)));
         }
-        let policy = PromptPolicy::from_request(&kept.request, caller)?;
-        // A profile that keeps its prompt through compactions goes on with the very same bytes.
-        if !policy.rebuild.contains(&Reason::Compaction) {
-            let same = self.store.epoch(id, from)?.ok_or(ConversationError::NoCompaction)?;
-            let mut next = same;
-            next.head.number = from + 1;
-            next.head.reason = "compaction".into();
-            next.head.opened_at = now();
-            return self.remember(self.store_epoch(&next)?);
+        let mut state = loaded.state.merge(&RequestUpdate::from_json(&record.request)?);
+        let epoch = match &record.rebuilt {
+            Some(rebuilt) => {
+                // It was built when the compaction began; what was said since then still waits.
+                state.settled = None;
+                state.wants_reload = false;
+                rebuilt.clone()
+            }
+            None => self.aligned_epoch(&loaded, &mut state, caller)?,
+        };
+        let done = self.commit(id, Some(&loaded), &state, Some(epoch))?;
+        Ok(done.map(|loaded| Arc::clone(&loaded.epoch)))
+    }
+
+    /// Makes the epoch after an aligned compaction: rebuilt, or with the very same bytes if the profile keeps its prompt
+    /// through compactions.
+    fn aligned_epoch(
+        &self,
+        loaded: &Loaded,
+        state: &mut State,
+        caller: Caller,
+    ) -> Result<Epoch, ConversationError> {
+        let head = &loaded.epoch.head;
+        if policy_of(&loaded.epoch, caller)?.allows(Reason::Compaction) {
+            let built = self.rebuilt(loaded, state, WISH, caller)?;
+            return next_epoch(loaded, state, WISH, &built);
         }
-        match self.rebuild(&kept, &request, Reason::Compaction, caller)? {
-            Rebuilt::Opened(opened) | Rebuilt::Unchanged(opened) => Ok(opened),
-        }
+        let same = self.store.epoch(&head.conversation, head.number)?;
+        let mut next = same.ok_or(ConversationError::NoCompaction)?;
+        next.head.number += 1;
+        next.head.reason = Reason::Compaction.word().into();
+        next.head.opened_at = now();
+        Ok(next)
     }
 
     /// Ends a compaction without an epoch.

@@ -1,29 +1,33 @@
-//! Conversations: decides when a prompt is built and when the stored one is used.
+//! Conversations in a store: reads them, builds their prompts, and writes changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proem_core::frozen::{Frozen, Suffix};
-use proem_core::note::{Code, Note, Severity};
+use proem_core::carrier::Carrier;
+use proem_core::frozen::{Body, Frozen, Suffix};
+use proem_core::profile::Compaction;
+use proem_core::source::Source;
 
-use super::answer::{Answer, ConversationError};
-use super::change;
-use super::prompt_policy::PromptPolicy;
+use super::error::ConversationError;
+use super::locks::ConversationLocks;
 use super::recent::Recent;
-use crate::build::{Build, Fingerprint};
+use super::state::{FrozenInputs, State};
+use crate::build::{Build, Fingerprint, PendingField, PromptPolicy};
 use crate::conversation::store::record::now;
-use crate::conversation::store::{Epoch, EpochHead, History, Store, StoreError, is_conversation_id};
-use crate::engine::Engine;
+use crate::conversation::store::{
+    Commit, Epoch, EpochHead, History, StateRecord, Store, StoreError, is_conversation_id,
+};
+use crate::engine::{Engine, within_limits};
 use crate::error::Error;
-use crate::hooks::DiscoverReason;
+use crate::hooks::ResourcePaths;
+use crate::observe::workspace::absolute_cwd;
 use crate::output::stored_prompt::StoredPrompt;
+use crate::output::stored_sources::EpochDetails;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
 use crate::request::{Request, RequestUpdate};
 use crate::sections::build_state::BuildState;
-
-/// The reason of the first epoch.
-const STARTUP: &str = "startup";
+use crate::settings::world::World;
 
 /// The approximate size of an epoch in memory without its texts: the fields of its head and request, and map entries.
 const OVERHEAD_BYTES: usize = 2048;
@@ -34,11 +38,17 @@ const DESCRIPTION_GROWTH: usize = 3;
 /// Most attempts to read a conversation that is removed and begun again at the same time.
 const HISTORY_ATTEMPTS_MAX: usize = 8;
 
+/// Most attempts to change a conversation that other processes change at the same time.
+pub(super) const CHANGE_ATTEMPTS_MAX: usize = 32;
+
 /// Conversations in a store.
 pub struct Conversations {
     pub(super) store: Arc<dyn Store>,
     pub(super) engine: Engine,
-    recent: Recent,
+    pub(super) recent: Recent,
+    pub(super) locks: ConversationLocks,
+    /// False if prompts do not learn the id of their conversation.
+    is_named: bool,
     /// Epochs that were opened here, by reason.
     opened: Mutex<BTreeMap<String, u64>>,
 }
@@ -49,9 +59,10 @@ pub struct LoadedEpoch {
     /// Its head: number, reason, digests.
     pub head: EpochHead,
     /// The prompt.
-    pub frozen: Frozen,
+    pub frozen: Arc<Frozen>,
     /// The request that it was built for.
     pub request: Request,
+    pub(super) details: Option<EpochDetails>,
     /// Its approximate size in memory.
     pub(super) bytes: usize,
 }
@@ -72,7 +83,9 @@ impl LoadedEpoch {
         let mut request = Request::from_json(&epoch.request).map_err(|error| damaged(error.to_string()))?;
         // It is stored without it, so that conversations with the same request share one text.
         request.conversation = Some(epoch.head.conversation.clone());
-        Ok(Self { head: epoch.head, frozen, request, bytes })
+        let details = epoch.sources.as_deref().map(EpochDetails::from_json).transpose();
+        let details = details.map_err(|error| damaged(format!("its sources: {error}")))?;
+        Ok(Self { head: epoch.head, frozen: Arc::new(frozen), request, details, bytes })
     }
 
     /// The fingerprint of what is sent.
@@ -80,6 +93,107 @@ impl LoadedEpoch {
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::new(self.frozen.digest(), self.request.tools.as_deref().unwrap_or_default())
     }
+
+    /// Returns the prompt as it was built, without anything of a turn.
+    #[must_use]
+    pub fn build(&self) -> Build {
+        let policy = self.details.as_ref().map(|details| details.policy.clone());
+        let policy = policy.unwrap_or_else(|| PromptPolicy {
+            profile: self.head.profile.clone(),
+            rebuild: Vec::new(),
+            compaction: Compaction::Aligned,
+            has_turn: self.head.has_turn,
+            cwd: self.head.cwd.clone(),
+            default_tools: Vec::new(),
+        });
+        Build::new(self.frozen.as_ref().clone(), Suffix::default(), &self.request, policy)
+    }
+
+    /// Returns the text between the frozen part and that of a turn.
+    pub(super) fn boundary(&self) -> &str {
+        self.details.as_ref().map_or("", |details| &details.boundary)
+    }
+
+    /// Returns the keys of the variables that the text depends on. Epochs of the first release did not keep them: then
+    /// those with a value in the text count.
+    fn facts(&self) -> BTreeSet<String> {
+        match &self.details {
+            Some(details) => details.facts.clone(),
+            None => variables(self.frozen.body()),
+        }
+    }
+}
+
+/// Returns the keys of the variables that have a value in a text.
+fn variables(body: &Body) -> BTreeSet<String> {
+    let spans = Carrier::ALL.into_iter().flat_map(|carrier| body.spans(carrier));
+    let keys = spans.filter_map(|span| match &span.source {
+        Source::Variable { key, .. } => Some(key.to_string()),
+        _ => None,
+    });
+    keys.collect()
+}
+
+/// A conversation as it was read: its current epoch and its state.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) epoch: Arc<LoadedEpoch>,
+    pub(super) state: State,
+    /// The version of the state; 0 if none is stored.
+    pub(super) version: u64,
+    pub(super) bytes: usize,
+}
+
+impl Loaded {
+    fn new(epoch: Arc<LoadedEpoch>, record: Option<&StateRecord>) -> Result<Self, StoreError> {
+        let state = match record {
+            None => State::from_epoch(&epoch.request, &epoch.head.digest),
+            Some(record) => State::from_json(&record.text).map_err(|why| StoreError::Damaged {
+                what: format!("the state of `{}`", epoch.head.conversation),
+                why: why.into(),
+            })?,
+        };
+        let bytes = epoch.bytes + record.map_or(0, |record| 2 * record.text.len());
+        Ok(Self { epoch, state, version: record.map_or(0, |record| record.version), bytes })
+    }
+
+    /// Returns the changes that the frozen prompt does not have.
+    pub(super) fn pending(&self) -> Vec<PendingField> {
+        pending_in(&self.epoch, &self.state)
+    }
+}
+
+/// Returns the changes of a state that the prompt of an epoch does not have.
+pub(super) fn pending_in(epoch: &LoadedEpoch, state: &State) -> Vec<PendingField> {
+    with_inputs(epoch, |inputs| state.pending(inputs))
+}
+
+/// Returns the request of a turn with a state in an epoch.
+pub(super) fn turn_request_in(epoch: &LoadedEpoch, state: &State, conversation: Option<&str>) -> Request {
+    with_inputs(epoch, |inputs| state.turn_request(inputs, conversation))
+}
+
+fn with_inputs<T>(epoch: &LoadedEpoch, work: impl FnOnce(FrozenInputs<'_>) -> T) -> T {
+    let none = ResourcePaths::default();
+    let resources = epoch.details.as_ref().map_or(&none, |details| &details.resources);
+    work(FrozenInputs { request: &epoch.request, resources, facts: &epoch.facts() })
+}
+
+/// A prompt that was built for a conversation, with the world that it was built in.
+pub(super) struct Built {
+    pub(super) world: World,
+    pub(super) build: Build,
+    pub(super) state: BuildState,
+    /// The text of the store's template, if it is the base.
+    pub(super) template: Option<String>,
+}
+
+/// The template of the store for a build.
+pub(super) enum StoredBase {
+    /// The current one.
+    Current,
+    /// The one of an earlier epoch.
+    AsRead(Option<String>),
 }
 
 /// The current epoch of a conversation, and the heads of all of them.
@@ -93,8 +207,20 @@ impl Conversations {
             store,
             engine: engine.without_hook_output(),
             recent: Recent::default(),
+            locks: ConversationLocks::default(),
+            is_named: true,
             opened: Mutex::default(),
         }
+    }
+
+    /// Conversations of one process: notes have everything that the user may see.
+    pub(super) fn in_memory(store: Arc<dyn Store>, engine: Engine) -> Self {
+        Self { engine: engine.clone(), ..Self::new(store, engine) }
+    }
+
+    /// Conversations of one process whose prompts do not learn their ids.
+    pub(super) fn unnamed(store: Arc<dyn Store>, engine: Engine) -> Self {
+        Self { is_named: false, ..Self::in_memory(store, engine) }
     }
 
     /// Returns the number of epochs that were opened through this value, by reason. Epochs of other processes do not count.
@@ -111,6 +237,11 @@ impl Conversations {
 
     /// The current epoch of a conversation, as it is stored.
     pub fn current(&self, id: &str) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
+        Ok(self.load(id)?.map(|loaded| Arc::clone(&loaded.epoch)))
+    }
+
+    /// Reads a conversation, from memory if it has not changed.
+    pub(super) fn load(&self, id: &str) -> Result<Option<Arc<Loaded>>, ConversationError> {
         check_id(id)?;
         // The generation comes first, so that the epoch read below is at least as new.
         let generation = self.store.generation()?;
@@ -123,16 +254,22 @@ impl Conversations {
                 return Ok(Some(known));
             }
         }
-        let Some(epoch) = self.store.current(id)? else { return Ok(None) };
-        let kept = Arc::new(LoadedEpoch::from_stored(epoch)?);
-        self.recent.put(&kept, generation);
-        Ok(Some(kept))
+        let Some(current) = self.store.current(id)? else { return Ok(None) };
+        let epoch = Arc::new(LoadedEpoch::from_stored(current.epoch)?);
+        let loaded = Arc::new(Loaded::new(epoch, current.state.as_ref())?);
+        self.recent.put(&loaded, generation);
+        Ok(Some(loaded))
     }
 
     /// One epoch of a conversation.
     pub fn epoch(&self, id: &str, number: u64) -> Result<Option<LoadedEpoch>, ConversationError> {
         check_id(id)?;
         Ok(self.store.epoch(id, number)?.map(LoadedEpoch::from_stored).transpose()?)
+    }
+
+    /// Returns the changes that the frozen prompt of a conversation does not have.
+    pub fn pending(&self, id: &str) -> Result<Vec<PendingField>, ConversationError> {
+        Ok(self.known(id)?.pending())
     }
 
     /// The current epoch of a conversation, and all its epochs, as they were at one moment.
@@ -159,112 +296,94 @@ impl Conversations {
         Err(StoreError::Conflict { current: self.store.current_number(id)? }.into())
     }
 
-    /// The current epoch; a conversation that is not known is an error.
-    pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        self.current(id)?.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))
+    /// Reads a conversation; one that is not known is an error.
+    pub(super) fn known(&self, id: &str) -> Result<Arc<Loaded>, ConversationError> {
+        self.load(id)?.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))
     }
 
-    pub(super) fn remember(&self, epoch: Epoch) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let kept = Arc::new(LoadedEpoch::from_stored(epoch)?);
-        // Its generation is not known: the next turn queries the store.
-        self.recent.put(&kept, None);
-        Ok(kept)
+    /// Returns the id for prompts, if they learn it.
+    pub(super) fn name<'i>(&self, id: &'i str) -> Option<&'i str> {
+        self.is_named.then_some(id)
     }
 
-    /// Answers one turn. The first one builds and stores the prompt, and later ones get the stored prompt. What a later turn
-    /// does not give stays as it was; a change that it gives opens a new epoch if the profile allows that.
-    pub fn turn(
+    /// Builds a prompt in a world that is read once. Where the request names no base and the profile takes it, the
+    /// template of the store is the base; it is not kept with the request.
+    pub(super) fn build(
         &self,
-        id: &str,
-        update: impl Into<RequestUpdate>,
-        caller: Caller,
-    ) -> Result<Answer, ConversationError> {
-        let update = update.into();
-        let (kept, is_reused, mut notes) = if let Some(kept) = self.current(id)? {
-            self.follow(kept, &update, caller)?
-        } else {
-            let request = &Request { conversation: Some(id.to_owned()), ..update.given().clone() };
-            let build = self.build(request, caller)?;
-            let opening = NewEpoch { id, number: 1, reason: STARTUP, request, caller };
-            let (kept, is_own) = self.open(&opening, &build)?;
-            let notes = if is_own { build.notes().to_vec() } else { Vec::new() };
-            (kept, !is_own, notes)
-        };
-        let mut suffix = Suffix::default();
-        if kept.head.has_turn {
-            match self.engine.observe(&turn_request(&kept, &update), caller) {
-                Ok(observed) => {
-                    notes.extend(observed.notes);
-                    suffix = observed.suffix;
-                }
-                Err(error) => {
-                    let message = format!("the facts of this turn could not be observed: {error}");
-                    notes.push(Note::new(Code::Absent, Severity::Warning, message));
-                }
-            }
-        }
-        let whole = kept.head.has_turn.then(|| suffix.behind(&kept.frozen));
-        Ok(Answer { kept, is_reused, suffix, whole, notes })
-    }
-
-    /// Returns the current epoch if a turn needs nothing else: nothing is built, observed or waited for. `None` for every
-    /// other turn, which [`turn`](Self::turn) answers.
-    pub fn turn_at_once(
-        &self,
-        id: &str,
-        update: &RequestUpdate,
-    ) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
-        check_id(id)?;
-        if !self.store.is_near() {
-            return Ok(None);
-        }
-        let known = self.current(id)?.filter(|kept| !kept.head.has_turn);
-        Ok(known.filter(|kept| change::is_followed(kept, update)))
-    }
-
-    /// Builds a prompt for the first time.
-    pub(super) fn build(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
-        self.build_for(DiscoverReason::Startup, request, caller)
-    }
-
-    /// Builds a prompt. Where the request names no base, the current template of the store is it; that is not kept with
-    /// the request, so that the next prompt is built from the template that is current then.
-    pub(super) fn build_for(
-        &self,
-        reason: DiscoverReason,
         request: &Request,
         caller: Caller,
-    ) -> Result<Build, ConversationError> {
-        let mut state = BuildState { reason, ..BuildState::default() };
+        mut state: BuildState,
+        base: StoredBase,
+    ) -> Result<Built, ConversationError> {
         let has_base =
             request.system.is_some() || request.template.is_some() || request.instruction.is_some();
-        let stored = if has_base { None } else { self.store.template()? };
-        let Some(stored) = stored else { return Ok(self.engine.build_with(request, caller, &mut state)?) };
-        let request = Request { template: Some(stored.text), ..request.clone() };
-        Ok(self.engine.build_with(&request, caller, &mut state)?)
+        let template = match base {
+            _ if has_base => None,
+            StoredBase::Current => self.store.template()?.map(|template| template.text),
+            StoredBase::AsRead(template) => template,
+        };
+        let built = within_limits(|| {
+            let world = World::read(request, caller)?;
+            let template = template.filter(|_| world.resolved.profile.stored_template);
+            state.has_stored_template = template.is_some();
+            let with_template =
+                |template: &String| Request { template: Some(template.clone()), ..request.clone() };
+            let with_template = template.as_ref().map(with_template);
+            let request = with_template.as_ref().unwrap_or(request);
+            let build = self.engine.build_in(&world, request, caller, &mut state)?;
+            Ok(Built { world, build, state, template })
+        });
+        Ok(built?)
     }
 
-    /// Stores an epoch. Of several that are opened at once one wins, and every caller gets that one.
-    pub(super) fn open(
+    /// Writes a new state, and an epoch if there is one. `None` if another writer was first.
+    pub(super) fn commit(
         &self,
-        opening: &NewEpoch<'_>,
-        build: &Build,
-    ) -> Result<(Arc<LoadedEpoch>, bool), ConversationError> {
-        let epoch = opening.epoch(build)?;
-        let stored = self.store_epoch(&epoch)?;
-        let is_own = stored == epoch;
-        Ok((self.remember(stored)?, is_own))
-    }
-
-    /// Stores an epoch, and counts it if it is the one that won.
-    pub(super) fn store_epoch(&self, epoch: &Epoch) -> Result<Epoch, ConversationError> {
-        let stored = self.store.open(epoch)?;
-        if stored == *epoch {
-            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-            *opened.entry(epoch.head.reason.clone()).or_default() += 1;
+        id: &str,
+        before: Option<&Loaded>,
+        state: &State,
+        epoch: Option<Epoch>,
+    ) -> Result<Option<Arc<Loaded>>, ConversationError> {
+        let based_on = before.map_or(0, |before| before.version);
+        let text = state.to_json().map_err(|error| StoreError::Damaged {
+            what: format!("the state of `{id}`"),
+            why: error.to_string().into(),
+        })?;
+        let record = StateRecord { version: next_version(based_on), text };
+        let change = Commit { conversation: id, based_on, state: &record, epoch: epoch.as_ref() };
+        if !self.store.commit(&change)? {
+            return Ok(None);
         }
-        Ok(stored)
+        let epoch = match (epoch, before) {
+            (Some(epoch), _) => {
+                let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+                *opened.entry(epoch.head.reason.clone()).or_default() += 1;
+                Arc::new(LoadedEpoch::from_stored(epoch)?)
+            }
+            (None, Some(before)) => Arc::clone(&before.epoch),
+            (None, None) => return Ok(None),
+        };
+        let loaded = Arc::new(Loaded::new(epoch, Some(&record))?);
+        // Its generation is not known: the next turn queries the store.
+        self.recent.put(&loaded, None);
+        Ok(Some(loaded))
     }
+}
+
+/// Returns the policy of an epoch. Epochs of the first release did not keep it: then that of the profile counts.
+pub(super) fn policy_of(epoch: &LoadedEpoch, caller: Caller) -> Result<PromptPolicy, ConversationError> {
+    if let Some(details) = &epoch.details {
+        return Ok(details.policy.clone());
+    }
+    let world = World::read(&epoch.request, caller)?;
+    Ok(PromptPolicy::new(&world.resolved.profile, world.workspace.cwd()))
+}
+
+/// Returns the version of the next state. It comes from the clock, so that a conversation that is removed and begun again
+/// does not get a version that it had.
+fn next_version(based_on: u64) -> u64 {
+    let microseconds = jiff::Timestamp::now().as_microsecond();
+    u64::try_from(microseconds).unwrap_or(1).max(based_on + 1)
 }
 
 /// An epoch that is to be opened, and why.
@@ -273,17 +392,17 @@ pub(super) struct NewEpoch<'o> {
     pub(super) number: u64,
     pub(super) reason: &'o str,
     pub(super) request: &'o Request,
-    pub(super) caller: Caller,
 }
 
 impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
-    pub(super) fn epoch(&self, build: &Build) -> Result<Epoch, ConversationError> {
-        let policy = PromptPolicy::from_request(self.request, self.caller)?;
-        let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| StoreError::Damaged {
-            what: "the prompt".into(),
-            why: error.to_string().into(),
-        })?;
+    pub(super) fn epoch(&self, built: &Built) -> Result<Epoch, ConversationError> {
+        let Built { build, state, template, .. } = built;
+        let damaged = |why: String| StoreError::Damaged { what: "the prompt".into(), why: why.into() };
+        let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| damaged(error.to_string()))?;
+        let details = EpochDetails::new(build.policy(), build.suffix().boundary(), state, template.clone());
+        let sources = details.to_json(state).map_err(|error| damaged(error.to_string()))?;
+        let policy = build.policy();
         let head = EpochHead {
             conversation: self.id.to_owned(),
             number: self.number,
@@ -292,7 +411,7 @@ impl NewEpoch<'_> {
             fingerprint: build.fingerprint().whole.hex(),
             profile: build.frozen().profile().to_owned(),
             engine: env!("CARGO_PKG_VERSION").to_owned(),
-            cwd: policy.cwd,
+            cwd: policy.cwd.clone(),
             model: self.request.model.clone(),
             has_turn: policy.has_turn,
             opened_at: now(),
@@ -301,25 +420,16 @@ impl NewEpoch<'_> {
         // What the request left to the configuration and to the process is part of what was frozen.
         let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
         let request = Request { profile, cwd, ..without_call(self.request) };
-        Ok(Epoch { head, prompt, request: request.to_json()? })
+        Ok(Epoch { head, prompt, request: request.to_json()?, sources: Some(sources) })
     }
 }
 
-/// Returns the request of one turn: what the epoch was built from, with the fields of this turn. Changes that wait for
-/// another epoch do not count.
-fn turn_request(kept: &LoadedEpoch, update: &RequestUpdate) -> Request {
-    let mut merged = update.apply_to(&kept.request);
-    merged.profile = Some(kept.head.profile.clone());
-    merged.cwd.clone_from(&kept.request.cwd);
-    merged.tools.clone_from(&kept.request.tools);
-    let given = update.given();
-    Request {
-        conversation: kept.request.conversation.clone(),
-        messages: given.messages.clone(),
-        prompt: given.prompt.clone(),
-        images: given.images.clone(),
-        recalled: given.recalled.clone(),
-        ..merged
+/// Takes an update as a caller gave it. A relative directory becomes absolute: a later call may come from another one.
+pub(super) fn received(update: impl Into<RequestUpdate>) -> RequestUpdate {
+    let update = update.into();
+    match update.given().cwd.as_deref().and_then(absolute_cwd) {
+        Some(cwd) => update.with_cwd(cwd),
+        None => update,
     }
 }
 

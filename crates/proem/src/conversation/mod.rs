@@ -1,22 +1,25 @@
-//! Conversations: epochs in a store, turns, pending changes, and the policy that decides when a prompt is built again.
+//! Conversations: epochs in a store, turns, pending changes, and the rules that decide when a prompt is built again.
 
-mod answer;
 mod calls;
 mod change;
+mod check;
 mod compact;
+#[expect(clippy::module_inception, reason = "it holds the type of that name")]
+mod conversation;
 mod conversations;
+mod error;
+mod instructions;
+mod locks;
 pub(crate) mod pending;
-pub(crate) mod prompt_policy;
 mod recent;
-pub(crate) mod session;
 pub mod state;
 pub mod store;
 pub mod tool_set;
+mod turn;
 
-pub use answer::{Answer, ConversationError};
-pub use change::{Drift, Plan, Rebuilt};
+pub use change::{Changed, Drift, Plan};
 pub use compact::{StartedCompaction, TIME_OF_COMPACTION};
+pub use conversation::Conversation;
 pub use conversations::{Conversations, LoadedEpoch};
+pub use error::ConversationError;
 pub use pending::{Pending, PendingKind, PendingSection};
-pub use prompt_policy::{PromptPolicy, compaction_instructions};
-pub use session::{Rebuild, Session, Trigger};

@@ -1,14 +1,16 @@
 //! The state of a conversation besides its epochs: what callers have said so far, its tools, and its fixed facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use proem_core::digest::Digest;
 use proem_core::profile::Reason;
 use serde::{Deserialize, Serialize};
 
 use super::tool_set::{ToolSet, has_same_tools};
+use crate::build::PendingField;
 use crate::hooks::ResourcePaths;
 use crate::request::update::{copy_field, differences, without_call};
-use crate::request::{Request, RequestUpdate};
+use crate::request::{HostPins, Request, RequestUpdate};
 
 /// The version of the stored form. A later one is refused.
 const FORM: u32 = 1;
@@ -19,6 +21,15 @@ const GOVERNED: [(&str, Reason); 3] =
 
 /// The fields that turns use at once, even where the frozen text keeps their old value.
 const IMMEDIATE: [&str; 5] = ["model", "variables", "host", "project", "workspace_id"];
+
+/// The fields that reach a prompt by one variable alone.
+const BY_VARIABLE: [(&str, &str); 5] = [
+    ("model", "prompt:model"),
+    ("workspace_id", "prompt:workspace_id"),
+    ("language", "prompt:language"),
+    ("backend", "prompt:backend"),
+    ("mcp_servers", "prompt:mcp_servers"),
+];
 
 /// The state of a conversation besides its epochs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,17 +42,23 @@ pub struct State {
     pub resources: ResourcePaths,
     /// The facts that were fixed when the conversation began, by variable; `None` for an absent one.
     pub observed: BTreeMap<String, Option<String>>,
-    /// The number of the last epoch whose expected cache miss was reported.
-    pub miss_reported: u64,
+    /// The digest of the prefix of the last turn.
+    pub delivered: Option<String>,
+    /// True if a reload was requested that the profile does not allow: the next epoch reads all files again.
+    pub wants_reload: bool,
+    /// The digest of a request that was built and gave the prompt of the current epoch.
+    pub settled: Option<String>,
 }
 
-/// A change that waits for the next epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PendingField {
-    /// The field of the request, or `resources`.
-    pub field: &'static str,
-    /// The reason that a profile's policy must name to apply it at once; `None` if only the next epoch applies it.
-    pub reason: Option<Reason>,
+/// The inputs of a frozen prompt, as far as a change of them may be pending.
+#[derive(Clone, Copy)]
+pub struct FrozenInputs<'f> {
+    /// The request that it was built from.
+    pub request: &'f Request,
+    /// The resources that it was built with.
+    pub resources: &'f ResourcePaths,
+    /// The keys of the variables that its text depends on.
+    pub facts: &'f BTreeSet<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,30 +68,16 @@ struct StoredState {
     request: serde_json::Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools: Option<ToolSet>,
-    #[serde(default, skip_serializing_if = "Resources::is_empty")]
-    resources: Resources,
+    #[serde(default, skip_serializing_if = "ResourcePaths::is_empty")]
+    resources: ResourcePaths,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     observed: BTreeMap<String, Option<String>>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    miss_reported: u64,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-struct Resources {
-    skills: Vec<String>,
-    packs: Vec<String>,
-    assets: Vec<String>,
-}
-
-impl Resources {
-    fn is_empty(&self) -> bool {
-        self.skills.is_empty() && self.packs.is_empty() && self.assets.is_empty()
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(number: &u64) -> bool {
-    *number == 0
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivered: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    wants_reload: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settled: Option<String>,
 }
 
 impl State {
@@ -86,8 +89,9 @@ impl State {
 
     /// Makes the state of a conversation that an earlier version of proem stored without one: its epoch's request.
     #[must_use]
-    pub fn from_epoch(request: &Request) -> Self {
-        Self::begin(&RequestUpdate::from(without_call(request)))
+    pub fn from_epoch(request: &Request, digest: &str) -> Self {
+        let state = Self::begin(&RequestUpdate::from(without_call(request)));
+        Self { delivered: Some(digest.to_owned()), ..state }
     }
 
     /// Returns the state after a call.
@@ -103,59 +107,78 @@ impl State {
         Self { request, tools, ..self.clone() }
     }
 
-    /// Returns the request that the next epoch is built from.
+    /// Returns everything that callers have said so far, with the active tools.
     #[must_use]
-    pub fn build_request(&self, conversation: &str) -> Request {
-        Request {
-            tools: self.tools.as_ref().map(ToolSet::active),
-            conversation: Some(conversation.to_owned()),
-            ..self.request.clone()
-        }
+    pub fn said(&self) -> Request {
+        Request { tools: self.tools.as_ref().map(ToolSet::active), ..self.request.clone() }
     }
 
-    /// Returns the request of one turn in an epoch: pending changes of governed fields do not count, and the fixed facts
-    /// do.
+    /// Returns the request that the next epoch is built from: all that was said, and the fixed facts. `conversation` is
+    /// its id, unless prompts do not learn it.
     #[must_use]
-    pub fn turn_request(&self, frozen: &Request, conversation: &str) -> Request {
-        let mut request = self.build_request(conversation);
-        for field in differences(&request, frozen) {
-            if !IMMEDIATE.contains(&field) {
-                copy_field(field, frozen, &mut request);
-            }
-        }
+    pub fn build_request(&self, conversation: Option<&str>) -> Request {
+        let mut request = Request { conversation: conversation.map(str::to_owned), ..self.said() };
         for (key, value) in &self.observed {
             request.variables.entry(key.clone()).or_insert_with(|| value.clone());
         }
         request
     }
 
-    /// Returns the changes that the frozen prompt does not have: `frozen` is the request that it was built from, and
-    /// `resources` are those that it was built with.
+    /// Returns the request of one turn in an epoch: pending changes do not count, except for fields that turns use at
+    /// once, and the fixed facts do. Changes that the frozen text does not depend on count.
     #[must_use]
-    pub fn pending(&self, frozen: &Request, resources: &ResourcePaths) -> Vec<PendingField> {
-        let next = self.build_request("");
-        let is_changed = |field: &&str| *field != "tools" || !is_same_tools(&next, frozen);
-        let reason_of =
-            |field: &str| GOVERNED.iter().find(|(name, _)| *name == field).map(|(_, reason)| *reason);
-        let fields = differences(&next, frozen).into_iter().filter(is_changed);
-        let mut pending: Vec<PendingField> =
-            fields.map(|field| PendingField { field, reason: reason_of(field) }).collect();
-        if self.resources != *resources {
-            pending.push(PendingField { field: "resources", reason: Some(Reason::Resources) });
+    pub fn turn_request(&self, frozen: FrozenInputs<'_>, conversation: Option<&str>) -> Request {
+        let mut request = self.build_request(conversation);
+        let pending = self.pending(frozen);
+        let waits = |field: &str| pending.iter().any(|pending| pending.field == field);
+        for field in differences(&request, frozen.request) {
+            // Without a profile or a directory, those of the epoch stay; and its tools keep their order.
+            let is_of_epoch = GOVERNED.iter().any(|(governed, _)| *governed == field);
+            if is_of_epoch || (waits(field) && !IMMEDIATE.contains(&field)) {
+                copy_field(field, frozen.request, &mut request);
+            }
+        }
+        request
+    }
+
+    /// Returns the changes that the frozen prompt does not have.
+    #[must_use]
+    pub fn pending(&self, frozen: FrozenInputs<'_>) -> Vec<PendingField> {
+        let mut pending: Vec<PendingField> = Vec::new();
+        if self.settled.is_none() || self.settled.as_deref() != Some(&self.digest()) {
+            let next = self.said();
+            let fields = differences(&next, frozen.request).into_iter();
+            let fields = fields.filter(|field| is_changed(field, &next, frozen));
+            pending.extend(fields.map(|field| PendingField { field, reason: reason_of(field) }));
+            if self.resources != *frozen.resources {
+                pending.push(PendingField { field: "resources", reason: Some(Reason::Resources.word()) });
+            }
+        }
+        if self.wants_reload {
+            pending.push(PendingField { field: "files", reason: Some(Reason::Reload.word()) });
         }
         pending
     }
 
+    /// Returns the digest of everything that the next epoch would be built from.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let inputs = serde_json::to_string(&(&self.request, &self.tools, &self.resources));
+        // Requests, tools and paths can always be serialised.
+        Digest::new(inputs.unwrap_or_default().as_bytes()).hex()
+    }
+
     /// Writes the state as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        let ResourcePaths { skill_paths, prompt_paths, asset_paths } = self.resources.clone();
         serde_json::to_string(&StoredState {
             form: FORM,
             request: serde_json::to_value(&self.request)?,
             tools: self.tools.clone(),
-            resources: Resources { skills: skill_paths, packs: prompt_paths, assets: asset_paths },
+            resources: self.resources.clone(),
             observed: self.observed.clone(),
-            miss_reported: self.miss_reported,
+            delivered: self.delivered.clone(),
+            wants_reload: self.wants_reload,
+            settled: self.settled.clone(),
         })
     }
 
@@ -172,15 +195,50 @@ impl State {
         }
         let stored: StoredState = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let request = Request::from_json(&stored.request.to_string()).map_err(|error| error.to_string())?;
-        let Resources { skills, packs, assets } = stored.resources;
-        Ok(Self {
-            request,
-            tools: stored.tools,
-            resources: ResourcePaths { skill_paths: skills, prompt_paths: packs, asset_paths: assets },
-            observed: stored.observed,
-            miss_reported: stored.miss_reported,
-        })
+        let StoredState { tools, resources, observed, delivered, wants_reload, settled, .. } = stored;
+        Ok(Self { request, tools, resources, observed, delivered, wants_reload, settled })
     }
+}
+
+/// Returns the reason that a profile's policy must name to apply a change of a field at once.
+pub(super) fn reason_of(field: &str) -> Option<&'static str> {
+    GOVERNED.iter().find(|(name, _)| *name == field).map(|(_, reason)| reason.word())
+}
+
+/// Tells whether a field that differs could change the frozen text.
+fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
+    let FrozenInputs { request, facts, .. } = frozen;
+    if let Some((_, key)) = BY_VARIABLE.iter().find(|(name, _)| *name == field) {
+        return facts.contains(*key);
+    }
+    match field {
+        "tools" => !is_same_tools(next, request),
+        // Without one, that of the epoch stays.
+        "profile" => next.profile.is_some(),
+        "cwd" => next.cwd.is_some(),
+        "variables" => {
+            let keys = next.variables.keys().chain(request.variables.keys());
+            let is_other = |key: &&String| next.variables.get(*key) != request.variables.get(*key);
+            keys.filter(is_other).any(|key| facts.contains(key))
+        }
+        "host" => is_host_changed(&next.host, &request.host, facts),
+        _ => true,
+    }
+}
+
+/// Tells whether other facts of the host could change a text that depends on these variables. Another home or
+/// configuration may have other files. Another moment is not a change: it is that of each build, given or not.
+fn is_host_changed(one: &HostPins, other: &HostPins, facts: &BTreeSet<String>) -> bool {
+    let is_other = |key: &str| match key {
+        "system:os" => one.os != other.os,
+        "system:os_name" => one.os_name != other.os_name,
+        "system:os_version" => one.os_version != other.os_version,
+        "system:hostname" => one.hostname != other.hostname,
+        "system:shell" => one.shell != other.shell,
+        "system:timezone" | "system:local_time" | "system:local_date" => one.timezone != other.timezone,
+        _ => key.starts_with("env:") && one.env != other.env,
+    };
+    one.home != other.home || one.config_dir != other.config_dir || facts.iter().any(|key| is_other(key))
 }
 
 fn is_same_tools(one: &Request, other: &Request) -> bool {
@@ -199,38 +257,89 @@ mod tests {
         RequestUpdate::from_json(text).expect("it is an update")
     }
 
-    fn fields(pending: &[PendingField]) -> Vec<&'static str> {
-        pending.iter().map(|pending| pending.field).collect()
+    fn pending(state: &State, frozen: &Request, facts: &[&str]) -> Vec<&'static str> {
+        let facts = facts.iter().map(|key| (*key).to_owned()).collect();
+        let inputs = FrozenInputs { request: frozen, resources: &ResourcePaths::default(), facts: &facts };
+        state.pending(inputs).iter().map(|pending| pending.field).collect()
     }
 
-    fn pending(state: &State, frozen: &Request) -> Vec<&'static str> {
-        fields(&state.pending(frozen, &ResourcePaths::default()))
+    fn turn_request(state: &State, frozen: &Request, facts: &[&str]) -> Request {
+        let facts = facts.iter().map(|key| (*key).to_owned()).collect();
+        let inputs = FrozenInputs { request: frozen, resources: &ResourcePaths::default(), facts: &facts };
+        state.turn_request(inputs, Some("c"))
     }
+
+    const NONE: [&str; 0] = [];
 
     #[test]
     fn a_change_is_pending_until_it_is_applied_or_withdrawn() {
         let first = State::begin(&update(r#"{"model": "m", "tools": [{"name": "a"}], "append": "x"}"#));
-        let frozen = first.build_request("c");
-        assert_eq!(pending(&first, &frozen), Vec::<&str>::new());
+        let frozen = first.said();
+        assert_eq!(pending(&first, &frozen, &[]), NONE);
         let next = first.merge(&update(r#"{"tools": [{"name": "a"}, {"name": "b"}], "append": "y"}"#));
-        assert_eq!(pending(&next, &frozen), ["tools", "append"]);
-        let turn = next.turn_request(&frozen, "c");
+        assert_eq!(pending(&next, &frozen, &[]), ["tools", "append"]);
+        let turn = turn_request(&next, &frozen, &[]);
         assert_eq!((turn.tools, turn.append), (frozen.tools.clone(), frozen.append.clone()));
         let back = next.merge(&update(r#"{"tools": [{"name": "a"}], "append": "x"}"#));
-        assert_eq!(pending(&back, &frozen), Vec::<&str>::new());
-        assert_eq!(pending(&next, &next.build_request("c")), Vec::<&str>::new());
+        assert_eq!(pending(&back, &frozen, &[]), NONE);
+        assert_eq!(pending(&next, &next.said(), &[]), NONE);
+        let settled = State { settled: Some(next.digest()), ..next.clone() };
+        assert_eq!(pending(&settled, &frozen, &[]), NONE, "it was built, and gave the same prompt");
+        let reload = State { wants_reload: true, ..first };
+        assert_eq!(pending(&reload, &frozen, &[]), ["files"]);
+    }
+
+    #[test]
+    fn a_value_is_pending_only_if_the_frozen_text_has_it() {
+        let first = State::begin(&update(r#"{"model": "m", "variables": {"a:b": "1", "c:d": "2"}}"#));
+        let frozen = first.said();
+        let change = r#"{"model": "n", "variables": {"a:b": "1", "c:d": "3"}, "host": {"shell": "/bin/sh"}}"#;
+        let next = first.merge(&update(change));
+        assert_eq!(pending(&next, &frozen, &["a:b", "system:os"]), NONE);
+        assert_eq!(pending(&next, &frozen, &["prompt:model", "c:d"]), ["model", "variables"]);
+        assert_eq!(pending(&next, &frozen, &["system:shell"]), ["host"]);
+        let home = first.merge(&update(r#"{"host": {"home": "/other"}}"#));
+        assert_eq!(pending(&home, &frozen, &[]), ["host"], "files may lie there");
+        let now = first.merge(&update(r#"{"host": {"now": "2026-01-01T00:00:00Z", "os": "linux"}}"#));
+        assert_eq!(pending(&now, &frozen, &["system:os_name", "system:local_date", "system:date"]), NONE);
+        assert_eq!(pending(&now, &frozen, &["system:os"]), ["host"]);
+        let zone = first.merge(&update(r#"{"host": {"timezone": "Europe/Paris"}}"#));
+        assert_eq!(pending(&zone, &frozen, &["system:os", "system:date"]), NONE);
+        assert_eq!(pending(&zone, &frozen, &["system:local_date"]), ["host"]);
     }
 
     #[test]
     fn a_turn_uses_what_the_first_one_said_and_the_fixed_facts() {
         let mut state = State::begin(&update(r#"{"project": false, "variables": {"git:status": "PINNED"}}"#));
-        let frozen = state.build_request("c");
+        let frozen = state.build_request(Some("c"));
         state.observed.insert("system:date".into(), Some("2026-01-01".into()));
         state.observed.insert("git:status".into(), Some("other".into()));
-        let turn = state.merge(&update("{}")).turn_request(&frozen, "c");
+        let turn = turn_request(&state.merge(&update("{}")), &frozen, &[]);
         assert_eq!(turn.project, Some(false));
         assert_eq!(turn.variables["git:status"].as_deref(), Some("PINNED"));
         assert_eq!(turn.variables["system:date"].as_deref(), Some("2026-01-01"));
+    }
+
+    #[test]
+    fn a_turn_uses_a_change_that_the_frozen_text_does_not_depend_on() {
+        let first =
+            State::begin(&update(r#"{"profile": "p", "cwd": "/", "tools": [{"name": "a"}, {"name": "b"}]}"#));
+        let frozen = first.said();
+        let next = first.merge(&update(r#"{"language": "Latin", "profile": null, "cwd": null}"#));
+        let turn = turn_request(&next, &frozen, &[]);
+        assert_eq!(
+            (turn.language.as_deref(), turn.profile, turn.cwd),
+            (Some("Latin"), Some("p".into()), Some("/".into()))
+        );
+        assert_eq!(turn_request(&next, &frozen, &["prompt:language"]).language, None, "it waits");
+        let packs = first.merge(&update(r#"{"packs": ["x"]}"#));
+        assert_eq!(turn_request(&packs, &frozen, &[]).packs, None, "it waits");
+        let settled = State { settled: Some(packs.digest()), ..packs };
+        assert_eq!(turn_request(&settled, &frozen, &[]).packs, Some(vec!["x".into()]));
+        let other = first.merge(&update(r#"{"tools": [{"name": "b"}]}"#));
+        let back = other.merge(&update(r#"{"tools": [{"name": "a"}, {"name": "b"}]}"#));
+        assert_ne!(back.said().tools, frozen.tools, "control: another order");
+        assert_eq!(turn_request(&back, &frozen, &[]).tools, frozen.tools);
     }
 
     #[test]
@@ -240,7 +349,7 @@ mod tests {
         ));
         state.observed.insert("system:shell".into(), None);
         state.resources.skill_paths.push("skills".into());
-        state.miss_reported = 3;
+        (state.delivered, state.settled, state.wants_reload) = (Some("d".into()), Some("s".into()), true);
         for one in [State::default(), state] {
             let text = one.to_json().expect("it can be written");
             assert_eq!(State::from_json(&text), Ok(one), "{text}");

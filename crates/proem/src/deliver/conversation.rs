@@ -3,7 +3,7 @@
 
 use super::shape::{Block, MessageShape, Takes};
 use super::{PromptTexts, Provider};
-use crate::error::Error;
+use crate::error::{Error, ErrorCause};
 use crate::request::message::RawMessage;
 use crate::request::raw_json::{Fields, Json, field, without_key};
 
@@ -245,7 +245,7 @@ struct Reader {
 
 impl Reader {
     fn refuse(&self, index: usize, why: &str) -> Error {
-        Error::Message { index, provider: self.provider.word(), why: why.to_owned() }
+        Error::Message { index, provider: self.provider.word(), why: why.to_owned(), cause: ErrorCause::NONE }
     }
 
     fn item(&self, index: usize, message: &RawMessage) -> Result<Item, Error> {

@@ -48,7 +48,7 @@ pub(super) fn codex(
     let mut payload: Fields = vec![("args".to_owned(), Json::List(arguments))];
     let (texts, others) = conversation.newest_texts()?;
     if others > 0 {
-        let message = format!("{others} of the newest message's blocks are no text, and are left out");
+        let message = format!("{others} of the newest message's blocks are not text, and are left out");
         notes.push(Note::new(Code::NotAccepted, Severity::Warning, message));
     }
     if !texts.is_empty() {

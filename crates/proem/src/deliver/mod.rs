@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::build::Build;
 use crate::build::fingerprint::Fingerprint;
-use crate::error::Error;
+use crate::error::{Error, ErrorCause};
 use crate::request::{Request, Tool};
 use crate::settings::models::{Model, Models};
 
@@ -85,6 +85,15 @@ impl<'t> PromptTexts<'t> {
             developer: build.text(Carrier::Developer),
             first_user: build.text(Carrier::FirstUser),
             turn: build.text(Carrier::Turn),
+        }
+    }
+
+    /// Uses the system prompt of a hook. One that still begins with the frozen prefix keeps it as a part of its own.
+    fn hooked(self, system_prompt: Option<&'t str>) -> Self {
+        let Some(prompt) = system_prompt else { return self };
+        match prompt.strip_prefix(self.prefix) {
+            Some(rest) => Self { suffix: rest, ..self },
+            None => Self { prefix: prompt, suffix: "", has_suffix: false, ..self },
         }
     }
 
@@ -160,6 +169,28 @@ pub fn deliver(
     models: &Models,
     options: &DeliverOptions,
 ) -> Result<Delivery, Error> {
+    deliver_hooked(provider, build, request, (models, options), HookedCall::default())
+}
+
+/// The changes that hooks make to one call.
+#[derive(Default)]
+pub(crate) struct HookedCall<'h, 'c> {
+    /// The system prompt of this call, if a hook changed it.
+    pub(crate) system_prompt: Option<&'h str>,
+    /// Messages after the user's.
+    pub(crate) injected: &'h [RawMessage],
+    /// The hooks that rewrite the messages of this call.
+    pub(crate) context: Option<&'h mut turn::Context<'c>>,
+}
+
+/// Converts a prompt and its conversation to the parts of a request to a provider, with the changes of hooks.
+pub(crate) fn deliver_hooked(
+    provider: Provider,
+    build: &Build,
+    request: &Request,
+    (models, options): (&Models, &DeliverOptions),
+    hooked: HookedCall<'_, '_>,
+) -> Result<Delivery, Error> {
     let mut notes = Vec::new();
     let model = request.model.as_deref();
     let known = model.and_then(|name| models.find(name));
@@ -169,7 +200,7 @@ pub fn deliver(
     let tools = tools::sorted(request.tools.as_deref().unwrap_or_default());
     notes.extend(tools::notes(&tools, provider));
     let of_turn = text_of_turn(build);
-    let texts = PromptTexts::from_build(build);
+    let texts = PromptTexts::from_build(build).hooked(hooked.system_prompt);
     let texts = if provider.is_launched()
         || options.cached_content.is_some() && provider.rules().takes_cached_content
     {
@@ -181,23 +212,34 @@ pub fn deliver(
     let input = PayloadInput { texts, tools, model, known, options, cache_key, lookback };
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
     let shape = provider.rules().shape.for_model(input.is_plain(), takes_system);
-    let messages = messages(request, shape)?;
-    let conversation = Conversation::new(provider, shape, &messages, &texts)?;
+    let mut messages = messages(request, shape)?;
+    messages.extend(hooked.injected.iter().cloned());
+    let mut conversation = Conversation::new(provider, shape, &messages, &texts)?;
     notes.extend(notes_of_texts(&texts, &conversation, &messages));
     notes.extend(options_notes(provider, options, known));
     notes.extend(images_note(request));
-    let history = conversation.history();
+    let history = raw(&conversation.history());
     let unsent = |error: serde_json::Error| Error::Message {
         index: messages.len().saturating_sub(1),
         provider: provider.word(),
         why: error.to_string(),
+        cause: ErrorCause::new(error),
     };
+    let history = history.map_err(unsent)?;
+    if let Some(context) = hooked.context {
+        // The text of the carriers is in the messages already.
+        let texts = PromptTexts { first_user: None, turn: None, ..texts };
+        conversation = Conversation::new(provider, shape, &context.apply(history.clone()), &texts)?;
+    }
     let payload = (provider.rules().payload)(&input, conversation, &mut notes);
     let payload = payload.and_then(|payload| serde_json::value::to_raw_value(&payload)).map_err(unsent)?;
-    let history = history
-        .iter()
-        .map(|message| serde_json::to_string(message).and_then(|text| serde_json::from_str(&text)));
-    Ok(Delivery { payload, history: history.collect::<Result<_, _>>().map_err(unsent)?, notes })
+    Ok(Delivery { payload, history, notes })
+}
+
+/// Writes messages as text.
+fn raw(messages: &[Json]) -> Result<Vec<RawMessage>, serde_json::Error> {
+    let spelt = |message: &Json| serde_json::to_string(message).and_then(|text| serde_json::from_str(&text));
+    messages.iter().map(spelt).collect()
 }
 
 /// Returns the conversation of a request followed by the user's new text and images.

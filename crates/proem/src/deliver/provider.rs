@@ -152,9 +152,16 @@ pub(super) struct ProviderRules {
     pub(super) has_lifetimes: bool,
     /// True if a request can name content that the provider holds.
     pub(super) takes_cached_content: bool,
+    /// Fields of a request's body that no other form has.
+    own_fields: &'static [&'static str],
+    /// Fields of [`SHARED_FIELDS`] that a request's body can have.
+    shared_fields: &'static [&'static str],
     /// Makes the body of the request.
     pub(super) payload: Payload,
 }
+
+/// Fields that requests of several forms have.
+const SHARED_FIELDS: [&str; 2] = ["messages", "system"];
 
 /// A function that makes the body of a request, and may add notes.
 type Payload = fn(&PayloadInput<'_>, Conversation, &mut Vec<Note>) -> Result<Json, serde_json::Error>;
@@ -166,6 +173,8 @@ const CHAT_RULES: ProviderRules = ProviderRules {
     tool_names: SHORT_NAMES,
     has_lifetimes: false,
     takes_cached_content: false,
+    own_fields: &[],
+    shared_fields: &["messages"],
     payload: |input, conversation, _| Ok(openai::chat(input.is_plain(), input, conversation)),
 };
 
@@ -181,6 +190,7 @@ static RULES: [ProviderRules; Provider::ALL.len()] = [
         },
         tool_names: Some(NameRule { bytes_max: 128, signs: "", begins_with_letter: false }),
         has_lifetimes: true,
+        shared_fields: &SHARED_FIELDS,
         payload: |input, conversation, _| claude::anthropic(input, conversation),
         ..CHAT_RULES
     },
@@ -191,6 +201,8 @@ static RULES: [ProviderRules; Provider::ALL.len()] = [
             takes_items: true,
             ..CHAT
         },
+        own_fields: &["input", "instructions"],
+        shared_fields: &[],
         payload: |input, conversation, _| Ok(openai::responses(input, conversation)),
         ..CHAT_RULES
     },
@@ -208,6 +220,8 @@ static RULES: [ProviderRules; Provider::ALL.len()] = [
         },
         tool_names: Some(NameRule { bytes_max: 128, signs: ".:", begins_with_letter: true }),
         takes_cached_content: true,
+        own_fields: &["contents", "systemInstruction"],
+        shared_fields: &[],
         payload: |input, conversation, _| Ok(gemini::gemini(input, conversation)),
         ..CHAT_RULES
     },
@@ -222,6 +236,8 @@ static RULES: [ProviderRules; Provider::ALL.len()] = [
             ..CHAT
         },
         has_lifetimes: true,
+        own_fields: &["modelId", "toolConfig", "inferenceConfig"],
+        shared_fields: &SHARED_FIELDS,
         payload: |input, conversation, _| claude::bedrock(input, conversation),
         ..CHAT_RULES
     },
@@ -238,12 +254,14 @@ static RULES: [ProviderRules; Provider::ALL.len()] = [
     ProviderRules {
         shape: MessageShape { roles: &["user", "assistant"], marker: None, ..CHAT },
         tool_names: None,
+        shared_fields: &[],
         payload: |input, conversation, _| launch::acp(input, &conversation),
         ..CHAT_RULES
     },
     ProviderRules {
         shape: MessageShape { roles: &["user", "assistant"], block: Block::Joined, ..CHAT },
         tool_names: None,
+        shared_fields: &[],
         payload: |input, conversation, notes| launch::codex(input, &conversation, notes),
         ..CHAT_RULES
     },
@@ -344,6 +362,23 @@ impl Provider {
         Self::ALL.into_iter().find(runs_only).unwrap_or(Self::OpenAiChat)
     }
 
+    /// Returns the forms that a request can have by the fields of its body; the form with the fewest fields first. None
+    /// if the fields do not tell.
+    pub(crate) fn by_fields(has: impl Fn(&str) -> bool) -> Vec<Self> {
+        let is_own = |form: &Self| form.rules().own_fields.iter().any(|field| has(field));
+        if let Some(own) = Self::ALL.into_iter().find(is_own) {
+            return vec![own];
+        }
+        if !has("messages") {
+            return Vec::new();
+        }
+        let shared: Vec<&str> = SHARED_FIELDS.into_iter().filter(|field| has(field)).collect();
+        let fits = |form: &Self| shared.iter().all(|field| form.rules().shared_fields.contains(field));
+        let mut forms: Vec<Self> = Self::ALL.into_iter().filter(fits).collect();
+        forms.sort_by_key(|form| (form.rules().shared_fields.len(), *form));
+        forms
+    }
+
     /// Tells whether it runs models of a vendor.
     pub(super) fn runs(self, vendor: &str) -> bool {
         let vendors = self.name().vendors;
@@ -411,6 +446,22 @@ mod tests {
             ("xai", Provider::OpenAiChat),
         ] {
             assert_eq!(Provider::of_vendor(vendor), provider, "{vendor}");
+        }
+    }
+
+    #[test]
+    fn forms_are_recognised_by_the_fields_of_the_body() {
+        use Provider::{Anthropic, Bedrock, DeepSeek, Gemini, OpenAiChat, OpenAiResponses};
+        let table: [(&[&str], &[Provider]); 6] = [
+            (&["contents", "tools"], &[Gemini]),
+            (&["model", "input"], &[OpenAiResponses]),
+            (&["messages", "system", "inferenceConfig"], &[Bedrock]),
+            (&["messages", "system"], &[Anthropic, Bedrock]),
+            (&["messages"], &[OpenAiChat, DeepSeek, Anthropic, Bedrock]),
+            (&["system", "model"], &[]),
+        ];
+        for (fields, forms) in table {
+            assert_eq!(Provider::by_fields(|field| fields.contains(&field)), forms, "{fields:?}");
         }
     }
 }

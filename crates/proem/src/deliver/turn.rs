@@ -1,56 +1,68 @@
 //! One turn: everything that the model sees, in one place.
 
+use std::sync::Arc;
+
 use proem_core::cache_loss::CacheLoss;
 use proem_core::carrier::Carrier;
-use proem_core::frozen::Body;
+use proem_core::frozen::{Body, Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::hooks::{self, BeforeAgentStart, Handler, Start};
+use super::{DeliverOptions, HookedCall, Lifetime, Provider, ProviderName, deliver_hooked};
+use crate::build::{Build, PendingField, PromptPolicy, Signature};
+use crate::error::Error;
+use crate::hooks::{self, BeforeAgentStart, Handler, HookFailure, Start};
 use crate::request::caller::Caller;
-use crate::request::message::{Message, message};
-use crate::request::{Request, Tool, distinct_tools};
+use crate::request::message::{Message, RawMessage, message};
+use crate::request::{Request, Tool, Ttl, distinct_tools};
+use crate::settings::models::Models;
 
-/// The user's input for one turn.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct UserInput {
-    /// The text; `None` when the turn goes on without the user, as after the result of a tool.
-    pub text: Option<String>,
-    /// Images beside it, in the caller's shape.
-    pub images: Vec<Value>,
-    /// The conversation so far.
-    pub messages: Vec<Message>,
-}
-
-impl UserInput {
-    /// Takes the input from the fields of a request.
-    #[must_use]
-    pub fn from_request(request: &Request) -> Self {
-        Self {
-            text: request.prompt.clone(),
-            images: request.images.clone().unwrap_or_default(),
-            messages: request.messages.iter().flatten().filter_map(|message| message.to_map().ok()).collect(),
-        }
-    }
-}
-
-/// Everything that the model sees, and the part of it to store.
-#[derive(Debug, Clone, PartialEq)]
+/// Everything that the model sees in one turn, and the part of it to store.
+#[derive(Debug, Clone)]
 pub struct Turn {
-    /// The system prompt of this turn: the frozen one, unless a hook changed it.
+    /// The conversation.
+    pub conversation: String,
+    /// The number of the epoch in force, from 1.
+    pub epoch: u64,
+    /// The reason for which it was opened.
+    pub reason: String,
+    /// True if the prompt was stored before this turn.
+    pub is_reused: bool,
+    /// The frozen prompt.
+    pub frozen: Arc<Frozen>,
+    /// The boundary, and the text of this turn after it.
+    pub suffix: Suffix,
+    /// The digest of prefix and tools, in hexadecimal.
+    pub fingerprint: String,
+    /// The properties that decide whether a running session may be used for this turn.
+    pub signature: Signature,
+    /// The system prompt of this turn: the frozen one and the text of this turn, unless a hook changed it.
     pub system_prompt: String,
     /// The messages of this call, after the hooks for `context`.
-    pub messages: Vec<Message>,
+    pub messages: Vec<RawMessage>,
     /// The messages to store: without the changes of the hooks for `context`.
-    pub history: Vec<Message>,
+    pub history: Vec<RawMessage>,
     /// The definitions of the active tools.
     pub tools: Vec<ToolDefinition>,
+    /// The body of the provider's request, if the turn names a provider.
+    pub payload: Option<Box<RawValue>>,
+    /// The changes that wait for the next epoch.
+    pub pending: Vec<PendingField>,
     /// The changes of each hook in the frozen prompt, in order.
     pub changes: Vec<PrefixChange>,
-    /// Notes for the reader.
-    pub notes: Vec<Note>,
     /// The reason for an expected cache miss of the prefix in this turn: that of a new epoch.
     pub expected_miss: Option<String>,
+    /// Notes for the reader.
+    pub notes: Vec<Note>,
+}
+
+impl Turn {
+    /// Returns the frozen text of a carrier.
+    #[must_use]
+    pub fn text(&self, carrier: Carrier) -> Option<&str> {
+        self.frozen.body().text(carrier)
+    }
 }
 
 /// A tool as providers get it.
@@ -73,80 +85,185 @@ pub struct PrefixChange {
     pub change: CacheLoss,
 }
 
-/// The input of a turn besides the user's.
-pub(crate) struct TurnInput<'s> {
-    /// The frozen prompt followed by the text for this turn, as of now.
-    pub(crate) whole: &'s Body,
-    pub(crate) tools: &'s [Tool],
-    pub(crate) model: Option<&'s str>,
-    pub(crate) cwd: &'s str,
-    pub(crate) handlers: &'s [Handler],
+/// The input of a call to the model.
+pub(crate) struct CallInput<'c> {
+    /// The frozen prompt followed by the text for this turn.
+    pub(crate) build: &'c Build,
+    /// The request of the turn: messages, prompt, images, tools, model and provider.
+    pub(crate) request: &'c Request,
+    pub(crate) handlers: &'c [Handler],
     /// The reader of the notes.
     pub(crate) caller: Caller,
 }
 
-/// Makes a turn of a finished prompt.
-pub(crate) fn turn(input: &TurnInput<'_>, prompt: &UserInput) -> Turn {
-    let Start { system_prompt, messages: injected, changes, mut notes } = start(input, prompt);
-    let history = history(input, prompt, injected);
-    let (messages, more) = hooks::context(input.handlers, &history, input.cwd, input.caller);
-    notes.extend(more);
-    notes.extend(unsent_note(input, prompt));
+/// A call to the model.
+pub(crate) struct Call {
+    pub(crate) system_prompt: String,
+    pub(crate) messages: Vec<RawMessage>,
+    pub(crate) history: Vec<RawMessage>,
+    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) payload: Option<Box<RawValue>>,
+    pub(crate) changes: Vec<PrefixChange>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) failures: Vec<HookFailure>,
+}
+
+/// Makes the call of a turn: runs the hooks, and assembles the messages and the provider's request.
+pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error> {
+    let CallInput { build, request, handlers, .. } = input;
+    let Start { system_prompt, messages: injected, changes, mut notes, mut failures } = start(input);
+    let injected: Vec<RawMessage> = injected.iter().map(RawMessage::from_map).collect();
+    let neutral = history(build.whole(), request, &injected);
+    let mut context = Context {
+        handlers,
+        cwd: &build.policy().cwd,
+        caller: input.caller,
+        notes: Vec::new(),
+        failures: Vec::new(),
+    };
+    let (messages, kept, payload) = match provider_of(request)? {
+        None => {
+            notes.extend(unused_notes(request));
+            notes.extend(unsent_note(build.whole(), request));
+            (context.apply(neutral.clone()), neutral, None)
+        }
+        Some(provider) => {
+            let models = Models::load(request, caller)?;
+            let lifetime = if request.ttl == Some(Ttl::Hour) { Lifetime::Hour } else { Lifetime::Short };
+            let options = DeliverOptions { lifetime, cached_content: request.cached_content.clone() };
+            let hooked = HookedCall {
+                system_prompt: (!changes.is_empty()).then_some(system_prompt.as_str()),
+                injected: &injected,
+                context: (!handlers.is_empty()).then_some(&mut context),
+            };
+            let delivered = deliver_hooked(provider, build, request, (&models, &options), hooked)?;
+            notes.extend(delivered.notes);
+            (neutral, delivered.history, Some(delivered.payload))
+        }
+    };
+    notes.append(&mut context.notes);
+    failures.append(&mut context.failures);
     let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
-    let tools = distinct_tools(input.tools).into_iter().map(definition).collect();
-    Turn { system_prompt, messages, history, tools, changes, notes, expected_miss: None }
+    let tools = definitions(request, build.policy());
+    Ok(Call { system_prompt, messages, history: kept, tools, payload, changes, notes, failures })
+}
+
+/// Returns the provider that a request names.
+pub(crate) fn provider_of(request: &Request) -> Result<Option<Provider>, Error> {
+    let find = |word: &String| {
+        let found = ProviderName::find(word).map(|name| name.provider);
+        found.map_err(|unknown| Error::unknown_provider(&unknown, unknown.hint()))
+    };
+    request.provider.as_ref().map(find).transpose()
+}
+
+/// The hooks for `context`, and their notes.
+pub(crate) struct Context<'c> {
+    handlers: &'c [Handler],
+    cwd: &'c str,
+    caller: Caller,
+    notes: Vec<Note>,
+    failures: Vec<HookFailure>,
+}
+
+impl Context<'_> {
+    /// Lets the hooks rewrite the messages of a call. A message that they leave as it is keeps its spelling.
+    pub(crate) fn apply(&mut self, messages: Vec<RawMessage>) -> Vec<RawMessage> {
+        if self.handlers.is_empty() {
+            return messages;
+        }
+        let maps: Vec<Message> = messages.iter().filter_map(|message| message.to_map().ok()).collect();
+        let (changed, failures) = hooks::context(self.handlers, &maps, self.cwd);
+        self.notes.extend(failures.iter().map(|failure| failure.note(self.caller)));
+        self.failures.extend(failures);
+        if changed == maps {
+            return messages;
+        }
+        let spelt = |message: &Message| {
+            let known = maps.iter().position(|map| map == message).and_then(|index| messages.get(index));
+            known.cloned().unwrap_or_else(|| RawMessage::from_map(message))
+        };
+        changed.iter().map(spelt).collect()
+    }
+}
+
+/// Returns the definitions of the tools of a request, or else those of its profile.
+pub(crate) fn definitions(request: &Request, policy: &PromptPolicy) -> Vec<ToolDefinition> {
+    let tools = request.tools.clone().unwrap_or_else(|| policy.tools());
+    distinct_tools(&tools).into_iter().map(definition).collect()
+}
+
+/// Notes fields of a delivery in a turn that names no provider.
+fn unused_notes(request: &Request) -> Vec<Note> {
+    let given = [("ttl", request.ttl.is_some()), ("cached_content", request.cached_content.is_some())];
+    let unused = given.into_iter().filter(|(_, is_given)| *is_given);
+    let note = |(field, _): (&str, bool)| {
+        let message = format!("the request's `{field}` is not used: it names no `provider`");
+        Note::new(Code::UnusedField, Severity::Warning, message)
+    };
+    let mut notes: Vec<Note> = unused.map(note).collect();
+    notes.extend(super::images_note(request));
+    notes
 }
 
 /// Notes that the text of the `turn` carrier is not sent: it accompanies the user's text, and there is none.
-fn unsent_note(input: &TurnInput<'_>, prompt: &UserInput) -> Option<Note> {
-    if prompt.text.is_some() || input.whole.text(Carrier::Turn).is_none_or(str::is_empty) {
+fn unsent_note(whole: &Body, request: &Request) -> Option<Note> {
+    if request.prompt.is_some() || whole.text(Carrier::Turn).is_none_or(str::is_empty) {
         return None;
     }
     let message = "the user says nothing in this turn, so nothing of the `turn` carrier is sent";
     // A conversation that continues by itself is usual; one that begins without text is probably an oversight.
-    let severity = if prompt.messages.is_empty() { Severity::Warning } else { Severity::Info };
+    let is_empty = request.messages.as_ref().is_none_or(Vec::is_empty);
+    let severity = if is_empty { Severity::Warning } else { Severity::Info };
     let hint = "say what the user says with `--prompt`, or `prompt` in the request";
     Some(Note::new(Code::LeftOut, severity, message).with_hint(hint))
 }
 
 /// Lets hooks change the frozen prompt, if the user sent text.
-fn start(input: &TurnInput<'_>, prompt: &UserInput) -> Start {
-    let system_prompt = input.whole.text(Carrier::System).unwrap_or_default().to_owned();
-    let Some(text) = &prompt.text else { return Start { system_prompt, ..Start::default() } };
+fn start(input: &CallInput<'_>) -> Start {
+    let CallInput { build, request, handlers, caller } = input;
+    let system_prompt = build.whole().text(Carrier::System).unwrap_or_default().to_owned();
+    let Some(text) = &request.prompt else { return Start { system_prompt, ..Start::default() } };
+    if handlers.is_empty() {
+        return Start { system_prompt, ..Start::default() };
+    }
     let event = BeforeAgentStart {
         prompt: text.clone(),
-        images: prompt.images.clone(),
+        images: request.images.clone().unwrap_or_default(),
         system_prompt,
-        cwd: input.cwd.to_owned(),
-        model: input.model.map(str::to_owned),
+        cwd: build.policy().cwd.clone(),
+        model: request.model.clone(),
     };
-    hooks::start(input.handlers, event, input.caller)
+    hooks::start(handlers, event, *caller)
 }
 
-/// Returns the conversation followed by this turn's messages. Text on other carriers than the system prompt is placed
-/// where a provider reads it, and stays there: messages that were sent are never rewritten.
-fn history(input: &TurnInput<'_>, prompt: &UserInput, injected: Vec<Message>) -> Vec<Message> {
-    let whole = input.whole;
-    let mut history = prompt.messages.clone();
-    let is_of_user = |message: &Message| message.get("role").and_then(Value::as_str) == Some("user");
+/// Returns the conversation followed by this turn's messages, in a neutral shape. Text on other carriers than the system
+/// prompt is placed where a provider reads it, and stays there: messages that were sent are never rewritten.
+fn history(whole: &Body, request: &Request, injected: &[RawMessage]) -> Vec<RawMessage> {
+    let mut history = request.messages.clone().unwrap_or_default();
+    let is_of_user = |message: &RawMessage| {
+        message.to_map().is_ok_and(|map| map.get("role").and_then(Value::as_str) == Some("user"))
+    };
     if !history.iter().any(is_of_user) {
-        history.extend(whole.text(Carrier::Developer).map(|text| message("developer", text)));
-        history.extend(whole.text(Carrier::FirstUser).map(|text| message("user", text)));
+        let plain = |role: &'static str| move |text: &str| RawMessage::plain(role, text);
+        history.extend(whole.text(Carrier::Developer).map(plain("developer")));
+        history.extend(whole.text(Carrier::FirstUser).map(plain("user")));
     }
-    let Some(text) = &prompt.text else { return history };
-    history.push(message("user", content(text, &prompt.images)));
-    history.extend(injected);
-    history.extend(whole.text(Carrier::Turn).map(|text| message("user", text)));
+    let Some(text) = &request.prompt else { return history };
+    history.push(user_message(text, request.images.as_deref().unwrap_or_default()));
+    history.extend(injected.iter().cloned());
+    history.extend(whole.text(Carrier::Turn).map(RawMessage::from_user));
     history
 }
 
-/// The user's text; with images a list of blocks.
-fn content(text: &str, images: &[Value]) -> Value {
+/// Makes the user's message; with images its content is a list of blocks.
+fn user_message(text: &str, images: &[Value]) -> RawMessage {
     if images.is_empty() {
-        return text.into();
+        return RawMessage::from_user(text);
     }
     let text = json!({ "type": "text", "text": text });
-    Value::Array(std::iter::once(text).chain(images.iter().cloned()).collect())
+    let content = Value::Array(std::iter::once(text).chain(images.iter().cloned()).collect());
+    RawMessage::from_map(&message("user", content))
 }
 
 fn definition(tool: &Tool) -> ToolDefinition {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::error::FileRole;
-use crate::observe::file::{Cap, ReadPolicy, read_text};
+use crate::observe::file::{Cap, ReadPolicy, read_source_text};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
 use crate::request::caller::Author;
@@ -143,7 +143,7 @@ impl Catalog {
 
     fn lay(&mut self, layer: &Layer) -> Result<(), Error> {
         let shown = layer.path.display().to_string();
-        let text = match read_text(&layer.path, &layer.policy, CAP) {
+        let text = match read_source_text(&layer.path, &layer.policy, CAP) {
             Ok(text) => text,
             Err(Absence::NoSuchFile) if layer.need == Need::None => return Ok(()),
             Err(why) => return Err(Error::File { role: FileRole::Pack, path: shown, why }),

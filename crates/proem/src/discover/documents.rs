@@ -33,6 +33,14 @@ pub(crate) struct Document {
     outside: Option<Box<Note>>,
 }
 
+impl Document {
+    /// Makes a document that an earlier search found.
+    pub(crate) fn restored(path: String, text: String, owner: Owner, line_map: LineMap) -> Self {
+        let (bytes, identity) = (text.len(), Identity::default());
+        Self { path, text, owner, line_map, identity, bytes, outside: None }
+    }
+}
+
 /// The scope of a search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DocumentScope {
@@ -171,11 +179,9 @@ impl Search<'_> {
     }
 
     fn denied(&self, name: &str) -> Option<&str> {
-        if self.recipe.deny.is_empty() {
-            return None;
-        }
+        let deny = self.recipe.deny.as_deref().filter(|deny| !deny.is_empty())?;
         let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        self.recipe.deny.iter().map(String::as_str).find(|part| name.contains(&part.to_lowercase()))
+        deny.iter().map(String::as_str).find(|part| name.contains(&part.to_lowercase()))
     }
 
     /// Notes misspelt names in the project: otherwise the user would not learn why such files have no effect.

@@ -11,7 +11,7 @@ use proem_core::stability::Stability;
 
 use crate::jinja::Asset;
 use crate::jinja::reference::{Library, Reference};
-use crate::observe::file::{Cap, ReadPolicy, read_text};
+use crate::observe::file::{Cap, ReadPolicy, read_source_text};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
 use crate::request::caller::Author;
@@ -89,7 +89,7 @@ fn load_file(
 ) -> Result<Asset, MissingAsset> {
     let path = folder.join(format!("{}.md", reference.path));
     let shown = path.display().to_string();
-    let text = read_text(&path, policy, CAP).map_err(|why| match why {
+    let text = read_source_text(&path, policy, CAP).map_err(|why| match why {
         Absence::NoSuchFile => MissingAsset {
             is_unusable: false,
             message: format!("there is no asset `{reference}`"),

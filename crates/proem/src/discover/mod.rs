@@ -99,7 +99,7 @@ pub(crate) fn out_of_reach() -> Note {
     Note::new(Code::RootNotAllowed, Severity::Info, message)
 }
 
-/// What was found, by section, so that it need not be looked for again.
+/// The files of a build by section, so that each search runs once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DiscoveredFiles {
     pub(crate) instead: BTreeMap<String, (Vec<override_files::FileText>, Trail)>,

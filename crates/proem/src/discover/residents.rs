@@ -23,7 +23,7 @@ use proem_core::text::Place;
 
 use crate::error::Error;
 use crate::error::reason;
-use crate::observe::file::{Cap, ReadPolicy, is_dir, read_dir, read_text, shown};
+use crate::observe::file::{Cap, ReadPolicy, is_dir, read_dir, read_source_text, shown};
 
 const CAP: Cap = Cap::new(RESIDENT_BYTES_MAX);
 
@@ -176,7 +176,7 @@ enum Finding {
 }
 
 fn examine(path: &Path, slug: &OsStr, kind: ResidentKind, policy: &ReadPolicy) -> Result<Finding, Problem> {
-    let text = match read_text(path, policy, CAP) {
+    let text = match read_source_text(path, policy, CAP) {
         Ok(text) => text,
         // A folder of that name is not a file.
         Err(why @ Absence::IsADirectory) => {

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use proem_core::frozen::Suffix;
-use proem_core::note::{Note, Severity};
-
-use super::{build_parts, build_with};
+use super::{BuildInput, build_in, within_limits};
 use crate::build::Build;
 use crate::error::Error;
-use crate::hooks::{Hook, HookFailure, Resources};
+use crate::hooks::{Hook, HookFailure};
 use crate::request::Request;
 use crate::request::caller::Caller;
 use crate::sections::Parts;
 use crate::sections::build_state::BuildState;
+use crate::settings::world::World;
 
 /// A callback for hooks that failed.
 type OnFailure = Arc<dyn Fn(&HookFailure) + Send + Sync>;
@@ -74,33 +72,55 @@ impl Engine {
         &self,
         request: &Request,
         caller: Caller,
-        memory: &mut BuildState,
+        state: &mut BuildState,
     ) -> Result<Build, Error> {
-        let is_asked_now = memory.resources.is_none();
-        memory.withholds_hook_output = self.withholds_hook_output;
-        let built = build_with(request, caller, &self.hooks, memory);
-        if let Some(tell) = self.on_failure.as_ref().filter(|_| is_asked_now) {
-            memory.hook_failures.iter().for_each(|failure| tell(failure));
+        within_limits(|| {
+            let world = World::read(request, caller)?;
+            self.build_in(&world, request, caller, state)
+        })
+    }
+
+    /// Builds a prompt in a world that was read before. The caller sets the limits of the operation.
+    pub(crate) fn build_in(
+        &self,
+        world: &World,
+        request: &Request,
+        caller: Caller,
+        state: &mut BuildState,
+    ) -> Result<Build, Error> {
+        let is_asked_now = state.resources.is_none();
+        state.withholds_hook_output = self.withholds_hook_output;
+        let built = build_in(world, BuildInput { request, caller, hooks: &self.hooks }, state, Parts::All);
+        if is_asked_now {
+            self.report(&state.hook_failures);
         }
         built
     }
 
-    /// Observes the facts of one turn and nothing else: no frozen file is read again.
-    pub fn observe(&self, request: &Request, caller: Caller) -> Result<TurnFacts, Error> {
+    /// Builds the part of a prompt for one turn, and reads nothing that is frozen.
+    pub(crate) fn observe_in(
+        &self,
+        world: &World,
+        request: &Request,
+        caller: Caller,
+        state: &mut BuildState,
+    ) -> Result<Build, Error> {
         // Resources from hooks belong to the frozen part: the hooks ran for that.
-        let mut memory = BuildState { resources: Some(Resources::default()), ..BuildState::default() };
-        let build = build_parts(request, caller, &self.hooks, &mut memory, Parts::Turn)?;
-        let (frozen, suffix) = build.into_parts();
-        let notes = frozen.notes().iter().filter(|note| note.severity > Severity::Info);
-        Ok(TurnFacts { notes: notes.cloned().collect(), suffix })
+        state.resources.get_or_insert_default();
+        build_in(world, BuildInput { request, caller, hooks: &self.hooks }, state, Parts::Turn)
     }
-}
 
-/// The part of a prompt that belongs to one turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnFacts {
-    /// The text after the frozen prompt.
-    pub suffix: Suffix,
-    /// Notes for the reader.
-    pub notes: Vec<Note>,
+    /// Reports hooks that failed to the callback, if there is one.
+    pub(crate) fn report(&self, failures: &[HookFailure]) {
+        if let Some(tell) = &self.on_failure {
+            for failure in failures {
+                tell(failure);
+            }
+        }
+    }
+
+    /// Returns the reader of notes about hooks: a remote one if the output of failed hooks is withheld.
+    pub(crate) const fn reader(&self, caller: Caller) -> Caller {
+        if self.withholds_hook_output { Caller::REMOTE } else { caller }
+    }
 }

@@ -1,5 +1,7 @@
 //! Errors of builds. Each message names the action, the thing, the problem and the fix.
 
+mod build_failure;
+mod cause;
 mod template;
 
 use std::{fmt, io};
@@ -12,8 +14,10 @@ use proem_core::profile::ProfileError;
 use proem_core::source::Source;
 use proem_core::text_safety::escape::{escape, escape_line};
 
+pub use build_failure::ErrorPlace;
+pub use cause::ErrorCause;
 pub use proem_core::text::Excerpt;
-pub use template::TemplateError;
+pub use template::{TemplateError, TemplateErrorKind};
 
 /// The party that can fix an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +109,8 @@ pub enum Error {
         hint: Option<String>,
         /// The line in question, if the request was JSON text.
         excerpt: Option<Box<Excerpt>>,
+        /// The error of the parser, if any.
+        cause: ErrorCause,
     },
     /// The working directory cannot be used.
     Cwd {
@@ -112,6 +118,8 @@ pub enum Error {
         path: String,
         /// The reason.
         why: String,
+        /// The error of the system, if any.
+        cause: ErrorCause,
     },
     /// The profile does not exist.
     UnknownProfile {
@@ -141,6 +149,8 @@ pub enum Error {
         hint: Option<String>,
         /// The line in question.
         excerpt: Option<Box<Excerpt>>,
+        /// The error of the parser or the reason why the file cannot be read, if any.
+        cause: ErrorCause,
     },
     /// A file that the request or the configuration names cannot be used.
     File {
@@ -166,6 +176,8 @@ pub enum Error {
         provider: &'static str,
         /// The reason.
         why: String,
+        /// The error of the serializer, if any.
+        cause: ErrorCause,
     },
     /// An instruction file exists and cannot be read, and the profile requires it.
     Instructions {
@@ -189,9 +201,20 @@ pub enum Error {
         hint: Option<String>,
         /// The file or setting that names it.
         named_by: String,
+        /// The field of the request that names it, if one does.
+        field: Option<&'static str>,
     },
     /// A Jinja template cannot be used.
     Template(Box<TemplateError>),
+    /// The rules by which a section of a profile collects files are not valid.
+    SectionRules {
+        /// The section.
+        section: String,
+        /// The profile.
+        profile: String,
+        /// The problem.
+        why: String,
+    },
     /// A profile names wording that the catalog does not have.
     NoWording {
         /// The key.
@@ -236,10 +259,31 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error for a word that names no provider.
+    pub(crate) fn unknown_provider(unknown: &(impl fmt::Display + ?Sized), hint: Option<String>) -> Self {
+        match hint {
+            Some(hint) => Self::request_with_hint(unknown.to_string(), hint),
+            None => Self::request(unknown.to_string()),
+        }
+    }
+
     /// Makes an error about the request.
     #[must_use]
     pub fn request(message: impl Into<String>) -> Self {
-        Self::Request { message: message.into(), hint: None, excerpt: None }
+        Self::Request { message: message.into(), hint: None, excerpt: None, cause: ErrorCause::NONE }
+    }
+
+    /// Adds the error that caused this one.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        if let Self::Request { cause, .. }
+        | Self::Cwd { cause, .. }
+        | Self::Config { cause, .. }
+        | Self::Message { cause, .. } = &mut self
+        {
+            *cause = ErrorCause::new(error);
+        }
+        self
     }
 
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -249,13 +293,26 @@ impl Error {
     /// Makes an error about the request, with advice.
     #[must_use]
     pub fn request_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Request { message: message.into(), hint: Some(hint.into()), excerpt: None }
+        Self::Request {
+            message: message.into(),
+            hint: Some(hint.into()),
+            excerpt: None,
+            cause: ErrorCause::NONE,
+        }
     }
 
     /// Adds the profile that extends the missing one.
     pub(crate) fn named_by(mut self, origin: Option<&str>) -> Self {
         if let Self::UnknownProfile { named_by, .. } = &mut self {
             *named_by = origin.map(str::to_owned);
+        }
+        self
+    }
+
+    /// Adds the field of the request that names a missing asset.
+    pub(crate) fn in_field(mut self, name: &'static str) -> Self {
+        if let Self::NoAsset { field, .. } = &mut self {
+            *field = Some(name);
         }
         self
     }
@@ -280,9 +337,10 @@ impl Error {
             | Self::Message { .. }
             | Self::NoAsset { .. }
             | Self::NoWording { .. }
+            | Self::SectionRules { .. }
             | Self::Resident { .. }
             | Self::File { .. } => ErrorKind::Usage,
-            Self::Template(error) if !error.is_limit => ErrorKind::Usage,
+            Self::Template(error) if error.kind != TemplateErrorKind::Limit => ErrorKind::Usage,
             Self::Instructions { .. }
             | Self::Template(_)
             | Self::Policy { .. }
@@ -299,6 +357,9 @@ impl Error {
         match self {
             Self::Request { hint, .. } | Self::Config { hint, .. } | Self::NoAsset { hint, .. } => hint.clone(),
             Self::Template(error) => error.hint.clone(),
+            Self::SectionRules { .. } => {
+                Some("correct the profile; `proem profile show` says which file has the key".into())
+            }
             Self::NoWording { known, .. } => Some(format!("the keys are: {}", known.join(", "))),
             Self::Cwd { .. } => {
                 Some("name a directory that exists, with `--cwd` or `cwd` in the request".into())
@@ -354,6 +415,12 @@ fn is_circle(chain: &[String]) -> bool {
     chain.split_last().is_some_and(|(last, before)| before.contains(last))
 }
 
+fn chain_problem(chain: &[String]) -> String {
+    let why =
+        if is_circle(chain) { "profiles extend each other in a circle" } else { "the chain is too long" };
+    format!("{why}: {}", chain.join(" → "))
+}
+
 fn unknown_profile_hint(name: &str, known: &[String]) -> String {
     match proem_core::did_you_mean::nearest(name, known.iter().map(String::as_str)) {
         Some(near) if near == name => {
@@ -378,7 +445,7 @@ impl Error {
     fn say(&self, formatter: &mut impl fmt::Write) -> fmt::Result {
         match self {
             Self::Request { message, .. } => write!(formatter, "cannot use the request: {message}"),
-            Self::Cwd { path, why } => {
+            Self::Cwd { path, why, .. } => {
                 write!(formatter, "cannot use `{}` as the working directory: {why}", escape_line(path))
             }
             Self::UnknownProfile { name, named_by, .. } => {
@@ -387,17 +454,8 @@ impl Error {
             }
             Self::Profile(error) => write!(formatter, "{error}"),
             Self::ProfileChain { chain } => {
-                write!(
-                    formatter,
-                    "cannot resolve the profile `{}`: ",
-                    chain.first().map_or("", String::as_str)
-                )?;
-                let why = if is_circle(chain) {
-                    "profiles extend each other in a circle"
-                } else {
-                    "the chain is too long"
-                };
-                write!(formatter, "{why}: {}", chain.join(" → "))
+                let first = chain.first().map_or("", String::as_str);
+                write!(formatter, "cannot resolve the profile `{first}`: {}", chain_problem(chain))
             }
             Self::Config { role, path, message, .. } => {
                 write!(formatter, "cannot use the {role} {}: {message}", escape_line(path))
@@ -406,7 +464,7 @@ impl Error {
                 write!(formatter, "cannot read the {role} {}: {why}", escape_line(path))
             }
             Self::Usage { message, .. } => formatter.write_str(message),
-            Self::Message { index, provider, why } => {
+            Self::Message { index, provider, why, .. } => {
                 write!(formatter, "cannot send `messages[{index}]` to {provider}: {why}")
             }
             Self::Instructions { path, why } => {
@@ -423,6 +481,9 @@ impl Error {
                 write!(formatter, "cannot load the template that {named_by} names: {message}")
             }
             Self::Template(error) => write!(formatter, "{error}"),
+            Self::SectionRules { section, profile, why } => {
+                write!(formatter, "section `{section}` of the profile `{profile}`: {why}")
+            }
             Self::NoWording { key, section, .. } => {
                 write!(
                     formatter,
@@ -455,6 +516,11 @@ impl std::error::Error for Error {
             Self::Policy { error, .. } => Some(error.as_ref()),
             Self::TooLarge(error) => Some(error),
             Self::Write { why, .. } => Some(why),
+            Self::File { why, .. } | Self::Instructions { why, .. } => Some(why),
+            Self::Request { cause, .. }
+            | Self::Cwd { cause, .. }
+            | Self::Config { cause, .. }
+            | Self::Message { cause, .. } => cause.source(),
             _ => None,
         }
     }

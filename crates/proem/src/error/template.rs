@@ -5,7 +5,7 @@ use std::fmt;
 use proem_core::source::Source;
 use proem_core::text::{Place, Places};
 
-use super::Excerpt;
+use super::{ErrorCause, Excerpt};
 
 /// A template that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +25,32 @@ pub struct TemplateError {
     pub hint: Option<String>,
     /// The templates that include it, the nearest first, each as `$user/parent, line 3`.
     pub included_from: Vec<String>,
-    /// True if a limit stopped it, false for a mistake in the text.
-    pub is_limit: bool,
+    /// The kind of the problem.
+    pub kind: TemplateErrorKind,
+    /// The source of its text.
+    pub(crate) origin: Option<Source>,
+    /// The error of the renderer, if any.
+    pub(crate) cause: ErrorCause,
+}
+
+/// The kind of a template's problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TemplateErrorKind {
+    /// The text is not a template.
+    Syntax,
+    /// It uses a name that is not defined.
+    Undefined,
+    /// An asset that it includes cannot be loaded.
+    Missing,
+    /// Another mistake, found while rendering.
+    Render,
+    /// A limit stopped it.
+    Limit,
 }
 
 impl TemplateError {
-    pub(crate) fn new(template: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(template: &str, kind: TemplateErrorKind, message: impl Into<String>) -> Self {
         Self {
             template: template.to_owned(),
             path: None,
@@ -39,7 +59,9 @@ impl TemplateError {
             message: message.into(),
             hint: None,
             included_from: Vec::new(),
-            is_limit: false,
+            kind,
+            origin: None,
+            cause: ErrorCause::NONE,
         }
     }
 
@@ -53,6 +75,7 @@ impl TemplateError {
         let place = Places::new(text).at(offset);
         self.place = Some(place);
         self.line = text.lines().nth(place.line - 1).map(str::to_owned);
+        self.origin = Some(origin.clone());
         self.path = match origin {
             Source::File { path, .. } => Some(path.as_ref().into()),
             _ => None,
@@ -83,4 +106,8 @@ impl fmt::Display for TemplateError {
     }
 }
 
-impl std::error::Error for TemplateError {}
+impl std::error::Error for TemplateError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
+}

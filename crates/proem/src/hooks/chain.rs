@@ -76,6 +76,7 @@ pub(crate) struct Start {
     /// Each change of the system prompt, compared with the frozen one.
     pub(crate) changes: Vec<(String, CacheLoss)>,
     pub(crate) notes: Vec<Note>,
+    pub(crate) failures: Vec<HookFailure>,
 }
 
 /// Lets every handler change the system prompt, each starting from the result of the previous one. If the final text is
@@ -96,7 +97,11 @@ pub(crate) fn start(handlers: &[Handler], event: BeforeAgentStart, caller: Calle
                 start.messages.extend(message.map(injected));
             }
             Ok(None) => {}
-            Err(why) => start.notes.push(handler.failure(HookEvent::BeforeAgentStart, why).note(caller)),
+            Err(why) => {
+                let failure = handler.failure(HookEvent::BeforeAgentStart, why);
+                start.notes.push(failure.note(caller));
+                start.failures.push(failure);
+            }
         }
     }
     if event.system_prompt.is_empty() && !frozen.is_empty() {
@@ -127,10 +132,9 @@ pub(crate) fn context(
     handlers: &[Handler],
     messages: &[Message],
     cwd: &str,
-    caller: Caller,
-) -> (Vec<Message>, Vec<Note>) {
+) -> (Vec<Message>, Vec<HookFailure>) {
     let mut event = ContextEvent { messages: messages.to_vec(), cwd: cwd.to_owned() };
-    let mut notes = Vec::new();
+    let mut failures = Vec::new();
     for handler in handlers {
         let answer = handler.context(&event).and_then(|answer| match answer {
             Some(messages) => check(&messages).map(|()| Some(messages)),
@@ -139,10 +143,10 @@ pub(crate) fn context(
         match answer {
             Ok(Some(messages)) => event.messages = messages,
             Ok(None) => {}
-            Err(why) => notes.push(handler.failure(HookEvent::Context, why).note(caller)),
+            Err(why) => failures.push(handler.failure(HookEvent::Context, why)),
         }
     }
-    (event.messages, notes)
+    (event.messages, failures)
 }
 
 /// Checks that every message has a role.

@@ -34,8 +34,8 @@ impl HookFailureReason {
 }
 
 impl From<HookError> for HookFailureReason {
-    fn from(HookError(whole): HookError) -> Self {
-        Self::new("it failed", &whole)
+    fn from(error: HookError) -> Self {
+        Self::new("it failed", &error.to_string())
     }
 }
 

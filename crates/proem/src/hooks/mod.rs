@@ -12,8 +12,11 @@ mod handler;
 use std::time::Duration;
 
 use proem_core::limit::HOOK_TIME_MAX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::error::ErrorCause;
 
 pub(crate) use chain::{Resources, Start, context, discover, start};
 pub(crate) use command::HookKeys;
@@ -56,17 +59,64 @@ pub trait Hook: Send + Sync {
     }
 }
 
-/// A description of why a handler gave no answer.
+/// The reason why a handler gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookError(pub String);
+pub struct HookError {
+    message: String,
+    cause: ErrorCause,
+}
 
-impl std::fmt::Display for HookError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
+impl ResourcePaths {
+    /// Tells whether there are no paths.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.skill_paths.is_empty() && self.prompt_paths.is_empty() && self.asset_paths.is_empty()
+    }
+
+    /// Returns these paths followed by others, each once.
+    #[must_use]
+    pub fn with(mut self, more: &Self) -> Self {
+        let lists = [
+            (&mut self.skill_paths, &more.skill_paths),
+            (&mut self.prompt_paths, &more.prompt_paths),
+            (&mut self.asset_paths, &more.asset_paths),
+        ];
+        for (own, more) in lists {
+            for path in more {
+                if !own.contains(path) {
+                    own.push(path.clone());
+                }
+            }
+        }
+        self
     }
 }
 
-impl std::error::Error for HookError {}
+impl HookError {
+    /// Makes an error with a message.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), cause: ErrorCause::NONE }
+    }
+
+    /// Makes an error with the message of another one, which becomes its source.
+    #[must_use]
+    pub fn from_error(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { message: error.to_string(), cause: ErrorCause::new(error) }
+    }
+}
+
+impl std::fmt::Display for HookError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for HookError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
+}
 
 /// The reason for a search for resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -89,7 +139,7 @@ pub struct ResourcesDiscover {
 }
 
 /// Paths that a handler adds after the existing ones: relative to the working directory, or starting with `~`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourcePaths {
     /// Directories of skills, or single skill files.

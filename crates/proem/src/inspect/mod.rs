@@ -6,8 +6,10 @@ pub mod compat;
 pub mod directory_listing;
 pub mod evidence;
 pub mod preview;
+pub(crate) mod profile_base;
 pub(crate) mod skill_report;
 pub(crate) mod variable_report;
 
+pub use profile_base::{ProfileBase, profile_base, takes_stored_template};
 pub use skill_report::{SkillReport, skills};
 pub use variable_report::{VariableReport, variables};

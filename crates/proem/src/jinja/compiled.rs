@@ -39,13 +39,13 @@ const RENDER_WORK: usize = 1 << 10;
 const BYTES_AROUND: usize = 16 << 10;
 
 /// A template and its assets, compiled once: each missing fact causes another render.
-pub(crate) struct Session<'s> {
+pub(crate) struct Renderer<'s> {
     root: &'s str,
     assets: &'s Assets,
     compiled: CompiledTemplates,
 }
 
-impl<'s> Session<'s> {
+impl<'s> Renderer<'s> {
     /// Prepares the asset called `root`.
     pub(crate) fn new(root: &'s str, assets: &'s Assets, options: &Options) -> Self {
         let compiled = CompiledTemplates::new(assets, options);
@@ -61,7 +61,7 @@ impl<'s> Session<'s> {
                 Some(wish) => return Err(Stop::Wish(wish)),
                 // A second attempt would cost as much again.
                 None if is_used_up(&error) => {
-                    return Err(stop(&error, &compiled.traced.placed, assets, context));
+                    return Err(stop(error, &compiled.traced.placed, assets, context));
                 }
                 None => (compiled.plain(root, context, assets)?, None),
             },
@@ -100,7 +100,7 @@ impl CompiledTemplates {
         let plain =
             self.plain.get_or_insert_with(|| PreparedTemplates::new(assets, outlines, options, Tracing::Off));
         plain.render(root, context).map(|output| output.text).map_err(|error| {
-            match stop(&error, &plain.placed, assets, context) {
+            match stop(error, &plain.placed, assets, context) {
                 // Errors of the sink do not name a template.
                 Stop::Error(error) if error.template.is_empty() => {
                     Stop::Error(Box::new(TemplateError { template: root.to_owned(), ..*error }))
@@ -249,8 +249,8 @@ fn wish(error: &minijinja::Error) -> Option<Wish> {
     })
 }
 
-fn stop(error: &minijinja::Error, placed: &[PlacedTemplate], assets: &Assets, context: &Context) -> Stop {
-    if let Some(wish) = wish(error) {
+fn stop(error: minijinja::Error, placed: &[PlacedTemplate], assets: &Assets, context: &Context) -> Stop {
+    if let Some(wish) = wish(&error) {
         return Stop::Wish(wish);
     }
     let original = |name: &str, offset: usize| {

@@ -1,6 +1,6 @@
 //! Explains errors of Jinja templates: the template, the place, and the includes that lead to it.
 
-use crate::error::TemplateError;
+use crate::error::{ErrorCause, TemplateError, TemplateErrorKind};
 use crate::jinja::asset::Assets;
 use crate::jinja::cost::value_size::{STOPPED, TOO_LARGE};
 use crate::jinja::syntax::TOO_DEEP;
@@ -10,6 +10,16 @@ use crate::jinja::values::UNDEFINED_IN_TEST;
 ///
 /// `original` maps a byte of the rendered text to the author's own.
 pub(super) fn explain(
+    error: minijinja::Error,
+    assets: &Assets,
+    original: &dyn Fn(&str, usize) -> usize,
+    known: &[String],
+) -> TemplateError {
+    let described = describe(&error, assets, original, known);
+    TemplateError { cause: ErrorCause::new(error), ..described }
+}
+
+fn describe(
     error: &minijinja::Error,
     assets: &Assets,
     original: &dyn Fn(&str, usize) -> usize,
@@ -22,10 +32,10 @@ pub(super) fn explain(
         next = std::error::Error::source(inner);
     }
     let Some((cause, around)) = chain.split_last() else {
-        return TemplateError::new("", "it fails for an unknown reason");
+        return TemplateError::new("", TemplateErrorKind::Render, "it fails for an unknown reason");
     };
     let name = chain.iter().rev().find_map(|error| error.name()).unwrap_or_default();
-    let mut explained = TemplateError::new(name, message(cause));
+    let mut explained = TemplateError::new(name, kind(cause), message(cause));
     if let Some(Ok(asset)) = assets.find(name) {
         let range = cause.range().map(|range| original(name, range.start)..original(name, range.end));
         explained = explained.at(
@@ -39,16 +49,30 @@ pub(super) fn explain(
         }
     }
     explained.included_from = around.iter().rev().map(|outer| place_of(outer)).collect();
-    explained.is_limit =
-        matches!(cause.kind(), minijinja::ErrorKind::OutOfFuel | minijinja::ErrorKind::WriteFailure)
-            || is_recursion(cause)
-            || cause
-                .detail()
-                .is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail) || detail.starts_with(TOO_DEEP));
-    if explained.is_limit {
+    if explained.kind == TemplateErrorKind::Limit {
         explained.hint = Some("shorten loops and includes; the limits are listed by `proem config`".into());
     }
     explained
+}
+
+fn kind(error: &minijinja::Error) -> TemplateErrorKind {
+    use minijinja::ErrorKind as Cause;
+    let is_limit = matches!(error.kind(), Cause::OutOfFuel | Cause::WriteFailure)
+        || is_recursion(error)
+        || error
+            .detail()
+            .is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail) || detail.starts_with(TOO_DEEP));
+    match error.kind() {
+        _ if is_limit => TemplateErrorKind::Limit,
+        Cause::SyntaxError => TemplateErrorKind::Syntax,
+        Cause::TemplateNotFound => TemplateErrorKind::Missing,
+        Cause::UndefinedError
+        | Cause::UnknownFilter
+        | Cause::UnknownTest
+        | Cause::UnknownFunction
+        | Cause::UnknownMethod => TemplateErrorKind::Undefined,
+        _ => TemplateErrorKind::Render,
+    }
 }
 
 fn message(error: &minijinja::Error) -> String {

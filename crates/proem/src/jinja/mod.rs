@@ -25,7 +25,7 @@ use minijinja::{AutoEscape, Environment, ErrorKind, Output, State, UndefinedBeha
 use proem_core::limit::JINJA_DEPTH_MAX;
 
 pub(crate) use asset::{Asset, Assets};
-pub(crate) use compiled::Session;
+pub(crate) use compiled::Renderer;
 pub(crate) use items::{Field, Item};
 pub(crate) use syntax::Outline;
 pub(crate) use values::{Binding, Context};
@@ -82,7 +82,7 @@ pub(crate) fn outline(
     syntax::outline(&asset.text, name, &options.syntax()).map(Arc::new).map_err(|error| {
         let mut assets = Assets::default();
         assets.insert(name.to_owned(), Ok(asset.clone()));
-        let explained = explain::explain(&error, &assets, &|_, offset| offset, &[]);
+        let explained = explain::explain(error, &assets, &|_, offset| offset, &[]);
         // Errors found before minijinja parses the template have no name.
         let template =
             if explained.template.is_empty() { name.to_owned() } else { explained.template.clone() };
@@ -165,6 +165,8 @@ fn base() -> (Environment<'static>, Budget) {
     environment.add_filter("xml", move |value: Value| xml(value, &xml_budget));
     environment.add_test("absent", |value: &Value| values::is_absent(value));
     environment.add_test("present", |value: &Value| values::is_absent(value).map(|is_absent| !is_absent));
+    environment.add_test("failed", |value: &Value| values::is_failed(value));
+    environment.add_test("timed_out", |value: &Value| values::is_timed_out(value));
     (environment, budget)
 }
 

@@ -3,13 +3,13 @@
 //! A missing fact makes the render stop and name it; the caller observes the fact and renders again. So only facts that
 //! a template uses are observed, and rendering itself observes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::value::{Object, ObjectRepr, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
-use proem_core::fact::Facts;
+use proem_core::fact::{Absence, Facts};
 use proem_core::source::Source;
 use proem_core::stability::Stability;
 use proem_core::variable::{self, Variable};
@@ -42,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) aliases: BTreeMap<String, String>,
     /// Keys that the request sets, in addition to those of the table.
     pub(crate) own_keys: Vec<String>,
+    /// The keys of the facts that the template has read.
+    pub(crate) read: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// The prefix of an error's detail that names a missing fact.
@@ -53,6 +55,11 @@ pub(super) fn wanted_fact(error: &Error) -> Option<String> {
 }
 
 impl Context {
+    /// Tells whether the template has read a fact.
+    pub(crate) fn has_read(&self, key: &str) -> bool {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
     /// Counts the items of all lists.
     pub(super) fn items(&self) -> usize {
         let items = |binding: &Binding| match binding {
@@ -117,16 +124,40 @@ pub(super) fn file(
 
 /// Returns the value of a fact, or an error that requests it.
 fn fact(context: &Context, key: &str) -> Result<Value, Error> {
+    context.read.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
     match context.facts.as_ref().and_then(|facts| facts.fact(key)).map(|fact| &fact.value) {
         Some(Ok(text)) => copied(text),
-        Some(Err(_)) => Ok(Value::from_object(Absent)),
+        Some(Err(why)) => Ok(Value::from_object(Absent { failure: Failure::new(why) })),
         None => Err(Error::new(ErrorKind::InvalidOperation, format!("{WANTED_FACT}{key}"))),
     }
 }
 
 /// A fact without a value: false in conditions, empty in text.
 #[derive(Debug)]
-struct Absent;
+struct Absent {
+    failure: Option<Failure>,
+}
+
+/// The way in which reading a fact failed, so that nothing is known about its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    TimedOut,
+    Other,
+}
+
+impl Failure {
+    /// Returns the failure behind an absence; `None` if the fact is known to have no value, or may not be read.
+    const fn new(why: &Absence) -> Option<Self> {
+        match why {
+            Absence::TimedOut => Some(Self::TimedOut),
+            Absence::GitFailed(_)
+            | Absence::Unreadable(_)
+            | Absence::OverLimit(_)
+            | Absence::OverTotal(_) => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
 
 impl Object for Absent {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
@@ -143,14 +174,29 @@ impl Object for Absent {
 }
 
 /// The message of the error about an undefined name in a test, by which it is recognised.
-pub(super) const UNDEFINED_IN_TEST: &str = "the name before `is present` or `is absent` is not defined";
+pub(super) const UNDEFINED_IN_TEST: &str =
+    "the name before `is present`, `is absent`, `is failed` or `is timed_out` is not defined";
 
 /// Tells whether a value is an absent fact: the test behind `is absent` and `is present`. An undefined name is neither.
 pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
+    absent(value).map(|absent| absent.is_some())
+}
+
+/// Tells whether reading a fact failed: the test `is failed`.
+pub(super) fn is_failed(value: &Value) -> Result<bool, Error> {
+    absent(value).map(|absent| absent.is_some_and(|absent| absent.failure.is_some()))
+}
+
+/// Tells whether reading a fact took too long: the test `is timed_out`.
+pub(super) fn is_timed_out(value: &Value) -> Result<bool, Error> {
+    absent(value).map(|absent| absent.is_some_and(|absent| absent.failure == Some(Failure::TimedOut)))
+}
+
+fn absent(value: &Value) -> Result<Option<&Absent>, Error> {
     if value.is_undefined() {
         return Err(Error::new(ErrorKind::UndefinedError, UNDEFINED_IN_TEST));
     }
-    Ok(value.downcast_object_ref::<Absent>().is_some())
+    Ok(value.downcast_object_ref::<Absent>())
 }
 
 /// Refuses values that are not text: a whole namespace, a function.

@@ -57,15 +57,21 @@ impl Host {
                 "write an IANA name, for example `America/Chicago`, or `null` for none",
             ));
         }
+        let has_no_home = matches!(&pins.home, Pin::Given(home) if home.is_empty());
         for (field, pin) in [("home", &pins.home), ("config_dir", &pins.config_dir)] {
             if let Pin::Given(path) = pin
                 && !path.starts_with('/')
+                && !(has_no_home && field == "home")
             {
                 let message = format!("`host.{field}` is `{path}`, which is not an absolute path");
                 return Err(Error::request_with_hint(message, "write the whole path, from `/` on"));
             }
         }
-        Ok(Self { caller: Caller::User, pins: pins.clone(), pinned_now, read_now: OnceCell::new() })
+        let mut pins = pins.clone();
+        if has_no_home {
+            pins.home = Pin::None;
+        }
+        Ok(Self { caller: Caller::User, pins, pinned_now, read_now: OnceCell::new() })
     }
 
     /// Tells whether a text in the working directory may read the git repository around it. For a remote client the
@@ -175,11 +181,12 @@ fn said_or(
 }
 
 fn parse_time(text: &str) -> Result<Timestamp, Error> {
-    text.parse().map_err(|_| {
+    text.parse().map_err(|error: jiff::Error| {
         Error::request_with_hint(
             format!("`{text}` is not a point in time"),
             "write it in RFC 3339, for example `2026-03-07T14:55:05Z`",
         )
+        .caused_by(error)
     })
 }
 

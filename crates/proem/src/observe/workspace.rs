@@ -5,8 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use proem_core::limit::ANCESTORS_MAX;
 use proem_core::profile::Profile;
 
-use crate::error::Error;
-use crate::error::reason;
+use crate::error::{Error, ErrorCause, reason};
 use crate::observe::file::{ReadPolicy, is_dir, metadata, without_dots};
 use crate::observe::git;
 use crate::observe::host::Host;
@@ -44,8 +43,12 @@ impl Workspace {
     ///
     /// An absolute path stays as it is written, links unresolved, because it is what prompts show.
     pub fn open(cwd: Option<&str>) -> Result<Self, Error> {
-        let refuse = |path: &str, why: &str| Error::Cwd { path: path.to_owned(), why: why.to_owned() };
-        let own = || std::env::current_dir().map_err(|error| refuse(".", &reason(&error)));
+        let refuse = |path: &str, why: &str| Error::Cwd {
+            path: path.to_owned(),
+            why: why.to_owned(),
+            cause: ErrorCause::NONE,
+        };
+        let own = || std::env::current_dir().map_err(|error| refuse(".", &reason(&error)).caused_by(error));
         let path = match cwd {
             Some("") => return Err(refuse("", "it is empty")),
             Some(path) if path.contains('\0') => {
@@ -60,9 +63,9 @@ impl Workspace {
             Ok(found) if found.is_dir() => Ok(Self { cwd: text.to_owned(), above: None, name: None }),
             Ok(_) => Err(refuse(text, "it is not a directory")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(refuse(text, "no such directory"))
+                Err(refuse(text, "no such directory").caused_by(error))
             }
-            Err(error) => Err(refuse(text, &reason(&error))),
+            Err(error) => Err(refuse(text, &reason(&error)).caused_by(error)),
         }
     }
 
@@ -140,6 +143,14 @@ fn is_repository(folder: &Path, cwd: &Path) -> bool {
 /// The root of the git repository around a directory, by its path as it is written.
 pub(crate) fn repository_of(cwd: &Path) -> Option<&Path> {
     cwd.ancestors().take(ANCESTORS_MAX).find(|folder| folder.join(".git").exists())
+}
+
+/// Returns a relative directory as an absolute one; `None` for any other text.
+pub(crate) fn absolute_cwd(path: &str) -> Option<String> {
+    if path.is_empty() || path.starts_with('/') || path.contains('\0') {
+        return None;
+    }
+    absolute(&std::env::current_dir().ok()?, path).to_str().map(str::to_owned)
 }
 
 /// Joins a relative path to the process's directory, without `.`, `..` and doubled slashes.

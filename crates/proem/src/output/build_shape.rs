@@ -21,9 +21,7 @@ use crate::build::Build;
 use crate::build::fingerprint::{Fingerprint, definition};
 use crate::build::signature::Signature;
 use crate::costs::stats::Stats;
-use crate::deliver::turn::{PrefixChange, ToolDefinition, Turn};
 use crate::deliver::{Delivery, RawMessage};
-use crate::hooks::Message;
 use crate::request::{Request, distinct_tools};
 
 pub use crate::SHAPE_VERSION as VERSION;
@@ -50,6 +48,9 @@ pub struct BuildShape<'b> {
     pub digest: String,
     /// The digests that key a provider's cache.
     pub fingerprint: FingerprintShape,
+    /// The SHA-256 of the directory of skills, in hexadecimal; missing if the prompt has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skill_directory: Option<&'b str>,
     /// Tells whether a running session may be used for this prompt.
     pub signature: &'b Signature,
     /// The model of the request.
@@ -256,102 +257,6 @@ pub struct ConsideredShape<'b> {
     pub why: Option<Cow<'b, str>>,
 }
 
-/// Everything that the model sees in one turn.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "proem turn")]
-pub struct TurnShape<'b> {
-    /// The version of this shape.
-    pub version: u32,
-    /// The profile that the prompt was built by.
-    pub profile: &'b str,
-    /// The SHA-256 of the frozen prompt, in hexadecimal.
-    pub digest: String,
-    /// The system prompt of this turn.
-    pub system_prompt: &'b str,
-    /// The messages of this call.
-    pub messages: &'b [Message],
-    /// The definitions of the active tools.
-    pub tools: Vec<ToolShape<'b>>,
-    /// The messages to keep for the next turn.
-    pub history: &'b [Message],
-    /// The changes of each hook in the frozen prompt, in order.
-    pub changes: Vec<ChangeShape<'b>>,
-    /// The reason for an expected cache miss of the prefix in this turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected_miss: Option<&'b str>,
-    /// Notes for the reader.
-    pub notes: Vec<NoteShape<'b>>,
-}
-
-/// A tool as providers get it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ToolShape<'b> {
-    /// The name.
-    pub name: &'b str,
-    /// The description for the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<&'b str>,
-    /// The JSON schema of the input.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_schema: Option<&'b Value>,
-}
-
-/// A hook's change in the frozen prompt.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangeShape<'b> {
-    /// The hook's name.
-    pub hook: &'b str,
-    /// The first byte that differs.
-    pub first_byte: usize,
-    /// The number of bytes of the frozen prompt that the cache loses.
-    pub lost_bytes: usize,
-    /// About how many tokens that is: an estimate, at 2.7 bytes each.
-    pub lost_tokens_estimate: usize,
-}
-
-impl<'b> TurnShape<'b> {
-    /// Puts a turn into this shape.
-    #[must_use]
-    pub fn new(build: &'b Build, turn: &'b Turn) -> Self {
-        Self {
-            version: VERSION,
-            profile: build.frozen().profile(),
-            digest: build.frozen().digest().hex(),
-            system_prompt: &turn.system_prompt,
-            messages: &turn.messages,
-            tools: turn.tools.iter().map(tool).collect(),
-            history: &turn.history,
-            changes: turn.changes.iter().map(change).collect(),
-            expected_miss: turn.expected_miss.as_deref(),
-            notes: notes_of_turn(build, turn).map(NoteShape::new).collect(),
-        }
-    }
-}
-
-/// Returns the notes of a conversation's prompt and of one of its turns, each once. The facts of a turn are observed
-/// again, and a fact that was missing for the prompt is usually missing for the turn.
-pub fn notes_of_turn<'b>(build: &'b Build, turn: &'b Turn) -> impl Iterator<Item = &'b Note> {
-    let of_prompt = build.notes();
-    of_prompt.iter().chain(turn.notes.iter().filter(|note| !of_prompt.contains(note)))
-}
-
-fn tool(tool: &ToolDefinition) -> ToolShape<'_> {
-    ToolShape {
-        name: &tool.name,
-        description: tool.description.as_deref(),
-        input_schema: tool.input_schema.as_ref(),
-    }
-}
-
-fn change(change: &PrefixChange) -> ChangeShape<'_> {
-    ChangeShape {
-        hook: &change.hook,
-        first_byte: change.change.first_byte,
-        lost_bytes: change.change.lost_bytes,
-        lost_tokens_estimate: change.change.lost_tokens(),
-    }
-}
-
 impl<'b> BuildShape<'b> {
     /// Puts a build into this shape.
     #[must_use]
@@ -367,6 +272,7 @@ impl<'b> BuildShape<'b> {
             suffix: build.suffix().text(Carrier::System),
             digest: frozen.digest().hex(),
             fingerprint: fingerprint(build.fingerprint()),
+            skill_directory: build.skill_directory(),
             signature: build.signature(),
             model: None,
             tools: None,

@@ -2,3 +2,5 @@
 
 pub mod build_shape;
 pub mod stored_prompt;
+pub(crate) mod stored_sources;
+pub mod turn_shape;

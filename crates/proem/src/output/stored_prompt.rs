@@ -48,11 +48,11 @@ pub struct DamagedPrompt {
 }
 
 impl DamagedPrompt {
-    fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), json: None }
     }
 
-    fn from_json(error: serde_json::Error) -> Self {
+    pub(super) fn from_json(error: serde_json::Error) -> Self {
         Self { message: error.to_string(), json: Some(Arc::new(error)) }
     }
 }
@@ -108,7 +108,7 @@ struct StoredSpan {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredNote {
+pub(super) struct StoredNote {
     code: String,
     severity: Severity,
     message: String,
@@ -121,7 +121,7 @@ struct StoredNote {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredFileOutcome {
+pub(super) struct StoredFileOutcome {
     path: String,
     outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,7 +252,7 @@ fn restore_span(stored: StoredSpan) -> Span {
     }
 }
 
-fn store_note(note: &Note) -> StoredNote {
+pub(super) fn store_note(note: &Note) -> StoredNote {
     StoredNote {
         code: note.code.word().to_owned(),
         severity: note.severity,
@@ -264,19 +264,19 @@ fn store_note(note: &Note) -> StoredNote {
 }
 
 /// Notes of a code that this proem does not know are of no use to it.
-fn restore_note(stored: StoredNote) -> Option<Note> {
+pub(super) fn restore_note(stored: StoredNote) -> Option<Note> {
     let code = Code::from_word(&stored.code)?;
     let StoredNote { severity, message, hint, source, fix, .. } = stored;
     let fix = fix.map(|(start, end, text)| Fix { bytes: start..end, text });
     Some(Note { code, severity, message, hint, source: source.map(restore_source), fix })
 }
 
-fn store_considered(considered: FileOutcome) -> StoredFileOutcome {
+pub(super) fn store_considered(considered: FileOutcome) -> StoredFileOutcome {
     let FileOutcome { path, outcome, why } = considered;
     StoredFileOutcome { path, outcome, why }
 }
 
-fn restore_considered(stored: StoredFileOutcome) -> FileOutcome {
+pub(super) fn restore_considered(stored: StoredFileOutcome) -> FileOutcome {
     let StoredFileOutcome { path, outcome, why } = stored;
     FileOutcome { path, outcome, why }
 }

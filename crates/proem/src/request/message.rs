@@ -41,6 +41,13 @@ impl RawMessage {
         Self(serde_json::value::to_raw_value(&message).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
+    /// Makes a message of a map, in its order of keys.
+    #[must_use]
+    pub(crate) fn from_map(map: &Message) -> Self {
+        // A map of values can always be serialised.
+        Self(serde_json::value::to_raw_value(map).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+
     /// The text as it was written.
     #[must_use]
     pub fn get(&self) -> &str {

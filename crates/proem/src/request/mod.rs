@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Error, Excerpt};
+use crate::error::{Error, ErrorCause, Excerpt};
 use crate::request::message::{Message, RawMessage};
 use crate::request::raw_json::Items;
 use crate::request::strict_json::{Object, object, objects, required_object, required_objects, unique_keys};
@@ -103,6 +103,15 @@ pub struct Request {
     #[serde(deserialize_with = "messages")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<RawMessage>>,
+    /// For a turn: the provider whose request body the answer contains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// For a turn with a provider: the time for which the provider caches the frozen part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<Ttl>,
+    /// For a turn with a provider: the name of content that the provider keeps for the frozen part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_content: Option<String>,
     /// Values that give or override facts; `null` means absent.
     #[serde(deserialize_with = "unique_keys", skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Option<String>>,
@@ -235,6 +244,17 @@ pub enum Permission {
     Write,
 }
 
+/// The time for which a provider caches the frozen part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Ttl {
+    /// Five minutes after the last use.
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// An hour.
+    #[serde(rename = "1h")]
+    Hour,
+}
+
 /// A value that is observed unless it is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Pin<T> {
@@ -351,7 +371,8 @@ impl Request {
 
     /// Writes the request as JSON that reads back as the same one.
     pub fn to_json(&self) -> Result<String, Error> {
-        serde_json::to_string(self).map_err(|error| Error::request(format!("it cannot be written: {error}")))
+        serde_json::to_string(self)
+            .map_err(|error| Error::request(format!("it cannot be written: {error}")).caused_by(error))
     }
 
     /// Reads a request from JSON. An error names all unknown fields.
@@ -360,14 +381,14 @@ impl Request {
             let message = format!("it has {} bytes, and {REQUEST_BYTES_MAX} are allowed", text.len());
             return Err(Error::request(message));
         }
-        serde_json::from_str(text).map(|Object(request)| request).map_err(|error| explain(text, &error))
+        serde_json::from_str(text).map(|Object(request)| request).map_err(|error| explain(text, error))
     }
 }
 
 /// Describes a JSON error, with its line.
-fn explain(text: &str, error: &serde_json::Error) -> Error {
+fn explain(text: &str, error: serde_json::Error) -> Error {
     if let Some(unknown) = unknown_fields(text) {
-        return unknown;
+        return unknown.caused_by(error);
     }
     let place = Place { line: error.line(), column: error.column().max(1) };
     let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
@@ -377,6 +398,7 @@ fn explain(text: &str, error: &serde_json::Error) -> Error {
         message: format!("{message}, at line {}, column {}", place.line, place.column),
         hint: Some("docs/request.md describes every field".into()),
         excerpt: Some(Box::new(Excerpt { place, line: line.to_owned() })),
+        cause: ErrorCause::new(error),
     }
 }
 

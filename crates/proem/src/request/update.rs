@@ -70,7 +70,6 @@ impl RequestUpdate {
     /// Makes an update of the members of the object `text`.
     fn from_members(text: &str, members: Fields) -> Result<Self, Error> {
         let is_null = |value: &Json| matches!(value, Json::Raw(raw) if raw.get() == "null");
-        let is_remembered = |name: &String| FIELDS.iter().any(|field| field.name == name);
         let (nulls, given): (Fields, Fields) =
             members.into_iter().partition(|(name, value)| is_null(value) && is_remembered(name));
         let named = given.iter().map(|(name, _)| name.clone()).collect();
@@ -78,6 +77,41 @@ impl RequestUpdate {
         // Errors name lines of the text that the caller wrote.
         let given = if removed.is_empty() { Request::from_json(text)? } else { read(given)? };
         Ok(Self { given, named, removed })
+    }
+
+    /// Writes the update as JSON that reads back as the same one. Messages keep their spelling.
+    pub fn to_json(&self) -> Result<String, Error> {
+        self.written(&self.given)
+    }
+
+    /// Writes the update as JSON without the fields of one call.
+    pub(crate) fn to_remembered_json(&self) -> Result<String, Error> {
+        self.written(&without_call(&self.given))
+    }
+
+    fn written(&self, given: &Request) -> Result<String, Error> {
+        let failed = |error: serde_json::Error| Error::request(format!("it cannot be written: {error}"));
+        let raw = serde_json::value::to_raw_value(given).map_err(failed)?;
+        let Json::Object(mut fields) = Json::open(&raw).map_err(failed)? else { return Ok("{}".to_owned()) };
+        // `host` is written even if it is not given.
+        fields.retain(|(name, _)| !is_remembered(name) || self.named.contains(name));
+        if self.named.contains("variables") && !fields.iter().any(|(name, _)| name == "variables") {
+            fields.push(("variables".to_owned(), Json::Object(Fields::new())));
+        }
+        let null = || Json::Raw(RawValue::NULL.to_owned());
+        fields.extend(self.removed.iter().map(|name| (name.clone(), null())));
+        serde_json::to_string(&Json::Object(fields)).map_err(failed)
+    }
+
+    /// Returns the update with other given fields: those that differ count as given.
+    #[must_use]
+    pub fn with_given(mut self, given: Request) -> Self {
+        for field in FIELDS.iter().filter(|field| !(field.is_same)(&given, &self.given)) {
+            self.named.insert(field.name.to_owned());
+            self.removed.remove(field.name);
+        }
+        self.given = given;
+        self
     }
 
     /// Returns the given fields.
@@ -118,8 +152,8 @@ impl RequestUpdate {
         self.removed.is_empty() && !FIELDS.iter().any(|field| self.names(field.name))
     }
 
-    /// Returns a remembered request with this update. Fields of one call (`messages`, `prompt`, `images`, `recalled`) are
-    /// not part of it.
+    /// Returns a remembered request with this update. Fields of one call, such as `messages` and `prompt`, are not part
+    /// of it.
     #[must_use]
     pub fn apply_to(&self, known: &Request) -> Request {
         let mut merged = without_call(known);
@@ -139,10 +173,15 @@ impl RequestUpdate {
     }
 }
 
+/// Tells whether a conversation remembers a field.
+fn is_remembered(name: &str) -> bool {
+    FIELDS.iter().any(|field| field.name == name)
+}
+
 /// Reads a request from members.
 fn read(members: Fields) -> Result<Request, Error> {
     let text = serde_json::to_string(&Json::Object(members));
-    Request::from_json(&text.map_err(|error| Error::request(error.to_string()))?)
+    Request::from_json(&text.map_err(|error| Error::request(error.to_string()).caused_by(error))?)
 }
 
 /// Returns a request without the fields of one call, and without the conversation's name.
@@ -153,6 +192,9 @@ pub(crate) fn without_call(request: &Request) -> Request {
         prompt: None,
         images: None,
         recalled: None,
+        provider: None,
+        ttl: None,
+        cached_content: None,
         conversation: None,
         ..request.clone()
     }
@@ -176,7 +218,8 @@ macro_rules! fields {
         /// Fails to compile when a field of a request is neither remembered nor named here as one of a single call.
         #[expect(dead_code, reason = "it is compiled, not run")]
         fn every_field_is_considered(request: Request) {
-            let Request { $($name: _,)* conversation: _, messages: _, prompt: _, images: _, recalled: _, template_path: _ } =
+            let Request { $($name: _,)* conversation: _, messages: _, prompt: _, images: _, recalled: _, provider: _, ttl: _,
+                cached_content: _, template_path: _ } =
                 request;
         }
     };
@@ -270,6 +313,23 @@ mod tests {
         let update = r#"{"messages": [], "prompt": "p", "images": [], "recalled": "r", "model": "m"}"#;
         assert_eq!(merged("{}", update), request(r#"{"model": "m"}"#));
         assert!(RequestUpdate::from_json(r#"{"prompt": "p"}"#).expect("it is an update").is_empty());
+    }
+
+    #[test]
+    fn an_update_is_written_as_it_was_read() {
+        for text in [
+            "{}",
+            r#"{"model":"m","variables":{},"append":null,"host":null}"#,
+            r#"{"prompt":"p","messages":[{"b":1.50,"role":"user","a":"\u0041"}],"host":{"os":null}}"#,
+        ] {
+            let update = RequestUpdate::from_json(text).expect("it is an update");
+            let written = update.to_json().expect("it can be written");
+            assert_eq!(RequestUpdate::from_json(&written).expect("it is an update"), update, "{written}");
+            assert_eq!(text.contains("1.50"), written.contains(r#"{"b":1.50,"role":"user","a":"\u0041"}"#));
+        }
+        let update = RequestUpdate::from_json(r#"{"model": null}"#).expect("it is an update");
+        let given = Request { model: Some("m".into()), ..Request::default() };
+        assert_eq!(update.with_given(given.clone()), RequestUpdate::from(given));
     }
 
     #[test]

@@ -14,12 +14,12 @@ use crate::error::Error;
 use crate::error::FileRole;
 use crate::jinja::Asset;
 use crate::jinja::reference::{self, Reference};
-use crate::observe::file::{Cap, read_text};
+use crate::observe::file::{Cap, read_source_text};
 use crate::request::Request;
 use crate::request::caller::Author;
 use crate::sections::jinja_job::bad_reference;
 use crate::sections::resolver::Resolver;
-use crate::settings::config::{Config, Origin};
+use crate::settings::config::{Config, SettingOrigin};
 
 /// The section that `system`, `template` and the configured template replace.
 pub(crate) const SECTION: &str = "base";
@@ -60,7 +60,8 @@ impl TemplateSources<'_> {
             return of_request(self.request, "template", text, syntax).map(Some);
         }
         if let Some(reference) = &self.request.instruction {
-            return self.asset(reference, "the request's `instruction`", syntax).map(Some);
+            let loaded = self.asset(reference, "the request's `instruction`", syntax);
+            return loaded.map(Some).map_err(|error| error.in_field("instruction"));
         }
         configured(self.config, resolver)
     }
@@ -99,6 +100,7 @@ impl TemplateSources<'_> {
             message,
             hint,
             named_by: named_by.to_owned(),
+            field: None,
         };
         let parsed = reference::parse(reference, None, &self.profile.jinja.aliases)
             .map_err(|why| refuse(bad_reference(reference, why), Some(why.hint().to_owned())))?;
@@ -184,17 +186,16 @@ fn of_request(request: &Request, field: &str, text: &str, syntax: Syntax) -> Res
 fn configured(config: &Config, resolver: &Resolver<'_>) -> Result<Option<LoadedTemplate>, Error> {
     let Some(path) = &config.template.value else { return Ok(None) };
     let (author, stability) = match config.template.origin {
-        Origin::Workspace(_) => (Author::Other, Stability::Project),
-        Origin::Default | Origin::User(_) | Origin::Environment(_) => (Author::User, Stability::User),
+        SettingOrigin::Workspace(_) => (Author::Other, Stability::Project),
+        SettingOrigin::Default | SettingOrigin::User(_) | SettingOrigin::Environment(_) => {
+            (Author::User, Stability::User)
+        }
     };
     // The file's extension decides the syntax: the file stays the same when the profile changes.
     let syntax = syntax_of(path);
     let shown = path.display().to_string();
-    let text = read_text(path, &resolver.read_policy(author), TEMPLATE).map_err(|why| Error::File {
-        role: FileRole::Template,
-        path: shown.clone(),
-        why,
-    })?;
+    let text = read_source_text(path, &resolver.read_policy(author), TEMPLATE)
+        .map_err(|why| Error::File { role: FileRole::Template, path: shown.clone(), why })?;
     Ok(Some(LoadedTemplate {
         content: text,
         syntax,

@@ -19,7 +19,7 @@ use crate::discover::skills::{self, Skill};
 use crate::discover::{self, Trail, skill_directory};
 use crate::error::Error;
 use crate::jinja::{Binding, Context, Field, Item};
-use crate::observe::file::{Cap, ReadPolicy, read_utf8};
+use crate::observe::file::{Cap, ReadPolicy, read_source_utf8};
 use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::sections::scope;
@@ -64,7 +64,8 @@ pub(crate) fn context(request: &Request, profile: &Profile, tools: &Tools) -> Co
         bindings.insert(name.clone(), Binding::Fact(name.clone()));
     }
     let own_keys = keys.filter(|key| key.contains(':')).cloned().collect();
-    Context { bindings, facts: Some(Facts::new()), own_keys, aliases: profile.jinja.aliases.clone() }
+    let aliases = profile.jinja.aliases.clone();
+    Context { bindings, facts: Some(Facts::new()), own_keys, aliases, ..Context::default() }
 }
 
 /// The names of the tools, sorted: their order in the request has no meaning.
@@ -271,7 +272,7 @@ fn agents_md(workspace: &Workspace, policy: &ReadPolicy) -> SectionContent {
     let path = workspace.path().join("AGENTS.md");
     let shown = path.display().to_string();
     let source = Source::File { path: shown.clone().into(), place: None };
-    let text = read_utf8(&path, policy, CAP);
+    let text = read_source_utf8(&path, policy, CAP);
     let (outcome, why, note) = match &text {
         Ok(text) if text.trim().is_empty() => (Outcome::Empty, None, None),
         Ok(_) => (Outcome::Used, None, None),

@@ -12,7 +12,7 @@ use super::Builder;
 use crate::discover::catalog::Entry;
 use crate::discover::{agent_rules, documents, skill_directory, skills};
 use crate::error::Error;
-use crate::jinja::{Asset, Context};
+use crate::jinja::{Asset, Binding, Context};
 use crate::request::caller::Author;
 use crate::sections::bindings::{self, SectionContent};
 use crate::sections::jinja_job::{self, Job};
@@ -35,6 +35,11 @@ impl Builder<'_> {
         self.considered.extend(considered);
         for (_, binding) in binding.iter_mut().chain(&mut more) {
             self.treatment.binding(binding, &mut self.notes)?;
+        }
+        if let (Collection::SkillDirectory(_), Some((_, Binding::Items { items, .. }))) = (what, &binding) {
+            let lines: Vec<&str> =
+                items.iter().flat_map(|item| &item.fields).map(|field| &*field.text).collect();
+            self.skill_directory = Some(lines.join("\n"));
         }
         // The format is loaded first, so that a missing one is reported even if there is nothing to render.
         let (name, asset, author) = self.format(recipe)?;
@@ -73,10 +78,10 @@ impl Builder<'_> {
         let source = self.rules(section);
         if !self.discovered.rules.contains_key(section) {
             let found = agent_rules::find(recipe, &self.places, &policy, has_project);
-            let found = found.map_err(|why| {
-                let message =
-                    format!("section `{section}` of the profile `{}`: {why}", self.sources.profile.name);
-                Error::usage(message, "correct the profile; `proem profile show` says which file has the key")
+            let found = found.map_err(|why| Error::SectionRules {
+                section: section.to_owned(),
+                profile: self.sources.profile.name.clone(),
+                why,
             })?;
             self.discovered.rules.insert(section.to_owned(), found);
         }

@@ -10,9 +10,9 @@ use proem_core::rendered::Rendered;
 use proem_core::source::Source;
 
 use crate::discover::libraries::{self, Libraries, MissingAsset};
-use crate::error::{Error, TemplateError};
+use crate::error::{Error, TemplateError, TemplateErrorKind};
 use crate::jinja::reference::{Reference, ReferenceError};
-use crate::jinja::{self, Asset, Assets, Context, Options, Session, Stop, Wish};
+use crate::jinja::{self, Asset, Assets, Context, Options, Renderer, Stop, Wish};
 use crate::observe::deadline;
 use crate::request::caller::Author;
 use crate::sections::resolver::Resolver;
@@ -51,10 +51,14 @@ pub(crate) fn render(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Result<(Rend
     let mut context = Arc::new(given(job, resolver));
     let mut asked: BTreeSet<String> = BTreeSet::new();
     loop {
-        let mut session = Session::new(&job.name, &assets, job.options);
+        let mut compiled = Renderer::new(&job.name, &assets, job.options);
         let reference = loop {
-            match session.render(&context) {
+            match compiled.render(&context) {
                 Ok(rendered) => {
+                    // The text depends on the values that it has read, not on all that were supplied.
+                    for key in resolver.given().into_iter().filter(|key| context.has_read(key)) {
+                        resolver.fact(key, job.author);
+                    }
                     notes.extend(absences(&asked, context.facts.as_ref()));
                     return Ok((rendered, notes));
                 }
@@ -81,7 +85,7 @@ fn given(job: &Job<'_>, resolver: &mut Resolver<'_>) -> Context {
     let mut context = job.context.clone();
     if let Some(facts) = &mut context.facts {
         for key in resolver.given() {
-            facts.insert(key, resolver.fact(key, job.author));
+            facts.insert(key, resolver.observe(key, job.author));
         }
     }
     context
@@ -111,9 +115,7 @@ struct Loading<'l, 'j> {
 impl Loading<'_, '_> {
     /// The error of a template that is over a limit.
     fn over(&self, message: String) -> Error {
-        let mut error = TemplateError::new(&self.job.name, message);
-        error.is_limit = true;
-        Error::Template(Box::new(error))
+        Error::Template(Box::new(TemplateError::new(&self.job.name, TemplateErrorKind::Limit, message)))
     }
 
     /// Takes an asset, and those that it includes by name.
@@ -137,8 +139,11 @@ impl Loading<'_, '_> {
         for include in &outline.includes {
             deadline::check().map_err(|why| Error::Stopped { why })?;
             let fail = |message: String, hint: Option<String>| {
-                let mut error =
-                    TemplateError::new(name, message).at(&asset.text, &asset.origin, include.offset);
+                let mut error = TemplateError::new(name, TemplateErrorKind::Missing, message).at(
+                    &asset.text,
+                    &asset.origin,
+                    include.offset,
+                );
                 error.hint = hint;
                 error.included_from = chain.to_vec();
                 Error::Template(Box::new(error))
@@ -201,7 +206,7 @@ pub(crate) fn bad_reference(text: &str, why: ReferenceError) -> String {
 
 /// Reports a cycle of includes, if a cycle is the reason for nesting too deeply.
 fn named_cycle(mut error: Box<TemplateError>, assets: &Assets, job: &Job<'_>) -> Box<TemplateError> {
-    if error.is_limit
+    if error.kind == TemplateErrorKind::Limit
         && error.message.contains("too deeply")
         && let Some(cycle) = cycle(&job.name, assets, job.options, &mut Vec::new())
     {
@@ -209,7 +214,7 @@ fn named_cycle(mut error: Box<TemplateError>, assets: &Assets, job: &Job<'_>) ->
             format!("templates include each other in a circle, or too deeply: {}", cycle.join(" → "));
         error.hint = Some("remove one of these includes".into());
         error.included_from.clear();
-        error.is_limit = false;
+        error.kind = TemplateErrorKind::Render;
     }
     error
 }

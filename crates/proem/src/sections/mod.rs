@@ -15,13 +15,14 @@ pub(crate) mod text_policy;
 pub(crate) mod tools;
 pub(crate) mod unused_fields;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use proem_core::bracket::outline::{self, Outline};
 use proem_core::bracket::{self, Template, diagnose, lint};
 use proem_core::carrier::Carrier;
 use proem_core::draft::{self, Draft, Section};
+use proem_core::fact::Absence;
 use proem_core::file_outcome::FileOutcome;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Content, JinjaRecipe, Part, Profile, SectionRecipe, Syntax};
@@ -95,6 +96,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) workspace: &'b Workspace,
     pub(crate) host: &'b Host,
     pub(crate) is_of_workspace: bool,
+    has_stored_template: bool,
     pub(crate) resolver: Resolver<'b>,
     pub(crate) options: Options,
     pub(crate) tools: &'b Tools,
@@ -102,12 +104,16 @@ pub(crate) struct Builder<'b> {
     pub(crate) places: SearchRoots,
     pub(crate) skill_paths: &'b [PathBuf],
     pub(crate) discovered: &'b mut DiscoveredFiles,
+    frozen_facts: &'b mut BTreeSet<String>,
+    turn_facts: &'b mut BTreeMap<String, Result<String, Absence>>,
     pub(crate) outline: Option<&'b mut Outline>,
     pub(crate) lints: Option<&'b mut Vec<Note>>,
     /// The number of lints before the section that is worked on.
     lints_before: usize,
     pub(crate) notes: Vec<Note>,
     pub(crate) considered: Vec<FileOutcome>,
+    /// The lines of the directory of skills.
+    pub(crate) skill_directory: Option<String>,
 }
 
 impl<'b> Builder<'b> {
@@ -128,18 +134,22 @@ impl<'b> Builder<'b> {
             workspace,
             host,
             is_of_workspace: resolved.is_of_workspace,
+            has_stored_template: state.has_stored_template,
             resolver: Resolver::new(request, host, workspace, config).with_profile(profile),
             options: jinja_options(profile),
             treatment: Treatment::new(profile, config),
             places: SearchRoots::new(host, workspace),
             skill_paths: &sources.resources.skills,
             discovered: &mut state.discovered,
+            frozen_facts: &mut state.frozen_facts,
+            turn_facts: &mut state.turn_facts,
             outline: state.outline.as_mut(),
             lints: state.lints.as_mut(),
             lints_before: 0,
             tools: &sources.tools,
             notes: sources.notes.clone(),
             considered: Vec::new(),
+            skill_directory: None,
         }
     }
 
@@ -187,6 +197,12 @@ impl<'b> Builder<'b> {
             // Texts of the turn may change with it.
             let new = lints.split_off(self.lints_before);
             lints.extend(new.into_iter().filter(|note| note.code != Code::VolatileInPrefix));
+        }
+        let seen = self.resolver.take_seen();
+        if recipe.part == Part::Prefix {
+            self.frozen_facts.extend(seen.into_keys());
+        } else {
+            self.turn_facts.extend(seen);
         }
         let rendered =
             content.map_or_else(Rendered::new, |content| draft::wrap(self.sources.profile, recipe, content));

@@ -18,7 +18,7 @@ use proem_core::variable::{self, ReadFrom, Variable};
 use crate::discover::SearchRoots;
 use crate::error::Error;
 use crate::observe::date_words::{local_date, long_date};
-use crate::observe::file::{Cap, ReadPolicy, read_text};
+use crate::observe::file::{Cap, ReadPolicy, read_source_text};
 use crate::observe::git::{Git, Reach};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
@@ -49,6 +49,8 @@ pub(crate) struct Resolver<'b> {
     files_bytes: usize,
     /// The error that stops the build, if a fact contains refused text.
     refusal: Option<Error>,
+    /// The values of the facts of one section.
+    seen: BTreeMap<String, Result<String, Absence>>,
 }
 
 impl<'b> Resolver<'b> {
@@ -70,6 +72,7 @@ impl<'b> Resolver<'b> {
             notes: Vec::new(),
             files_bytes: 0,
             refusal: None,
+            seen: BTreeMap::new(),
         }
     }
 
@@ -97,8 +100,20 @@ impl<'b> Resolver<'b> {
         given.map(|(key, _)| key.as_str()).filter(|key| is_lasting(key)).collect()
     }
 
-    /// Observes one fact.
+    /// Observes one fact, and records its value.
     pub(crate) fn fact(&mut self, key: &str, author: Author) -> Fact {
+        let fact = self.observe(key, author);
+        self.seen.insert(key.to_owned(), fact.value.clone());
+        fact
+    }
+
+    /// Returns the values that were observed since the last call.
+    pub(crate) fn take_seen(&mut self) -> BTreeMap<String, Result<String, Absence>> {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Observes one fact.
+    pub(crate) fn observe(&mut self, key: &str, author: Author) -> Fact {
         let known = variable::find(key);
         let stability = known.map_or(Stability::Session, Variable::stability);
         if let Some(given) = self.request.variables.get(key) {
@@ -257,7 +272,7 @@ impl<'b> Resolver<'b> {
         let value = match name {
             "" => Err(Absence::BadPath("the path is empty")),
             _ if self.files_bytes >= FILES_BYTES_MAX => Err(Absence::OverTotal(FILES_BYTES_MAX)),
-            _ => read_text(&path, &self.read_policy(author), FILE),
+            _ => read_source_text(&path, &self.read_policy(author), FILE),
         };
         self.files_bytes += value.as_ref().map_or(0, String::len);
         let (outcome, why) = match &value {

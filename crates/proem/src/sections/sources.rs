@@ -1,5 +1,6 @@
 //! The sources of a build besides files: tools, libraries, the catalog, and resources from hooks.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use proem_core::note::Note;
@@ -45,10 +46,15 @@ impl Sources {
         let workspace = world.workspace.seen_by(profile);
         base_text::refuse_two(request)?;
         let tools = Tools::new(request, profile)?;
-        let (resources, failures) = resources(state, hooks, world, &workspace);
-        let failures = failures.iter().filter(|_| parts == Parts::All);
-        let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };
-        let hook_notes = failures.map(|failure| failure.note(reader));
+        let is_run_now = state.resources.is_none();
+        let (mut resources, failures) = resources(state, hooks, world, &workspace);
+        resources.add(&state.added, Path::new(workspace.cwd()), world.host.home().as_deref());
+        if is_run_now {
+            let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };
+            state.hook_notes = failures.iter().map(|failure| failure.note(reader)).collect();
+        }
+        // They belong to the prompt that was built without the hooks that failed.
+        let hook_notes = state.hook_notes.iter().filter(|_| parts == Parts::All).cloned();
         let notes = notes.iter().cloned().chain(hook_notes).chain(tools.notes.iter().cloned()).collect();
         let libraries = Libraries::new(&world.host, &workspace).with_folders(&resources.assets);
         let catalog = catalog(world, &workspace, request, caller, &resources)?;

@@ -16,7 +16,7 @@ use super::Builder;
 use crate::discover::override_files::{self, FileText, Take};
 use crate::discover::{self, Owner};
 use crate::error::Error;
-use crate::observe::file::{Cap, exists, read_utf8, without_dots};
+use crate::observe::file::{Cap, exists, read_source_utf8, without_dots};
 use crate::request::OneOrMany;
 use crate::request::caller::Author;
 use crate::sections::base_text::{self, LoadedTemplate};
@@ -79,7 +79,7 @@ impl Builder<'_> {
     /// else replaces it.
     fn file_of_environment(&mut self, path: &Path, section: &str) -> FileText {
         let shown = crate::observe::file::shown(path);
-        let text = read_utf8(path, &self.policies().instructions, FILE);
+        let text = read_source_utf8(path, &self.policies().instructions, FILE);
         let (outcome, why) = match &text {
             Ok(text) if text.chars().all(is_javascript_space) => (Outcome::Empty, Some("it is empty".into())),
             Ok(_) => (Outcome::Used, None),
@@ -132,7 +132,22 @@ impl Builder<'_> {
         let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
         for path in paths.iter().filter(|path| exists(path)) {
             let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
+            self.note_shadowed(&path);
             self.considered.push(FileOutcome { path, outcome: Outcome::Shadowed, why });
+        }
+        if let Some(path) = &self.sources.config.template.value {
+            self.note_shadowed(&path.display().to_string());
+        }
+    }
+
+    /// Notes a file that the template of the store replaces: the caller did not choose that template in the request.
+    fn note_shadowed(&mut self, path: &str) {
+        if self.has_stored_template {
+            let message = format!("{path} is not used: the stored template is the base");
+            let hint =
+                "give `system`, `template` or `instruction` in the request, or store an empty template";
+            let note = Note::new(Code::Shadowed, Severity::Warning, message).with_hint(hint);
+            self.notes.push(note.with_source(discover::file(path)));
         }
     }
 

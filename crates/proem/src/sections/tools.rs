@@ -87,6 +87,13 @@ fn holds(recipe: &GuidelineRecipe, tools: &Tools) -> bool {
     recipe.holds(|name| tools.is_active(name))
 }
 
+/// Notes the tools that have the name of an earlier one. Too many tools, or one with an invalid name, are an error.
+pub(crate) fn duplicates(given: &[Tool]) -> Result<Vec<Note>, Error> {
+    let mut notes = Vec::new();
+    distinct(given, &mut notes)?;
+    Ok(notes)
+}
+
 /// The tools with their numbers in the request, without repetitions.
 fn distinct<'t>(given: &'t [Tool], notes: &mut Vec<Note>) -> Result<Vec<(usize, &'t Tool)>, Error> {
     if given.len() > TOOLS_MAX {

@@ -8,8 +8,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::error::FileRole;
+use crate::error::{Error, ErrorCause, FileRole};
 
 /// An allowance as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -74,6 +73,7 @@ impl Allow {
             message,
             hint,
             excerpt: None,
+            cause: ErrorCause::NONE,
         };
         let code = Code::from_word(&keys.code).ok_or_else(|| {
             let near = nearest(&keys.code, Code::ALL.into_iter().map(Code::word));

@@ -14,8 +14,7 @@ use proem_core::profile::{Hygiene, Secrets};
 use proem_core::source::Source;
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::error::FileRole;
+use crate::error::{Error, ErrorCause, FileRole};
 use crate::hooks::{CommandHook, HookKeys};
 use crate::observe::file::{Cap, ReadPolicy, read_text, shown};
 use crate::observe::host::Host;
@@ -34,7 +33,7 @@ const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// The place that a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// The default.
     Default,
     /// The user's file.
@@ -45,7 +44,7 @@ pub enum Origin {
     Environment(&'static str),
 }
 
-impl Origin {
+impl SettingOrigin {
     /// Describes the place of the setting for people.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -63,15 +62,15 @@ pub struct Setting<T> {
     /// The value.
     pub value: T,
     /// The place that it comes from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 impl<T> Setting<T> {
     const fn default(value: T) -> Self {
-        Self { value, origin: Origin::Default }
+        Self { value, origin: SettingOrigin::Default }
     }
 
-    fn set(&mut self, value: Option<T>, origin: &Origin) {
+    fn set(&mut self, value: Option<T>, origin: &SettingOrigin) {
         if let Some(value) = value {
             *self = Self { value, origin: origin.clone() };
         }
@@ -200,7 +199,7 @@ impl Config {
 
     fn take_user(&mut self, path: &Path, policy: &ReadPolicy) -> Result<(), Error> {
         let Some(keys) = read(path, policy)? else { return Ok(()) };
-        let origin = Origin::User(path.to_owned());
+        let origin = SettingOrigin::User(path.to_owned());
         self.env_allow.set(keys.env.as_ref().and_then(|env| env.allow.clone()), &origin);
         let folder = path.parent().unwrap_or(path);
         let absolute = |paths: Vec<PathBuf>| paths.into_iter().map(|path| folder.join(path)).collect();
@@ -235,7 +234,7 @@ impl Config {
         }
         let keys = parse_toml(&text, WORKSPACE_ROLE, &shown)?;
         let project = path.parent().and_then(Path::parent).unwrap_or(path);
-        self.take_plain(keys, path, &Origin::Workspace(path.to_owned()), project);
+        self.take_plain(keys, path, &SettingOrigin::Workspace(path.to_owned()), project);
         Ok(())
     }
 
@@ -249,8 +248,8 @@ impl Config {
         for hook in hook.into_iter().map(|keys| CommandHook::new(keys, folder)) {
             match trusted.judge(&hook) {
                 HookState::Approved => {
-                    if self.hooks.origin == Origin::Default {
-                        self.hooks.origin = Origin::Workspace(path.to_owned());
+                    if self.hooks.origin == SettingOrigin::Default {
+                        self.hooks.origin = SettingOrigin::Workspace(path.to_owned());
                     }
                     self.hooks.value.push(hook);
                 }
@@ -261,10 +260,10 @@ impl Config {
     }
 
     /// Takes the settings that any file may have. Paths are relative to the file that names them.
-    fn take_plain(&mut self, keys: PlainKeys, path: &Path, origin: &Origin, home: &Path) {
+    fn take_plain(&mut self, keys: PlainKeys, path: &Path, origin: &SettingOrigin, home: &Path) {
         let folder = path.parent().unwrap_or(path);
         if let Some(check) = keys.check {
-            let is_of_repository = matches!(origin, Origin::Workspace(_));
+            let is_of_repository = matches!(origin, SettingOrigin::Workspace(_));
             let (origin, folder) = (path.to_owned(), home.to_owned());
             self.allow.push(AllowFile { keys: check.allow, origin, folder, is_of_repository });
         }
@@ -282,9 +281,9 @@ impl Config {
             self.notes.push(Note::new(Code::IgnoredSetting, Severity::Warning, message));
         }
         let set = |name| host.env(name).ok().filter(|value| !value.is_empty());
-        self.profile.set(set("PROEM_PROFILE"), &Origin::Environment("PROEM_PROFILE"));
+        self.profile.set(set("PROEM_PROFILE"), &SettingOrigin::Environment("PROEM_PROFILE"));
         let template = set("PROEM_TEMPLATE").map(|path| Some(workspace.path().join(path)));
-        self.template.set(template, &Origin::Environment("PROEM_TEMPLATE"));
+        self.template.set(template, &SettingOrigin::Environment("PROEM_TEMPLATE"));
     }
 }
 
@@ -355,6 +354,7 @@ fn text_of(path: &Path, policy: &ReadPolicy, role: FileRole) -> Result<Option<St
             message: why.to_string(),
             hint: None,
             excerpt: None,
+            cause: ErrorCause::new(why),
         }),
     }
 }

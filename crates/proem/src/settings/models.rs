@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 use proem_core::limit::SETTINGS_BYTES_MAX;
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::error::FileRole;
+use crate::error::{Error, ErrorCause, FileRole};
 use crate::observe::file::{Cap, ReadPolicy, read_text};
 use crate::observe::host::Host;
 use crate::request::Request;
@@ -299,7 +298,8 @@ impl CacheRules {
 }
 
 fn refuse(path: &str, message: String, hint: &str) -> Error {
-    Error::Config { role: ROLE, path: path.to_owned(), message, hint: Some(hint.to_owned()), excerpt: None }
+    let (path, hint) = (path.to_owned(), Some(hint.to_owned()));
+    Error::Config { role: ROLE, path, message, hint, excerpt: None, cause: ErrorCause::NONE }
 }
 
 /// Refuses rows whose figures would be meaningless.

@@ -8,7 +8,7 @@ use proem_core::builtin;
 use proem_core::fact::Absence;
 use proem_core::limit::{EXTENDS_DEPTH_MAX, SETTINGS_BYTES_MAX};
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::{self, Layer, Profile, ProfileFile};
+use proem_core::profile::{self, Collection, Content, Layer, Profile, ProfileFile, SectionRecipe};
 use proem_core::source::Source;
 
 use crate::error::Error;
@@ -129,12 +129,13 @@ impl Profiles {
 
     fn resolve(&self, name: &str, chain: Vec<ProfileText>) -> Result<ResolvedProfile, Error> {
         let is_of_workspace = chain.iter().any(|text| text.home == Home::Workspace);
-        let notes =
+        let mut notes: Vec<Note> =
             self.notes.iter().cloned().chain(chain.iter().filter_map(|text| self.hides(text))).collect();
         let is_built_in = chain.iter().all(|text| text.home == Home::BuiltIn);
         let layer = |text: ProfileText| Layer { origin: text.origin, file: Arc::unwrap_or_clone(text.file) };
         let resolve = || profile::resolve(name, chain.into_iter().rev().map(layer).collect());
         let profile = if is_built_in { once(&RESOLVED, name, resolve)? } else { Arc::new(resolve()?) };
+        notes.extend(profile.sections.iter().filter_map(|section| empty_deny(&profile, section)));
         Ok(ResolvedProfile { profile, is_of_workspace, notes })
     }
 
@@ -251,6 +252,19 @@ fn once<T, E>(known: &BuiltInCache<T>, name: &str, make: impl FnOnce() -> Result
     let found = Arc::new(make()?);
     known.insert(name.to_owned(), Arc::clone(&found));
     Ok(found)
+}
+
+/// Notes that a section of a profile gives up the names that are never read.
+fn empty_deny(profile: &Profile, section: &SectionRecipe) -> Option<Note> {
+    let Content::Collected(Collection::Documents(rules)) = &section.content else { return None };
+    rules.deny.as_ref().filter(|deny| deny.is_empty())?;
+    let (name, id) = (&profile.name, &section.id);
+    let message =
+        format!("section `{id}` of the profile `{name}` has `deny = []`: it reads every name on its list");
+    let key = format!("section.{id}.collect");
+    let source = Source::Profile { profile: name.as_str().into(), key: key.into() };
+    let note = Note::new(Code::EmptyDeny, Severity::Warning, message).with_source(source);
+    Some(note.with_hint("leave `deny` out to keep the list of the profile that it extends"))
 }
 
 fn outside(folder: &Path) -> Note {

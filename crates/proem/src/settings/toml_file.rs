@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use proem_core::text::Places;
 
-use crate::error::{Error, Excerpt, FileRole};
+use crate::error::{Error, ErrorCause, Excerpt, FileRole};
 
 /// Parses a settings file; the error names the line.
 pub(crate) fn parse_toml<T: DeserializeOwned>(text: &str, role: FileRole, path: &str) -> Result<T, Error> {
@@ -15,6 +15,13 @@ pub(crate) fn parse_toml<T: DeserializeOwned>(text: &str, role: FileRole, path: 
         let at =
             place.map_or_else(String::new, |place| format!("line {}, column {}: ", place.line, place.column));
         let message = format!("{at}{}", error.message());
-        Error::Config { role, path: path.to_owned(), message, hint: None, excerpt }
+        Error::Config {
+            role,
+            path: path.to_owned(),
+            message,
+            hint: None,
+            excerpt,
+            cause: ErrorCause::new(error),
+        }
     })
 }

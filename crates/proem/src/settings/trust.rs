@@ -18,8 +18,7 @@ use proem_core::fact::Absence;
 use proem_core::limit::{SETTINGS_BYTES_MAX, TRUSTED_SCRIPT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
-use crate::error::FileRole;
+use crate::error::{Error, ErrorCause, FileRole};
 use crate::hooks::{CommandHook, HookEvent};
 use crate::observe::file::{Cap, ReadPolicy, canonical, read_bytes, read_text};
 use crate::observe::host::Host;
@@ -199,9 +198,14 @@ fn load(file: &Path) -> Result<TrustList, Error> {
     match read_text(file, &ReadPolicy::user(None, &[]), CAP) {
         Ok(text) => parse_toml(&text, ROLE, &path),
         Err(Absence::NoSuchFile) => Ok(TrustList::default()),
-        Err(why) => {
-            Err(Error::Config { role: ROLE, path, message: why.to_string(), hint: None, excerpt: None })
-        }
+        Err(why) => Err(Error::Config {
+            role: ROLE,
+            path,
+            message: why.to_string(),
+            hint: None,
+            excerpt: None,
+            cause: ErrorCause::new(why),
+        }),
     }
 }
 

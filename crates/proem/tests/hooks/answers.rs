@@ -34,14 +34,14 @@ const NO_START: [(&str, &str); 20] = [
     ("echo 42", "NONSENSE"),
     ("echo '\"text\"'", "NONSENSE"),
     ("echo '[]'", "NONSENSE"),
-    ("echo '[\"a list is no answer\"]'", "NONSENSE"),
+    ("echo '[\"a list is not an answer\"]'", "NONSENSE"),
     ("echo '{} {}'", "NONSENSE"),
     ("echo '{\"system_prompt\": 1}'", "NONSENSE"),
     ("echo '{\"system_prompt\": [\"x\"]}'", "NONSENSE"),
     ("echo '{\"systemPrompt\": \"x\"}'", "NONSENSE"),
     ("echo '{\"system_prompt\": \"x\", \"system_prompt\": \"y\"}'", "NONSENSE"),
     ("echo '{\"system_prompt\": \"x\", \"message\": 1}'", "NONSENSE"),
-    ("echo '{\"message\": [\"a list is no message\"]}'", "NONSENSE"),
+    ("echo '{\"message\": [\"a list is not a message\"]}'", "NONSENSE"),
     ("echo '{\"message\": {\"content\": \"x\", \"role\": \"system\"}}'", "NONSENSE"),
     ("echo '{\"message\": {}}'", "NONSENSE"),
     ("printf '{\"system_prompt\": \"\\377\"}'", "NONSENSE"),
@@ -168,7 +168,7 @@ fn a_hook_in_rust_that_fails_panics_or_is_late_is_skipped() {
     // Long enough for calls that return at once, even on a busy machine.
     let brief = Duration::from_secs(1);
     let cases: Vec<(Own, &str)> = vec![
-        (Own::new("bad").starting(|_| Err(HookError("no reason".into()))), "no reason"),
+        (Own::new("bad").starting(|_| Err(HookError::new("no reason"))), "no reason"),
         (Own::new("bad").starting(|_| panic!("a panic of a hook, as expected")), "it panicked"),
         (Own::new("bad").starting(|_| std::panic::resume_unwind(Box::new(7))), "it panicked"),
         (

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use proem::Engine;
 use proem::hooks::{AgentStart, InjectedMessage};
-use proem::{Engine, UserInput};
 use proem_core::note::Code;
 use serde_json::{Value, json};
 
 use crate::own::Own;
-use crate::site::{Site, hook, message, messages, said};
+use crate::site::{Site, UserInput, hook, message, messages, said};
 
 const KEEP: &str = "cat >'{root}/ID.json'; printf '%s' 'ANSWER'";
 
@@ -58,7 +58,7 @@ fn every_prompt_starts_from_the_frozen_one() {
         assert_eq!(session.turn(&said("Hello")).system_prompt, format!("{frozen}|a"));
     }
     assert_eq!(*seen.lock().unwrap(), vec![frozen.clone(); 3]);
-    assert_eq!(session.turn(&UserInput::default()).system_prompt, frozen, "nobody said anything");
+    assert_eq!(session.turn(&UserInput::default()).system_prompt, frozen, "the user wrote nothing");
     assert_eq!((seen.lock().unwrap().len(), session.epoch()), (3, 1));
 }
 
@@ -144,9 +144,13 @@ fn messages_are_injected_in_order_behind_the_users_and_kept() {
         hook("d", "before_agent_start", r#"echo '{"message": {"content": [{"type": "text"}]}}'"#),
     ]);
     let engine = Engine::new().with_hook(own("a", json!("first"))).with_hook(own("b", json!(["second"])));
-    let session = site.start_with(&engine, json!({"profile": "default", "recalled": "Remembered."}));
+    let session = site.start_with(&engine, json!({"profile": "default"}));
     let before = message(json!({"role": "user", "content": "before", "id": 7}));
-    let turn = session.turn(&UserInput { messages: vec![before.clone()], ..said("Hello") });
+    let turn = session.turn(&UserInput {
+        messages: vec![before.clone()],
+        recalled: Some("Remembered.".into()),
+        ..said("Hello")
+    });
     let contents: Vec<&Value> = turn.messages.iter().map(|message| &message["content"]).collect();
     let expected = [
         json!("before"),
@@ -176,7 +180,8 @@ fn context_rewrites_a_copy_that_nobody_keeps() {
     let session = site.start(&Engine::new().with_hook(own));
     let before = message(json!({"role": "assistant", "content": {"deep": ["one"]}}));
     let hello = message(json!({"role": "user", "content": "Hello"}));
-    let prompt = UserInput { messages: vec![before.clone()], ..said("Hello") };
+    let prompt =
+        UserInput { messages: vec![before.clone()], recalled: Some("Remembered.".into()), ..said("Hello") };
     for _ in 0..2 {
         let turn = session.turn(&prompt);
         let rewritten = message(json!({"role": "user", "content": "rewritten"}));

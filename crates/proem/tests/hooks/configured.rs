@@ -82,7 +82,7 @@ fn a_remote_request_cannot_bring_hooks_along() {
         let request = json!({"profile": "layers", "cwd": site.path("work"), "host": host}).to_string();
         let turn = |caller| {
             let session = Engine::new().start(Request::from_json(&request).unwrap(), caller);
-            drop(session.map(|session| session.turn(&said("Hello"))));
+            drop(session.map(|session| session.turn("Hello")));
             sung(&site)
         };
         assert_eq!(turn(Caller::User), EVENTS, "control: the user may say where their configuration is");

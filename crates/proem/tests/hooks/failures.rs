@@ -28,7 +28,7 @@ fn the_user_sees_what_a_hook_wrote_with_secrets_masked() {
 
 /// A hook in Rust that fails, and a request that both callers may send.
 fn failing(site: &Site) -> (Engine, Request) {
-    let engine = Engine::new().with_hook(Own::new("bad").discovering(|_| Err(HookError(WRITTEN.into()))));
+    let engine = Engine::new().with_hook(Own::new("bad").discovering(|_| Err(HookError::new(WRITTEN))));
     let request = json!({"profile": "template", "cwd": site.path("work"), "template": "x"});
     (engine, Request::from_json(&request.to_string()).unwrap())
 }
@@ -56,7 +56,7 @@ fn failures_are_reported_to_the_embedding_program() {
         own.lock().unwrap().push(words);
     });
     let request = Request { tools: Some(Vec::new()), ..request };
-    let mut session = engine.start(request, Caller::REMOTE).unwrap();
+    let session = engine.start(request, Caller::REMOTE).unwrap();
     session.add_resources(&ResourcePaths::default()).unwrap();
     let expected = format!("bad resources_discover {MASKED}");
     assert_eq!(*told.lock().unwrap(), [expected], "the rebuild did not call it again");

@@ -87,7 +87,7 @@ fn the_reason_is_startup_once_and_then_reload() {
     });
     let script = "cat >>'{root}/events'; echo >>'{root}/events'";
     let site = Site::with_hooks(&[hook("h", "resources_discover", script)]);
-    let mut session = site.start(&Engine::new().with_hook(spy));
+    let session = site.start(&Engine::new().with_hook(spy));
     session.set_active_tools(&["read"]).unwrap();
     let more = ResourcePaths { skill_paths: paths(&["more"]), ..ResourcePaths::default() };
     session.add_resources(&more).unwrap();
@@ -127,7 +127,7 @@ fn paths_that_lead_nowhere_cost_a_note_and_not_the_prompt() {
 #[test]
 fn notes_about_a_failed_hook_stay_with_the_prompt_that_was_built_without_it() {
     let site = Site::with_hooks(&[hook("bad", "resources_discover", "exit 1")]);
-    let mut session = site.start(&Engine::new());
+    let session = site.start(&Engine::new());
     let expected = ["the hook `bad` is skipped at `resources_discover`: exit status: 1"];
     assert_eq!(site.noted(session.build().notes(), Code::HookFailed), expected);
     session.set_active_tools(&["read"]).unwrap();

@@ -324,7 +324,7 @@ fn a_working_directory_that_leads_out_gives_nothing() {
     }
 }
 
-/// What is not looked at is not said to be refused: it may not even be there.
+/// A place that is not searched is not reported as refused: it may not exist.
 #[test]
 fn places_out_of_reach_have_one_note() {
     let site = Site::new();

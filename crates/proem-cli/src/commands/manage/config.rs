@@ -3,7 +3,7 @@
 use anstyle::Style;
 use clap::Args;
 use proem::build_shape::NoteShape;
-use proem::config::{Config, Origin};
+use proem::config::{Config, SettingOrigin};
 use proem::hooks::CommandHook;
 use proem::profiles::Profiles;
 use proem::{Host, HostPins, Workspace};
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<(), Failure> {
     }
 }
 
-fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
+fn settings(config: &Config) -> Vec<(&'static str, Value, &SettingOrigin)> {
     let millis = u64::try_from(config.git_time_max.value.as_millis()).unwrap_or(u64::MAX);
     vec![
         ("profile", json!(config.profile.value), &config.profile.origin),
@@ -71,7 +71,7 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &Origin)> {
 }
 
 /// Formats a setting as JSON; with the effective value if the profile has the setting, too.
-fn shape((key, value, origin): &(&str, Value, &Origin), effective: &[Effective]) -> Value {
+fn shape((key, value, origin): &(&str, Value, &SettingOrigin), effective: &[Effective]) -> Value {
     let mut shape = json!({ "key": key, "value": value, "from": origin.describe() });
     if let Some(effective) = effective.iter().find(|one| one.key == *key) {
         shape["effective"] = effective.value.clone();
@@ -93,7 +93,7 @@ fn hook(hook: &CommandHook) -> Value {
 }
 
 /// Formats a hook for people: its event and its command.
-fn hook_row(hook: &CommandHook, origin: &Origin, paths: &Paths) -> Vec<Cell> {
+fn hook_row(hook: &CommandHook, origin: &SettingOrigin, paths: &Paths) -> Vec<Cell> {
     let most = shortened(HOOK_CHARACTERS_MAX, output_columns());
     let command = Value::from(hook.command.clone()).to_string();
     let what = format!("{}: {} {command}", hook.event.word(), hook.name);
@@ -106,7 +106,7 @@ fn hook_row(hook: &CommandHook, origin: &Origin, paths: &Paths) -> Vec<Cell> {
 
 fn text(user: Option<&str>, folder: &str, config: &Config, effective: &[Effective], paths: &Paths) -> String {
     let width = output_columns();
-    let is_hook = |(key, ..): &(&str, Value, &Origin)| *key == HOOK;
+    let is_hook = |(key, ..): &(&str, Value, &SettingOrigin)| *key == HOOK;
     let settings: Vec<_> = settings(config).into_iter().filter(|setting| !is_hook(setting)).collect();
     let titled = |title: &str, value: String| vec![Cell::new(title, DIM), Cell::plain(value)];
     let folders = Table::new([Column::word("folder"), Column::text("path")]).untitled().with([

@@ -112,6 +112,8 @@ fn show(profiles: &Profiles, place: &Place, name: &str, format: Format) -> Resul
             "description": profile.description,
             "rebuild": profile.rebuild,
             "compaction": profile.compaction,
+            "stored_template": profile.stored_template,
+            "fixed": profile.fixed,
             "append": profile.append,
             "fact_bytes_max": profile.fact_bytes_max,
             "places": profile.places,

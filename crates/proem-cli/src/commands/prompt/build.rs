@@ -77,7 +77,7 @@ struct DeliveryFlags {
     prompt_text: Option<String>,
     /// Lifetime of the frozen part in the provider's cache [default: 5m]
     #[arg(long, value_enum)]
-    ttl: Option<Ttl>,
+    ttl: Option<TtlFlag>,
     /// Name of the cached content at Gemini that holds the system prompt and the tools
     #[arg(long, value_name = "NAME")]
     cached_content: Option<String>,
@@ -85,7 +85,7 @@ struct DeliveryFlags {
 
 /// Lifetimes of the frozen part in a provider's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Ttl {
+pub(crate) enum TtlFlag {
     /// Five minutes after the last use
     #[value(name = "5m")]
     Short,
@@ -229,8 +229,8 @@ fn with_conversation(
 
 fn options(flags: &DeliveryFlags) -> DeliverOptions {
     let lifetime = match flags.ttl {
-        None | Some(Ttl::Short) => Lifetime::Short,
-        Some(Ttl::Hour) => Lifetime::Hour,
+        None | Some(TtlFlag::Short) => Lifetime::Short,
+        Some(TtlFlag::Hour) => Lifetime::Hour,
     };
     DeliverOptions { lifetime, cached_content: flags.cached_content.clone() }
 }

@@ -1,19 +1,26 @@
 //! `proem conversation`: lists, shows and changes the conversations of a store or a server.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
-use proem::hooks::HookFailure;
-use proem::{Caller, Engine};
+use hyper::Method;
+use proem::{Caller, Engine, Tool};
 use proem_core::carrier::Carrier;
-use proem_store::{Conversations, LoadedEpoch, Query, Rebuilt};
+use proem_core::limit::REQUEST_BYTES_MAX;
+use proem_store::{Changed, Conversations, LoadedEpoch, Query};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::arguments::request::update;
 use crate::arguments::store::open;
 use crate::arguments::{Format, Output, ServerFlags, StoreFlags};
 use crate::failure::Failure;
-use crate::notes::print_warning;
+use crate::input;
+use crate::notes::print_hook_failure;
 use crate::remote::{Remote, encoded};
 use crate::table::{Cell, Column, Table, one_line};
-use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
+use crate::terminal::{output_columns, print, print_json, print_raw, visible, visible_line};
 
 /// List, show and change the conversations of a store or a server
 #[derive(Debug, Subcommand)]
@@ -40,10 +47,43 @@ pub(crate) enum ConversationCommand {
         #[command(flatten)]
         flags: ConversationFlags,
     },
-    /// Open a new epoch after a compaction
+    /// Compact a conversation: print the summarising call, then open a new epoch
+    ///
+    /// Without `--begin`, `--commit` or `--abort` both steps are done at once.
     Compact {
         /// Conversation to change
         id: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// Only begin: print the call that summarises, and a token
+        #[arg(long, conflicts_with_all = ["commit", "abort"])]
+        begin: bool,
+        /// Open the epoch of a compaction that was begun
+        #[arg(long, value_name = "TOKEN", conflicts_with = "abort")]
+        commit: Option<String>,
+        /// End a compaction without a new epoch
+        #[arg(long, value_name = "TOKEN")]
+        abort: Option<String>,
+        /// JSON file with fields of the request to change, and `messages` and `provider` of the call
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["commit", "abort"])]
+        request: Option<PathBuf>,
+    },
+    /// Replace the tools of a conversation
+    Tools {
+        /// Conversation to change
+        id: String,
+        /// JSON file with a list of tools; `-` reads standard input
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        flags: ConversationFlags,
+    },
+    /// Go on with another profile
+    Profile {
+        /// Conversation to change
+        id: String,
+        /// Profile to go on with
+        name: String,
         #[command(flatten)]
         flags: ConversationFlags,
     },
@@ -56,6 +96,12 @@ pub(crate) enum ConversationCommand {
         /// Only show what would change
         #[arg(long)]
         plan: bool,
+        /// Search for skills again, and keep other files as they were read
+        #[arg(long, value_name = "WHAT", value_parser = ["skills"], conflicts_with_all = ["plan", "request"])]
+        only: Option<String>,
+        /// JSON file with fields of the request to change
+        #[arg(long, value_name = "FILE")]
+        request: Option<PathBuf>,
     },
     /// Remove a conversation
     Rm {
@@ -89,13 +135,12 @@ pub(crate) fn run(command: &ConversationCommand) -> Result<(), Failure> {
     if flags.output.format() == Format::Json {
         return print_json(&answer);
     }
-    show(command, &answer)
+    show(command, &serde_json::from_str(answer.get()).unwrap_or(Value::Null))
 }
 
-/// Prints why a hook failed. The notes of a stored prompt leave that out, because other clients of the store read them.
-fn print_hook_failure(failure: &HookFailure) {
-    let (hook, event, why) = (failure.hook(), failure.event().word(), failure.why());
-    print_warning(&visible_line(&format!("the hook `{hook}` failed at `{event}`: {why}")));
+/// Writes an answer as JSON. Messages keep their spelling.
+fn written(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    serde_json::value::to_raw_value(answer).map_err(|error| Failure::Output(error.into()))
 }
 
 /// The place of the conversations.
@@ -105,7 +150,7 @@ enum Backend {
 }
 
 impl Backend {
-    fn run(&self, command: &ConversationCommand) -> Result<Value, Failure> {
+    fn run(&self, command: &ConversationCommand) -> Result<Box<RawValue>, Failure> {
         match self {
             Self::Store(conversations) => from_store(conversations, command),
             Self::Remote(remote) => from_server(remote, command),
@@ -113,35 +158,61 @@ impl Backend {
     }
 }
 
-fn from_server(remote: &Remote, command: &ConversationCommand) -> Result<Value, Failure> {
+fn from_server(remote: &Remote, command: &ConversationCommand) -> Result<Box<RawValue>, Failure> {
     match command {
         ConversationCommand::List { search, .. } => {
             let search =
                 search.as_ref().map_or_else(String::new, |text| format!("&search={}", encoded(text)));
-            remote.get(&format!("/conversations?limit=200{search}"))
+            written(&remote.get(&format!("/conversations?limit=200{search}"))?)
         }
         ConversationCommand::Show { id, .. } | ConversationCommand::History { id, .. } => {
-            remote.get(&format!("/conversations/{}", encoded(id)))
+            written(&remote.get(&format!("/conversations/{}", encoded(id)))?)
         }
-        ConversationCommand::Reload { id, plan, .. } => {
-            remote.post(&format!("/conversations/{}/reload?plan={plan}", encoded(id)))
+        ConversationCommand::Reload { id, plan, only, request, .. } => {
+            let only = only.as_ref().map_or_else(String::new, |what| format!("&only={what}"));
+            let path = format!("/conversations/{}/reload?plan={plan}{only}", encoded(id));
+            written(&remote.send_body(Method::POST, &path, body(request.as_deref())?)?)
         }
-        ConversationCommand::Compact { id, .. } => {
-            remote.post(&format!("/conversations/{}/compaction?commit=true", encoded(id)))
+        ConversationCommand::Compact { id, begin, commit, abort, request, .. } => {
+            let path = format!("/conversations/{}/compaction", encoded(id));
+            match (commit, abort) {
+                (Some(token), _) => written(&remote.post(&format!("{path}/{}/commit", encoded(token)))?),
+                (None, Some(token)) => {
+                    remote.delete(&format!("{path}/{}", encoded(token)))?;
+                    written(&json!({ "aborted": token }))
+                }
+                (None, None) => {
+                    let path = if *begin { path } else { format!("{path}?commit=true") };
+                    let answer = remote.answer(Method::POST, &path, body(request.as_deref())?)?;
+                    RawValue::from_string(answer).map_err(|error| Failure::Output(error.into()))
+                }
+            }
+        }
+        ConversationCommand::Tools { id, file, .. } => {
+            let path = format!("/conversations/{}/tools", encoded(id));
+            let body = json!({ "tools": tools(file)? }).to_string();
+            written(&remote.send_body(Method::PUT, &path, body)?)
+        }
+        ConversationCommand::Profile { id, name, .. } => {
+            let path = format!("/conversations/{}/profile", encoded(id));
+            written(&remote.send_body(Method::PUT, &path, json!({ "profile": name }).to_string())?)
         }
         ConversationCommand::Rm { id, .. } => {
             remote.delete(&format!("/conversations/{}", encoded(id)))?;
-            Ok(json!({ "removed": id }))
+            written(&json!({ "removed": id }))
         }
     }
 }
 
-fn from_store(conversations: &Conversations, command: &ConversationCommand) -> Result<Value, Failure> {
+fn from_store(
+    conversations: &Conversations,
+    command: &ConversationCommand,
+) -> Result<Box<RawValue>, Failure> {
     let store = conversations.store();
     match command {
         ConversationCommand::List { search, .. } => {
             let page = store.conversations(&Query { search: search.clone(), after: None, most: 200 })?;
-            Ok(json!({ "conversations": page.items, "next": page.next }))
+            written(&json!({ "conversations": page.items, "next": page.next }))
         }
         ConversationCommand::Show { id, .. } | ConversationCommand::History { id, .. } => {
             let kept = current_epoch(conversations, id)?;
@@ -158,37 +229,88 @@ fn from_store(conversations: &Conversations, command: &ConversationCommand) -> R
                     head
                 })
                 .collect();
-            Ok(
-                json!({ "conversation": id, "epoch": kept.head.number, "carriers": carriers, "epochs": epochs }),
+            written(
+                &json!({ "conversation": id, "epoch": kept.head.number, "carriers": carriers, "epochs": epochs }),
             )
         }
-        ConversationCommand::Reload { id, plan: true, .. } => {
-            let plan = conversations.plan_reload(id, None, Caller::User)?;
+        ConversationCommand::Reload { id, plan: true, request, .. } => {
+            let plan = conversations.plan_reload(id, update(request.as_deref())?, Caller::User)?;
             let sections: Vec<&str> =
                 plan.pending.sections.iter().map(|section| section.id.as_str()).collect();
             let sections: Vec<Value> = sections.into_iter().map(|id| json!({ "id": id })).collect();
             let lost = plan.cost().map(|change| change.lost_tokens());
-            Ok(json!({ "epoch": plan.kept.head.number, "opened": false, "plan": {
+            written(&json!({ "epoch": plan.kept.head.number, "opened": false, "plan": {
                 "allowed": plan.is_allowed, "changed": !plan.pending.is_empty(), "tools_changed": plan.pending.tools,
                 "sections": sections, "lost_tokens_estimate": lost,
             }}))
         }
-        ConversationCommand::Reload { id, .. } => {
-            let rebuilt = conversations.reload(id, None, Caller::User)?;
-            let opened = matches!(rebuilt, Rebuilt::Opened(_));
-            Ok(json!({ "epoch": rebuilt.kept().head.number, "opened": opened }))
+        ConversationCommand::Reload { id, only: Some(_), .. } => {
+            written(&conversations.reload_skills(id, Caller::User)?.shape())
         }
-        ConversationCommand::Compact { id, .. } => {
-            let begun = conversations.begin_compaction(id, None, Caller::User)?;
-            let opened = conversations.commit_compaction(id, &begun.token, Caller::User)?;
-            Ok(json!({ "epoch": opened.head.number, "instructions": begun.instructions }))
+        ConversationCommand::Reload { id, request, .. } => {
+            let update = update(request.as_deref())?;
+            written(&conversations.reload(id, update, Caller::User)?.shape())
+        }
+        ConversationCommand::Compact { id, begin, commit, abort, request, .. } => {
+            let compaction = Compaction { begin: *begin, commit: commit.as_deref(), abort: abort.as_deref() };
+            compact(conversations, id, &compaction, request.as_deref())
+        }
+        ConversationCommand::Tools { id, file, .. } => {
+            written(&conversations.set_tool_registry(id, &tools(file)?, Caller::User)?.shape())
+        }
+        ConversationCommand::Profile { id, name, .. } => {
+            written(&conversations.switch_profile(id, name, Caller::User)?.shape())
         }
         ConversationCommand::Rm { id, .. } => {
             current_epoch(conversations, id)?;
             store.remove(id)?;
-            Ok(json!({ "removed": id }))
+            written(&json!({ "removed": id }))
         }
     }
+}
+
+/// The step of a compaction that the flags choose.
+struct Compaction<'c> {
+    begin: bool,
+    commit: Option<&'c str>,
+    abort: Option<&'c str>,
+}
+
+fn compact(
+    conversations: &Conversations,
+    id: &str,
+    compaction: &Compaction<'_>,
+    request: Option<&Path>,
+) -> Result<Box<RawValue>, Failure> {
+    if let Some(token) = compaction.commit {
+        let epoch = conversations.commit_compaction(id, token, Caller::User)?;
+        let pending = conversations.pending(id)?;
+        return written(&Changed { epoch, is_opened: true, pending, notes: Vec::new() }.shape());
+    }
+    if let Some(token) = compaction.abort {
+        conversations.abort_compaction(id, token)?;
+        return written(&json!({ "aborted": token }));
+    }
+    let begun = conversations.begin_compaction(id, update(request)?, Caller::User)?;
+    let mut shape = begun.shape();
+    if !compaction.begin {
+        shape.epoch = conversations.commit_compaction(id, &begun.token, Caller::User)?.head.number;
+    }
+    written(&shape)
+}
+
+/// Reads a list of tools from a file.
+fn tools(file: &Path) -> Result<Vec<Tool>, Failure> {
+    let text = input::read(file, "list of tools", REQUEST_BYTES_MAX)?;
+    serde_json::from_str(&text).map_err(|error| Failure::Usage {
+        message: format!("cannot read the list of tools: {error}"),
+        hint: "write a JSON list such as [{\"name\": \"read\"}]".into(),
+    })
+}
+
+/// Returns the body of a request to a server.
+fn body(file: Option<&Path>) -> Result<String, Failure> {
+    Ok(update(file)?.to_json()?)
 }
 
 fn current_epoch(conversations: &Conversations, id: &str) -> Result<std::sync::Arc<LoadedEpoch>, Failure> {
@@ -225,14 +347,34 @@ fn show(command: &ConversationCommand, answer: &Value) -> Result<(), Failure> {
             print_raw(answer["carriers"]["system"].as_str().unwrap_or_default())
         }
         ConversationCommand::Reload { plan: true, .. } => print(&plan(&answer["plan"])),
-        ConversationCommand::Reload { .. } if answer["opened"] == json!(false) => {
-            print(&format!("unchanged: epoch {} stays in force\n", answer["epoch"]))
-        }
-        ConversationCommand::Reload { .. } | ConversationCommand::Compact { .. } => {
-            print(&format!("epoch {} is in force\n", answer["epoch"]))
-        }
+        ConversationCommand::Compact { begin: true, .. } => print(&format!(
+            "begun: send the instructions to the model, then run `proem conversation compact {} --commit {}`\n\n{}\n",
+            visible_line(command.id()),
+            visible_line(answer["token"].as_str().unwrap_or_default()),
+            visible(answer["instructions"].as_str().unwrap_or_default())
+        )),
+        ConversationCommand::Compact { abort: Some(_), .. } => print("aborted: the epoch stays in force\n"),
+        ConversationCommand::Compact { .. } => print(&format!("epoch {} is in force\n", answer["epoch"])),
+        ConversationCommand::Reload { .. }
+        | ConversationCommand::Tools { .. }
+        | ConversationCommand::Profile { .. } => print(&changed(answer)),
         ConversationCommand::Rm { id, .. } => print(&format!("removed {}\n", visible_line(id))),
     }
+}
+
+/// Formats the outcome of a change.
+fn changed(answer: &Value) -> String {
+    if answer["opened"] == json!(true) {
+        return format!("epoch {} is in force\n", answer["epoch"]);
+    }
+    let pending = answer["pending"].as_array().into_iter().flatten();
+    let pending: Vec<&str> = pending.filter_map(|field| field["field"].as_str()).collect();
+    let waits = if pending.is_empty() {
+        String::new()
+    } else {
+        format!("; waiting for the next epoch: {}", pending.join(", "))
+    };
+    format!("unchanged: epoch {} stays in force{waits}\n", answer["epoch"])
 }
 
 fn plan(plan: &Value) -> String {
@@ -283,12 +425,28 @@ fn time(milliseconds: &Value) -> String {
 }
 
 impl ConversationCommand {
+    /// Returns the conversation of a command; the list has none.
+    fn id(&self) -> &str {
+        match self {
+            Self::List { .. } => "",
+            Self::Show { id, .. }
+            | Self::History { id, .. }
+            | Self::Compact { id, .. }
+            | Self::Tools { id, .. }
+            | Self::Profile { id, .. }
+            | Self::Reload { id, .. }
+            | Self::Rm { id, .. } => id,
+        }
+    }
+
     const fn flags(&self) -> &ConversationFlags {
         match self {
             Self::List { flags, .. }
             | Self::Show { flags, .. }
             | Self::History { flags, .. }
             | Self::Compact { flags, .. }
+            | Self::Tools { flags, .. }
+            | Self::Profile { flags, .. }
             | Self::Reload { flags, .. }
             | Self::Rm { flags, .. } => flags,
         }

@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: &DriftArguments) -> Result<(), Failure> {
         return from_server(arguments, url);
     }
     let conversations = Conversations::new(open(&arguments.store)?.into(), Engine::new());
-    let plan = conversations.plan_reload(&arguments.id, None, Caller::User)?;
+    let plan =
+        conversations.plan_reload(&arguments.id, proem::request::RequestUpdate::default(), Caller::User)?;
     let kept = &plan.kept;
     let name = format!("{}@{}", arguments.id, kept.head.number);
     let a = frozen(&name, kept);

@@ -76,6 +76,9 @@ pub trait Maintenance {
     /// Checks that the next conversations have their current epochs. Keys are conversation ids.
     fn check_conversations(&self, after: &str, most: usize) -> Result<Batch, StoreError>;
 
+    /// Compares the next states with their seals. Keys are conversation ids.
+    fn check_states(&self, after: &str, most: usize) -> Result<Batch, StoreError>;
+
     /// Compares the next versions of the template with their seals. Keys are versions.
     fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError>;
 

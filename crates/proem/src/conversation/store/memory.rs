@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use super::record::{
-    self, CompactionRecord, ConversationHead, Epoch, EpochHead, History, Page, PageKey, Query, TemplateHead,
-    TemplateVersion,
+    self, Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, History, Page,
+    PageKey, Query, StateRecord, TemplateHead, TemplateVersion,
 };
 use super::{CallStore, CompactionStore, Store, StoreError, TemplateStore};
 
@@ -18,6 +18,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Content {
     conversations: BTreeMap<String, Vec<Epoch>>,
+    states: BTreeMap<String, StateRecord>,
     compactions: BTreeMap<String, CompactionRecord>,
     templates: Vec<TemplateVersion>,
     calls: BTreeMap<String, Vec<String>>,
@@ -45,28 +46,42 @@ impl MemoryStore {
     }
 }
 
+impl Content {
+    /// Returns the current epoch of a conversation.
+    fn last(&self, conversation: &str) -> Option<&Epoch> {
+        self.conversations.get(conversation).and_then(|epochs| epochs.last())
+    }
+
+    /// Returns the number of the current epoch; 0 when there is none.
+    fn current_number(&self, conversation: &str) -> u64 {
+        self.last(conversation).map_or(0, |epoch| epoch.head.number)
+    }
+
+    /// Returns the version of the state; 0 when there is none.
+    fn state_version(&self, conversation: &str) -> u64 {
+        self.states.get(conversation).map_or(0, |state| state.version)
+    }
+}
+
 impl Store for MemoryStore {
     fn generation(&self) -> Result<Option<u64>, StoreError> {
         Ok(Some(self.read().writes))
     }
 
-    fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError> {
-        Ok(self.read().conversations.get(conversation).and_then(|epochs| epochs.last()).cloned())
+    fn current(&self, conversation: &str) -> Result<Option<Current>, StoreError> {
+        let content = self.read();
+        let state = content.states.get(conversation);
+        Ok(content.last(conversation).map(|epoch| Current { epoch: epoch.clone(), state: state.cloned() }))
     }
 
-    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError> {
+    fn current_head(&self, conversation: &str) -> Result<Option<CurrentHead>, StoreError> {
         let content = self.read();
-        let last = content.conversations.get(conversation).and_then(|epochs| epochs.last());
-        Ok(last.map(|epoch| epoch.head.clone()))
+        let state_version = content.state_version(conversation);
+        Ok(content.last(conversation).map(|epoch| CurrentHead { head: epoch.head.clone(), state_version }))
     }
 
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError> {
-        let content = self.read();
-        Ok(content
-            .conversations
-            .get(conversation)
-            .and_then(|epochs| epochs.last())
-            .map_or(0, |last| last.head.number))
+        Ok(self.read().current_number(conversation))
     }
 
     fn epoch(&self, conversation: &str, number: u64) -> Result<Option<Epoch>, StoreError> {
@@ -102,6 +117,20 @@ impl Store for MemoryStore {
         known.ok_or(StoreError::Conflict { current: last })
     }
 
+    fn commit(&self, change: &Commit<'_>) -> Result<bool, StoreError> {
+        let Commit { conversation, state, epoch, .. } = *change;
+        let mut content = self.read();
+        if !change.fits(content.current_number(conversation), content.state_version(conversation)) {
+            return Ok(false);
+        }
+        content.writes += 1;
+        content.states.insert(conversation.to_owned(), state.clone());
+        if let Some(epoch) = epoch {
+            content.conversations.entry(conversation.to_owned()).or_default().push(epoch.clone());
+        }
+        Ok(true)
+    }
+
     fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError> {
         let content = self.read();
         let mut heads: Vec<ConversationHead> =
@@ -121,6 +150,7 @@ impl Store for MemoryStore {
     fn remove(&self, conversation: &str) -> Result<bool, StoreError> {
         let mut content = self.write();
         content.calls.remove(conversation);
+        content.states.remove(conversation);
         content.compactions.retain(|_, compaction| compaction.conversation != conversation);
         Ok(content.conversations.remove(conversation).is_some())
     }

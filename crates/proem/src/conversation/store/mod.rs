@@ -13,8 +13,8 @@ pub use error::{Explanation, StoreError};
 pub use maintenance::{Batch, EpochEntry, EpochKey, Maintenance, References};
 pub use memory::MemoryStore;
 pub use record::{
-    CompactionRecord, ConversationHead, Epoch, EpochHead, EpochRow, History, Page, Query, TemplateHead,
-    TemplateVersion, is_conversation_id, is_page_key,
+    Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, EpochRow, History,
+    Page, Query, StateRecord, TemplateHead, TemplateVersion, TextDigests, is_conversation_id, is_page_key,
 };
 
 /// A store of prompts. Every method does all of its work durably, or none of it.
@@ -25,11 +25,11 @@ pub trait Store: CallStore + CompactionStore + TemplateStore + Send + Sync {
         Ok(None)
     }
 
-    /// Reads the current epoch of a conversation.
-    fn current(&self, conversation: &str) -> Result<Option<Epoch>, StoreError>;
+    /// Reads the current epoch of a conversation and its state, as they are at one moment.
+    fn current(&self, conversation: &str) -> Result<Option<Current>, StoreError>;
 
-    /// Reads the current epoch of a conversation without its texts.
-    fn current_head(&self, conversation: &str) -> Result<Option<EpochHead>, StoreError>;
+    /// Reads the current epoch of a conversation and the version of its state, without texts.
+    fn current_head(&self, conversation: &str) -> Result<Option<CurrentHead>, StoreError>;
 
     /// Reads the number of the current epoch; 0 when there is none.
     fn current_number(&self, conversation: &str) -> Result<u64, StoreError>;
@@ -48,6 +48,14 @@ pub trait Store: CallStore + CompactionStore + TemplateStore + Send + Sync {
     /// Stores an epoch if its number is the next one of its conversation. Returns the epoch that is stored under that
     /// number: that of another writer, if it was first.
     fn open(&self, epoch: &Epoch) -> Result<Epoch, StoreError>;
+
+    /// Writes the state of a conversation, and its next epoch if the change has one. Tells whether it was written.
+    ///
+    /// Returns false, with nothing written, if the stored state does not have the version that the change is based on, if
+    /// the epoch is not the next one of the conversation, if there is neither the conversation nor a first epoch, or if the
+    /// version of the new state is not greater than the old one. Of several concurrent changes based on one version, one is
+    /// written.
+    fn commit(&self, change: &Commit<'_>) -> Result<bool, StoreError>;
 
     /// Lists conversations, the one with the newest epoch first.
     fn conversations(&self, query: &Query) -> Result<Page<ConversationHead>, StoreError>;

@@ -1,4 +1,4 @@
-//! The stored shapes: epochs, conversations, compactions and templates.
+//! The stored shapes: epochs, states, conversations, compactions and templates.
 //!
 //! The columns of an epoch are listed here once, for reading, for writing and for seals.
 
@@ -33,14 +33,16 @@ pub struct Epoch {
     pub prompt: StoredPrompt,
     /// The request that it was built for, as JSON, without the conversation's messages.
     pub request: String,
+    /// Everything that the prompt was built from, as JSON. `None` if an earlier version of proem stored the epoch.
+    pub sources: Option<String>,
 }
 
 impl Epoch {
     /// Returns the texts by their digests. The store keeps each of them once, for all epochs that have it.
     #[must_use]
     pub fn blobs(&self) -> BTreeMap<String, &[u8]> {
-        let Self { prompt, request, .. } = self;
-        let texts = prompt.texts.values().chain([&prompt.description, request]);
+        let Self { prompt, request, sources, .. } = self;
+        let texts = prompt.texts.values().chain([&prompt.description, request]).chain(sources);
         texts.map(|text| (Digest::new(text.as_bytes()).hex(), text.as_bytes())).collect()
     }
 }
@@ -146,7 +148,7 @@ impl EpochHead {
 pub struct EpochRow {
     /// The epoch without its texts.
     pub head: EpochHead,
-    /// The digests of the texts by carrier, as JSON.
+    /// The digests of the texts by carrier, and that of the sources, as JSON.
     pub texts: String,
     /// The digest of the description.
     pub description: String,
@@ -156,6 +158,19 @@ pub struct EpochRow {
     pub seal: Option<String>,
 }
 
+/// The key of the sources in [`EpochRow::texts`]. No carrier has this name.
+const SOURCES: &str = "sources";
+
+/// The digests in [`EpochRow::texts`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct TextDigests {
+    /// The digest of the sources. Rows of the first release have none.
+    pub sources: Option<String>,
+    /// The digests of the texts by carrier.
+    #[serde(flatten)]
+    pub carriers: BTreeMap<Carrier, String>,
+}
+
 impl EpochRow {
     /// The number of columns: the position of the first column after a row.
     pub const COLUMN_COUNT: usize = EpochHead::COLUMN_COUNT + 4;
@@ -163,10 +178,11 @@ impl EpochRow {
     /// Creates the row of an epoch, with its seal.
     #[must_use]
     pub fn new(epoch: &Epoch) -> Self {
-        let Epoch { head, prompt, request } = epoch;
+        let Epoch { head, prompt, request, sources } = epoch;
         let hex = |text: &str| Digest::new(text.as_bytes()).hex();
-        let texts: BTreeMap<&str, String> =
-            prompt.texts.iter().map(|(carrier, text)| (carrier.word(), hex(text))).collect();
+        let texts = prompt.texts.iter().map(|(carrier, text)| (carrier.word(), hex(text)));
+        let sources = sources.iter().map(|text| (SOURCES, hex(text)));
+        let texts: BTreeMap<&str, String> = texts.chain(sources).collect();
         let row = Self {
             head: head.clone(),
             // A map of texts can always be serialised.
@@ -211,8 +227,8 @@ impl EpochRow {
         Digest::new(&serde_json::to_vec(&values).unwrap_or_default()).hex()
     }
 
-    /// Returns the digests of the texts by carrier.
-    pub fn text_digests(&self) -> Result<BTreeMap<Carrier, String>, StoreError> {
+    /// Returns the digests of the texts.
+    pub fn text_digests(&self) -> Result<TextDigests, StoreError> {
         serde_json::from_str(&self.texts).map_err(|error| {
             StoreError::damaged("the list of an epoch's texts", Explanation::from_error(error))
         })
@@ -243,6 +259,79 @@ pub fn checked_text(digest: &str, bytes: Vec<u8>) -> Result<String, StoreError> 
 #[must_use]
 pub fn missing_text(digest: &str) -> StoreError {
     StoreError::damaged(format!("the text {digest}"), "it is missing")
+}
+
+/// The state of a conversation as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateRecord {
+    /// Grows with every write.
+    pub version: u64,
+    /// The state as JSON.
+    pub text: String,
+}
+
+impl StateRecord {
+    /// Computes the digest of the row.
+    #[must_use]
+    pub fn seal(&self, conversation: &str) -> String {
+        let Self { version, text } = self;
+        Digest::new(json!([conversation, version, text]).to_string().as_bytes()).hex()
+    }
+
+    /// Fails unless the state is the one that was sealed.
+    pub fn checked(self, conversation: &str, seal: &str) -> Result<Self, StoreError> {
+        if seal == self.seal(conversation) {
+            return Ok(self);
+        }
+        let what = format!("the state of `{conversation}`");
+        Err(StoreError::damaged(what, "its row does not match its seal"))
+    }
+}
+
+/// A conversation at one moment: its current epoch and its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Current {
+    /// The current epoch.
+    pub epoch: Epoch,
+    /// `None` if an earlier version of proem stored the conversation.
+    pub state: Option<StateRecord>,
+}
+
+/// The same without texts. The version is not compared with the seal of the state, which covers its text, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentHead {
+    /// The current epoch without its texts.
+    pub head: EpochHead,
+    /// The version of the state; 0 if there is none.
+    pub state_version: u64,
+}
+
+/// A change of a conversation, done whole or not at all.
+#[derive(Debug, Clone, Copy)]
+pub struct Commit<'c> {
+    /// The conversation.
+    pub conversation: &'c str,
+    /// The version of the state that the change is based on; 0 if none is stored.
+    pub based_on: u64,
+    /// The new state; its version must be greater than `based_on`.
+    pub state: &'c StateRecord,
+    /// The next epoch, if one is opened.
+    pub epoch: Option<&'c Epoch>,
+}
+
+impl Commit<'_> {
+    /// Tells whether the change fits a conversation with this current epoch and this version of its state. Both are 0
+    /// for a conversation that does not exist.
+    #[must_use]
+    pub fn fits(&self, current: u64, state_version: u64) -> bool {
+        let Self { conversation, based_on, state, epoch } = self;
+        // No store has larger numbers.
+        let is_version = *based_on < state.version && i64::try_from(state.version).is_ok();
+        let is_next = |epoch: &&Epoch| {
+            epoch.head.conversation == *conversation && epoch.head.number == current.saturating_add(1)
+        };
+        is_version && *based_on == state_version && epoch.as_ref().map_or(current > 0, is_next)
+    }
 }
 
 /// A conversation in a list.
@@ -487,5 +576,7 @@ mod tests {
         };
         assert_eq!(seal(None), "7ab8841366b90ce85283335137e156a55c4606c7ec6e9df564528dbfa392a0e8");
         assert_eq!(seal(Some("m")), "d2be9c9f2fee28aba52b3a46a241c82a08942c18ce23474d9a629cbf58f4d185");
+        let state = StateRecord { version: 7, text: "{\"é\":1}".into() };
+        assert_eq!(state.seal("c"), "c62d084f605865c3f8a7c3bbe6fbbcc87ed3887a0a99a58d455d39a1384e4c0d");
     }
 }

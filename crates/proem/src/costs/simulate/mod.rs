@@ -109,7 +109,7 @@ impl SentRequest {
         }
         let sent: Self = serde_json::from_str(payload.0.get()).map_err(|error| error.to_string())?;
         match sent.at {
-            Some(at) if !at.is_finite() => Err("`at` is no time".into()),
+            Some(at) if !at.is_finite() => Err("`at` is not a time".into()),
             _ => Ok(sent),
         }
     }
@@ -140,7 +140,7 @@ pub struct Simulation {
     /// The model and the vendor whose prices are taken, where the cache is not that vendor's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices_of: Option<String>,
-    /// What is doubtful about the requests: those that do not have the form of the provider.
+    /// Problems of the requests: those that do not have the form of the provider.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The day of rules and prices.

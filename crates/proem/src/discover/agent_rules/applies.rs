@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(of("---\nglobs: [\"a\", \"b\"]\n---\n"), files("a, b"));
         assert_eq!(of("---\ndescription: About x\nglobs:\n---\n"), Applies::OnRequest("About x".into()));
         assert_eq!(of("---\n---\nx"), Applies::Manual);
-        assert_eq!(of("---\nalwaysApply: \"true\"\n---\nx"), Applies::Manual, "a text is no truth");
+        assert_eq!(of("---\nalwaysApply: \"true\"\n---\nx"), Applies::Manual, "a string is not a boolean");
         assert_eq!(of("no front matter"), Applies::Malformed);
         assert_eq!(of("---\nnever closed"), Applies::Malformed);
     }

@@ -399,7 +399,7 @@ fn cut(piece: &Piece, bytes: Range<usize>, places: &mut Places<'_>) -> Piece {
 
 /// Makes a piece of the profile's wording inside an entry.
 fn wording(piece: &Piece, text: String, key: &'static str) -> Piece {
-    part(piece, text, PieceSource::Words(key))
+    part(piece, text, PieceSource::Words(key.into()))
 }
 
 /// Makes a piece inside the entry of another piece, whose text may be long and is not copied.

@@ -7,6 +7,7 @@ mod listing;
 mod text;
 mod walk;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ pub(crate) enum PieceSource {
     /// A file, and the lines of the piece in it.
     File(String, LineMap),
     /// Wording of the profile.
-    Words(&'static str),
+    Words(Cow<'static, str>),
 }
 
 /// A file that applies only to some tasks.

@@ -33,8 +33,8 @@ pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    severity: Severity,
-    place: Option<Place>,
+    pub(crate) severity: Severity,
+    pub(crate) place: Option<Place>,
 }
 
 impl Problem {

@@ -228,8 +228,9 @@ fn set(env: &mut Pin<BTreeMap<String, String>>, name: &str, value: &str) {
 /// Another time of the same day, here and in UTC; or the same time of the next day.
 fn moved_clock(now: &Pin<String>, zone: Option<&String>, is_day: bool) -> Result<Pin<String>, Error> {
     let Pin::Given(text) = now else { return Ok(now.clone()) };
-    let moment: Timestamp =
-        text.parse().map_err(|_| Error::request(format!("`host.now` is `{text}`, which is not a time")))?;
+    let moment: Timestamp = text.parse().map_err(|error: jiff::Error| {
+        Error::request(format!("`host.now` is `{text}`, which is not a time")).caused_by(error)
+    })?;
     let zone = zone.map_or("UTC", String::as_str);
     let days = |moment: Timestamp| (local_date(moment, "UTC"), local_date(moment, zone));
     let shifts: &[i64] = if is_day { &[86_400, -86_400] } else { &[3671, -3671, 61, -61] };

@@ -32,7 +32,7 @@ use crate::build::Build;
 use crate::costs::stats::stats;
 use crate::deliver::DeliverOptions;
 use crate::discover::SearchRoots;
-use crate::engine;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::inspect::preview::breaks;
 use crate::observe::file::{Cap, ReadPolicy, read_utf8, without_dots};
@@ -191,7 +191,7 @@ pub fn project(request: &Request, caller: Caller) -> Result<Root, Error> {
 pub fn check(request: &Request, caller: Caller) -> Result<Report, Error> {
     let request = &without_git(request);
     let mut memory = BuildState { lints: Some(Vec::new()), ..BuildState::default() };
-    let build = engine::build_with(request, caller, &[], &mut memory)?;
+    let build = Engine::new().build_with(request, caller, &mut memory)?;
     let host = Host::observe(request, caller)?;
     let workspace = Workspace::find(&host, request.cwd.as_deref())?;
     let config = Config::load(&host, &workspace)?;
@@ -411,7 +411,7 @@ fn unordered(request: &Request) -> Vec<Note> {
     let note = |(field, names): (&str, Vec<&str>)| {
         let (before, after) = names.windows(2).map(|pair| (pair[0], pair[1])).find(|(a, b)| a > b)?;
         let message = format!(
-            "`{field}` is not sorted: `{after}` stands behind `{before}`; a connection that comes back may change \
+            "`{field}` is not sorted: `{after}` comes after `{before}`; a connection that comes back may change \
              the order, and with it the cached bytes"
         );
         let source = Source::Request { field: field.into(), place: None };

@@ -11,7 +11,7 @@ use super::alignment::Alignment;
 use super::cause::{Cause, MissReason};
 use super::differences::Differences;
 use super::layout::{Grain, Layout};
-use super::snapshot::{CarrierText, Snapshot, ToolSet};
+use super::snapshot::{CarrierText, Snapshot, SnapshotTools};
 use crate::settings::models::Model;
 use crate::settings::tokens::{TokenBounds, Tokenizer};
 
@@ -137,7 +137,7 @@ pub struct Owner {
     pub source: Source,
     /// The line of the source, from 1, where it has lines.
     pub line: Option<usize>,
-    /// Whether the byte is the first one behind the source's text: the other side goes on where this one ends.
+    /// True if the byte is the first one after the source's text: the other side continues where this one ends.
     pub is_end: bool,
 }
 
@@ -189,7 +189,7 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
         differences.extend(of_tools.into_iter().chain(of_carriers));
     }
     // An older saved build knows only the digest of its tools: when it is the same, so are they.
-    let is_known = |tools: &ToolSet| matches!(tools, ToolSet::Known { .. });
+    let is_known = |tools: &SnapshotTools| matches!(tools, SnapshotTools::Known { .. });
     let has_same_tools = a.tools.digest() == b.tools.digest();
     let (tools_a, tools_b) = match (is_known(&a.tools), is_known(&b.tools)) {
         (false, true) if has_same_tools => (b.tools.text(), b.tools.text()),
@@ -278,7 +278,7 @@ fn agreement<'s>(a: &[&'s str], b: &[&'s str]) -> Agreement<'s> {
     found
 }
 
-fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
+fn tools<'t>(a: &'t SnapshotTools, b: &'t SnapshotTools) -> Vec<Difference> {
     let difference = |kind: DifferenceKind, byte: usize, cause: Cause| Difference {
         kind,
         carrier: None,
@@ -289,7 +289,8 @@ fn tools<'t>(a: &'t ToolSet, b: &'t ToolSet) -> Vec<Difference> {
         reason: MissReason::Tools,
         edited_at: None,
     };
-    let (ToolSet::Known { tools: before, .. }, ToolSet::Known { tools: after, .. }) = (a, b) else {
+    let (SnapshotTools::Known { tools: before, .. }, SnapshotTools::Known { tools: after, .. }) = (a, b)
+    else {
         let is_same = a.digest() == b.digest();
         return if is_same { Vec::new() } else { vec![difference(DifferenceKind::Changed, 0, Cause::Tools)] };
     };

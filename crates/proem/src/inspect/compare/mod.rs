@@ -16,4 +16,4 @@ pub use comparison::{Comparison, Difference, DifferenceKind, Loss, Owner, compar
 pub use layout::{Grain, Layout};
 pub use lines::{ChangedLine, Side, changed_lines};
 pub use shape::ComparisonShape;
-pub use snapshot::{CarrierText, Snapshot, SnapshotError, ToolSet};
+pub use snapshot::{CarrierText, Snapshot, SnapshotError, SnapshotTools};

@@ -75,7 +75,7 @@ pub struct OwnerShape<'c> {
     /// Its line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// `true` when the byte stands behind the last one of the source: the other prompt goes on where this source ends.
+    /// `true` if the byte is the first one after the source: the other prompt continues where this source ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<bool>,
 }

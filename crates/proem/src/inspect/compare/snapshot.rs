@@ -30,7 +30,7 @@ pub struct Snapshot {
     /// The model that it was built for, where that is known.
     pub model: Option<String>,
     /// The tools that go with it.
-    pub tools: ToolSet,
+    pub tools: SnapshotTools,
     /// The texts that are frozen, in the order in which a provider reads them.
     pub carriers: Vec<CarrierText>,
     /// The files that were examined, and the outcome of each.
@@ -120,7 +120,7 @@ impl<'c> SectionIndex<'c> {
 
 /// The tools of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolSet {
+pub enum SnapshotTools {
     /// The definitions that a provider gets.
     Known {
         /// Each by name, in canonical form, in the order in which they are sent.
@@ -132,7 +132,7 @@ pub enum ToolSet {
     Digest(String),
 }
 
-impl ToolSet {
+impl SnapshotTools {
     fn new(tools: &[Tool]) -> Self {
         // In the shape for providers: fields that are only for the prompt are already in the prompt.
         let canonical = |tool: &&Tool| (tool.name.clone(), canonical_json(&definition(tool)));
@@ -188,7 +188,7 @@ impl Snapshot {
             profile: frozen.profile().to_owned(),
             engine: engine.map(str::to_owned),
             model: request.model.clone(),
-            tools: ToolSet::new(request.tools.as_deref().unwrap_or_default()),
+            tools: SnapshotTools::new(request.tools.as_deref().unwrap_or_default()),
             carriers: carriers(frozen.body()),
             considered: frozen
                 .considered()
@@ -216,8 +216,8 @@ impl Snapshot {
             json: Some(Arc::new(error)),
         })?;
         let digest = saved.fingerprint.map_or_else(|| digest_of(&[]), |fingerprint| fingerprint.tools);
-        let given = ToolSet::new(&saved.tools);
-        let tools = if given.digest() == digest { given } else { ToolSet::Digest(digest) };
+        let given = SnapshotTools::new(&saved.tools);
+        let tools = if given.digest() == digest { given } else { SnapshotTools::Digest(digest) };
         let mut carriers = Vec::new();
         for carrier in frozen_carriers() {
             let Some(whole) = saved.carriers.get(carrier.word()) else { continue };

@@ -292,7 +292,7 @@ mod tests {
             let error = outline(text, "t", &config()).unwrap_err().to_string();
             assert!(error.contains("proem's own"), "{text}: {error}");
         }
-        assert!(outline("{{ '__proem_at' }} __proem_at", "t", &config()).is_ok(), "a text is no name");
+        assert!(outline("{{ '__proem_at' }} __proem_at", "t", &config()).is_ok(), "a string is not a name");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod open;
 mod policy;
 mod reserved;
 mod secret;
+mod source_texts;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub use open::open_named;
 pub(crate) use open::{Identity, canonical, check_regular, real_path};
 pub(crate) use policy::{ProjectFence, ReadPolicy, with_fixed_roots, without_dots};
 pub use reserved::Reservation;
+pub(crate) use source_texts::{SourceTexts, read_source_text, read_source_utf8, with_source_texts};
 
 /// Prepares a path for messages: control characters in its name must not reach a terminal.
 pub(crate) fn shown(path: &Path) -> String {

@@ -19,7 +19,7 @@ use crate::error::reason;
 const DELETED: &[u8] = b" (deleted)";
 
 /// The numbers that identify a file, whichever of its names is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,

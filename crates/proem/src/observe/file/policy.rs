@@ -55,6 +55,11 @@ impl ReadPolicy {
         self.served.is_some()
     }
 
+    /// Tells whether it allows only files below some roots.
+    pub(crate) const fn is_restricted(&self) -> bool {
+        self.roots.is_some()
+    }
+
     /// Also keeps what a project names inside of it, unless the user allowed the exact path.
     pub(crate) fn fenced(self, fence: Option<ProjectFence>) -> Self {
         Self { fence, ..self }

@@ -19,7 +19,7 @@ use rustix::fs::OFlags;
 
 use super::objects::{EntryKind, Object, Objects, parse_tree};
 use super::shadow::Shadow;
-use crate::error::reason;
+use crate::error::{ErrorCause, reason};
 use crate::observe::file::Look;
 
 /// Words of `.gitattributes` that make git check a file out with other bytes than it stores. Programs named there
@@ -56,7 +56,7 @@ pub(super) enum Problem {
         id: String,
     },
     /// Git or the system failed.
-    Failed(String),
+    Failed { why: String, cause: ErrorCause },
 }
 
 #[derive(Default)]
@@ -145,14 +145,14 @@ impl LazyTree {
             return;
         }
         if let Err(why) = self.shadow.check_out(&self.commit, &self.worktree, &self.own.join("index")) {
-            self.problem = Some(Problem::Failed(why.to_string()));
+            self.problem = Some(unfinished(why));
             return;
         }
         // A program may query git about the tree.
         let objects = self.own.join("objects");
         match fs::remove_dir(&objects).and_then(|()| symlink(&self.store, &objects)) {
             Ok(()) => self.is_whole = true,
-            Err(error) => self.problem = Some(failed(&error)),
+            Err(error) => self.problem = Some(failed(error)),
         }
     }
 
@@ -197,8 +197,7 @@ impl LazyTree {
         match kind {
             EntryKind::Folder => Ok(Step::Into),
             EntryKind::Link => {
-                let target =
-                    fs::read_link(self.worktree.join(at).join(name)).map_err(|error| failed(&error))?;
+                let target = fs::read_link(self.worktree.join(at).join(name)).map_err(failed)?;
                 Ok(Step::Link(target))
             }
             EntryKind::File if is_last && look == Look::Content => {
@@ -221,7 +220,7 @@ impl LazyTree {
             let tree = self.read(at, &id)?;
             let id_bytes = self.commit.len() / 2;
             let listed = parse_tree(&tree, id_bytes)
-                .ok_or_else(|| Problem::Failed(format!("the tree of `{}` is damaged", shown(at))))?;
+                .ok_or_else(|| plain(format!("the tree of `{}` is damaged", shown(at))))?;
             let entries = listed.into_iter().map(|entry| {
                 let laid = LaidExtent::Nothing;
                 (entry.name, Entry { kind: entry.kind, id: entry.id, laid })
@@ -229,7 +228,7 @@ impl LazyTree {
             let folder = Folder { entries: entries.collect(), ..Folder::default() };
             self.folders.insert(at.to_owned(), folder);
         }
-        self.folders.get_mut(at).ok_or_else(|| Problem::Failed("a folder is not known".into()))
+        self.folders.get_mut(at).ok_or_else(|| plain("a folder is not known"))
     }
 
     /// Reads an object that the build needs. One that is too large has no bytes; readers refuse it by its size.
@@ -238,9 +237,9 @@ impl LazyTree {
             Ok(Object::Bytes(bytes)) => Ok(bytes),
             Ok(Object::Missing) => Err(Problem::Missing { path: path.to_owned(), id: id.to_owned() }),
             Ok(Object::TooLarge(bytes)) => {
-                Err(Problem::Failed(format!("`{}` has {bytes} bytes, which is too much", shown(path))))
+                Err(plain(format!("`{}` has {bytes} bytes, which is too much", shown(path))))
             }
-            Err(why) => Err(Problem::Failed(why.to_string())),
+            Err(why) => Err(unfinished(why)),
         }
     }
 
@@ -259,7 +258,7 @@ impl LazyTree {
             EntryKind::File => new_file(&place).map(drop),
             EntryKind::Link => symlink(OsString::from_vec(self.read(&path, &id)?), &place),
         };
-        made.map_err(|error| failed(&error))
+        made.map_err(failed)
     }
 
     /// Writes the content of a file that was created before.
@@ -275,14 +274,14 @@ impl LazyTree {
         let is_converted = name != ".gitattributes" && self.is_converted(at)?;
         match self.objects.read(&id, &self.shadow) {
             Ok(Object::Missing) => Err(Problem::Missing { path, id }),
-            Err(why) => Err(Problem::Failed(why.to_string())),
+            Err(why) => Err(unfinished(why)),
             // Every reader refuses a file of this size; the size is all that it needs.
             Ok(Object::TooLarge(bytes)) => {
-                rewritten(&place).and_then(|file| file.set_len(bytes)).map_err(|error| failed(&error))
+                rewritten(&place).and_then(|file| file.set_len(bytes)).map_err(failed)
             }
             Ok(Object::Bytes(bytes)) => {
                 let bytes = if is_converted { self.converted(&path, &id)? } else { bytes };
-                rewritten(&place).and_then(|mut file| file.write_all(&bytes)).map_err(|error| failed(&error))
+                rewritten(&place).and_then(|mut file| file.write_all(&bytes)).map_err(failed)
             }
         }
     }
@@ -293,7 +292,7 @@ impl LazyTree {
         option.push(path);
         let arguments = [OsStr::new("cat-file"), OsStr::new("--filters"), &option, OsStr::new(id)];
         let read = self.shadow.run_for_bytes(&arguments, &self.worktree, &self.own.join("index"));
-        read.map_err(|why| Problem::Failed(why.to_string()))
+        read.map_err(unfinished)
     }
 
     /// Tells whether files of a folder may be checked out in other bytes than they are stored in.
@@ -396,8 +395,17 @@ fn rewritten(place: &Path) -> io::Result<fs::File> {
     OpenOptions::new().write(true).truncate(true).custom_flags(no_follow).open(place)
 }
 
-fn failed(error: &io::Error) -> Problem {
-    Problem::Failed(format!("cannot write into a temporary folder: {}", reason(error)))
+fn plain(why: impl Into<String>) -> Problem {
+    Problem::Failed { why: why.into(), cause: ErrorCause::NONE }
+}
+
+fn unfinished(why: Absence) -> Problem {
+    Problem::Failed { why: why.to_string(), cause: ErrorCause::new(why) }
+}
+
+fn failed(error: io::Error) -> Problem {
+    let why = format!("cannot write into a temporary folder: {}", reason(&error));
+    Problem::Failed { why, cause: ErrorCause::new(error) }
 }
 
 fn shown(path: &Path) -> String {

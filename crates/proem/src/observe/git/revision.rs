@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::lazy_tree::{LazyTree, Plan, Problem};
 use super::repository::{self, Repository};
 use super::shadow::Shadow;
-use crate::error::reason;
+use crate::error::{ErrorCause, reason};
 use crate::observe::file::{LayOut, Look, Registration, shown};
 
 /// A revision, in a folder of its own at the path that the repository has below `/`.
@@ -52,7 +52,12 @@ pub enum RevisionError {
         id: String,
     },
     /// Git or the system failed.
-    Failed(String),
+    Failed {
+        /// The reason.
+        why: String,
+        /// The error of git or the system, if any.
+        cause: ErrorCause,
+    },
 }
 
 impl RevisionError {
@@ -73,7 +78,7 @@ impl RevisionError {
                     "the clone is partial or damaged; `git cat-file -t {id}` fetches the object where it can"
                 )
             }
-            Self::Failed(_) => "`git fsck` checks the repository".into(),
+            Self::Failed { .. } => "`git fsck` checks the repository".into(),
         }
     }
 }
@@ -86,18 +91,25 @@ impl fmt::Display for RevisionError {
             Self::Missing { path, id } => {
                 write!(formatter, "`{path}` is not in the object store (object {id})")
             }
-            Self::Failed(why) => formatter.write_str(why),
+            Self::Failed { why, .. } => formatter.write_str(why),
         }
     }
 }
 
-impl std::error::Error for RevisionError {}
+impl std::error::Error for RevisionError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Failed { cause, .. } => cause.source(),
+            _ => None,
+        }
+    }
+}
 
 impl Revision {
     /// Opens the revision called `name`, for a build in `cwd`.
     pub fn open(cwd: &Path, name: &str) -> Result<Self, RevisionError> {
-        let cwd =
-            crate::observe::file::canonical(cwd).map_err(|error| RevisionError::Failed(reason(&error)))?;
+        let cwd = crate::observe::file::canonical(cwd)
+            .map_err(|error| RevisionError::Failed { why: reason(&error), cause: ErrorCause::new(error) })?;
         let repository = repository::find(&cwd).map_err(failed)?;
         let shadow = Shadow::new(&repository, &repository.worktree, GIT_REVISION_TIME_MAX).map_err(failed)?;
         let commit = resolve(&shadow, &repository, name)?;
@@ -116,8 +128,10 @@ impl Revision {
         let mut tree = LazyTree::new(plan, shadow).map_err(failed)?;
         tree.prepare(&below(&root, &cwd), Look::Kind);
         // A directory that the revision does not have is an empty one.
-        fs::create_dir_all(below(&root, &cwd))
-            .map_err(|_| RevisionError::Failed(format!("`{}` is not a directory there", shown(&cwd))))?;
+        fs::create_dir_all(below(&root, &cwd)).map_err(|error| RevisionError::Failed {
+            why: format!("`{}` is not a directory there", shown(&cwd)),
+            cause: ErrorCause::new(error),
+        })?;
         let tree = Arc::new(Mutex::new(tree));
         let lazy = Arc::clone(&tree);
         let lay_out: Arc<LayOut> = Arc::new(move |path, look| {
@@ -146,7 +160,9 @@ impl Revision {
         let tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         tree.problem().map(|problem| match problem {
             Problem::Missing { path, id } => RevisionError::Missing { path: shown(path), id: id.clone() },
-            Problem::Failed(why) => RevisionError::Failed(why.clone()),
+            Problem::Failed { why, cause } => {
+                RevisionError::Failed { why: why.clone(), cause: cause.clone() }
+            }
         })
     }
 
@@ -173,13 +189,13 @@ impl fmt::Debug for Revision {
 fn failed(why: Absence) -> RevisionError {
     match why {
         Absence::NotARepository => RevisionError::NotARepository,
-        other => RevisionError::Failed(other.to_string()),
+        other => RevisionError::Failed { why: other.to_string(), cause: ErrorCause::new(other) },
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "given to `map_err`")]
 fn unwritten(error: std::io::Error) -> RevisionError {
-    RevisionError::Failed(format!("cannot write into a temporary folder: {}", reason(&error)))
+    let why = format!("cannot write into a temporary folder: {}", reason(&error));
+    RevisionError::Failed { why, cause: ErrorCause::new(error) }
 }
 
 fn resolve(shadow: &Shadow, repository: &Repository, name: &str) -> Result<String, RevisionError> {

@@ -1,6 +1,5 @@
-//! The rules of a profile for the life of its prompts, and the instructions for a compaction.
+//! The instructions with which a model summarises a conversation.
 
-use proem_core::profile::{Compaction, Part, Reason};
 use proem_core::source::Source;
 
 use crate::discover::catalog::{Catalog, RequestPack};
@@ -18,45 +17,19 @@ use crate::settings::world::World;
 /// The catalog key of the instructions with which a model summarises a conversation.
 const COMPACTION: &str = "compaction";
 
-/// The rules of a profile for the life of its prompts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PromptPolicy {
-    /// The profile.
-    pub profile: String,
-    /// The reasons for which a prompt is rebuilt.
-    pub rebuild: Vec<Reason>,
-    /// The kind of call that summarises a conversation for a compaction.
-    pub compaction: Compaction,
-    /// True if a part of the prompt is rendered for each turn.
-    pub has_turn: bool,
-    /// The working directory, as it was opened.
-    pub cwd: String,
-}
-
-impl PromptPolicy {
-    /// The policy of the profile that a request names.
-    pub fn from_request(request: &Request, caller: Caller) -> Result<Self, Error> {
-        let World { resolved, workspace, .. } = World::read(request, caller)?;
-        let profile = resolved.profile;
-        Ok(Self {
-            has_turn: profile.sections.iter().any(|section| section.part != Part::Prefix),
-            profile: profile.name.clone(),
-            rebuild: profile.rebuild.clone(),
-            compaction: profile.compaction,
-            cwd: workspace.cwd().to_owned(),
-        })
-    }
-}
-
 /// Returns the instructions with which a model summarises a conversation. Packs may replace them.
-pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<String, Error> {
-    let World { host, workspace, config, resolved } = World::read(request, caller)?;
+pub(super) fn compaction_instructions(
+    world: &World,
+    request: &Request,
+    caller: Caller,
+) -> Result<String, Error> {
+    let World { host, workspace, config, resolved } = world;
     let author = if caller.is_remote() { Author::Other } else { Author::User };
-    let mut resolver = Resolver::new(request, &host, &workspace, &config).with_profile(&resolved.profile);
+    let mut resolver = Resolver::new(request, host, workspace, config).with_profile(&resolved.profile);
     let policy = resolver.read_policy(author);
     let packs: Vec<RequestPack> =
         request.packs.iter().flatten().map(|path| RequestPack::Given(path.into(), policy.clone())).collect();
-    let catalog = Catalog::load(&host, &workspace, &packs, request.project != Some(false))?;
+    let catalog = Catalog::load(host, workspace, &packs, request.project != Some(false))?;
     let entry = catalog.entry(COMPACTION).ok_or_else(|| Error::NoWording {
         key: COMPACTION.to_owned(),
         known: catalog.entries().map(|(key, _)| key.to_owned()).collect(),
@@ -67,7 +40,7 @@ pub fn compaction_instructions(request: &Request, caller: Caller) -> Result<Stri
         None => Source::BuiltIn { name: format!("catalog/{COMPACTION}").into(), place: None },
     };
     let asset = Asset { reference: None, text: entry.text.clone(), origin, stability: entry.stability };
-    let libraries = Libraries::new(&host, &workspace);
+    let libraries = Libraries::new(host, workspace);
     let options = sections::jinja_options(&resolved.profile);
     let job = Job {
         name: entry.name(COMPACTION),

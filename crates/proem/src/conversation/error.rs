@@ -1,63 +1,9 @@
-//! The answer to a turn, and the errors of conversations.
+//! The errors of conversations.
 
 use std::fmt;
-use std::sync::Arc;
 
-use proem_core::carrier::Carrier;
-use proem_core::frozen::{Body, Suffix};
-use proem_core::note::Note;
-
-use super::conversations::LoadedEpoch;
-use crate::build::Build;
 use crate::conversation::store::StoreError;
 use crate::error::{Error, ErrorKind};
-use crate::request::Request;
-
-/// The answer to one turn.
-#[derive(Debug)]
-pub struct Answer {
-    /// The epoch in force.
-    pub kept: Arc<LoadedEpoch>,
-    /// `true` if the prompt was stored before this turn.
-    pub is_reused: bool,
-    /// The text of this turn alone.
-    pub suffix: Suffix,
-    /// The frozen prompt followed by the suffix; `None` if the suffix is empty.
-    pub whole: Option<Body>,
-    /// Notes about the build or the turn.
-    pub notes: Vec<Note>,
-}
-
-impl Answer {
-    /// An epoch as it is, without anything of a turn.
-    #[must_use]
-    pub fn frozen(kept: Arc<LoadedEpoch>) -> Self {
-        Self { kept, is_reused: true, suffix: Suffix::default(), whole: None, notes: Vec::new() }
-    }
-
-    /// Everything that the model reads.
-    #[must_use]
-    pub fn body(&self) -> &Body {
-        self.whole.as_ref().unwrap_or_else(|| self.kept.frozen.body())
-    }
-
-    /// The prompt as it was built, for a delivery with the tools that are frozen with it. `request` gives the
-    /// conversation.
-    #[must_use]
-    pub fn delivery(&self, request: &Request) -> (Build, Request) {
-        let LoadedEpoch { head, frozen, request: own, .. } = &*self.kept;
-        let model = request.model.clone().or_else(|| head.model.clone());
-        let request = Request { tools: own.tools.clone(), model, ..request.clone() };
-        let build = Build::new(frozen.clone(), self.suffix.clone(), &request, &head.cwd);
-        (build, request)
-    }
-
-    /// The text of a carrier.
-    #[must_use]
-    pub fn text(&self, carrier: Carrier) -> Option<&str> {
-        self.body().text(carrier)
-    }
-}
 
 /// An error of a conversation.
 #[derive(Debug)]

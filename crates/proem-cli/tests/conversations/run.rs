@@ -1,0 +1,185 @@
+//! Runs a script through one door, and checks its answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proem_testkit::git;
+use serde_json::Value;
+
+use super::answer::{Answer, Outcome};
+use super::expect::{Named, differences};
+use super::script::{Action, Content, Event, Script, Step};
+use super::turns::Turns;
+
+/// A way to hold a conversation.
+pub(super) trait Door {
+    /// Performs an action in a conversation; a compaction is ended by its token.
+    fn perform(&mut self, id: &str, action: &Action) -> Outcome;
+
+    /// Starts the process again, with the same store.
+    fn restart(&mut self);
+}
+
+/// The outcome of every action of a script, with the number of its step, from 1.
+pub(super) type Outcomes = Vec<(usize, Outcome)>;
+
+/// A script that runs.
+struct Run<'s> {
+    script: &'s Script,
+    cwd: PathBuf,
+    /// The conversations that have begun.
+    begun: BTreeSet<String>,
+    tokens: BTreeMap<String, String>,
+    named: Named,
+    turns: Turns,
+    outcomes: Outcomes,
+    problems: Vec<String>,
+}
+
+/// Runs a script in the folder `cwd`, which is made for it and removed behind it. Returns the outcomes and the problems.
+pub(super) fn run(script: &Script, cwd: &Path, door: &mut dyn Door) -> (Outcomes, Vec<String>) {
+    let mut run = Run {
+        script,
+        cwd: cwd.to_owned(),
+        begun: BTreeSet::new(),
+        tokens: BTreeMap::new(),
+        named: Named::new(),
+        turns: Turns::default(),
+        outcomes: Vec::new(),
+        problems: Vec::new(),
+    };
+    run.lay_out();
+    for (index, step) in script.steps.iter().enumerate() {
+        run.step(index + 1, step, door);
+    }
+    fs::remove_dir_all(cwd).unwrap();
+    (run.outcomes, run.problems)
+}
+
+impl Run<'_> {
+    fn lay_out(&self) {
+        fs::create_dir_all(&self.cwd).unwrap();
+        self.write(&self.script.files);
+        if self.script.git {
+            for arguments in [
+                &["init", "-q", "-b", "main"][..],
+                &["add", "-A"],
+                &["commit", "-q", "--allow-empty", "-m", "First"],
+            ] {
+                self.git(&arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    fn write(&self, files: &BTreeMap<String, String>) {
+        for (path, text) in files {
+            let path = self.cwd.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn git(&self, arguments: &[String]) {
+        git(&self.cwd, arguments);
+    }
+
+    fn step(&mut self, number: usize, step: &Step, door: &mut dyn Door) {
+        let id = step
+            .conversation
+            .as_ref()
+            .map_or_else(|| self.script.name.clone(), |name| format!("{}.{name}", self.script.name));
+        let cwd = self.cwd.to_str().unwrap().to_owned();
+        match step.content(&cwd, !self.begun.contains(&id)) {
+            Content::Event(event) => self.happen(&event, door),
+            Content::Action(action) => {
+                let action = self.with_token(action);
+                let mut outcome = door.perform(&id, &action);
+                self.remember(&id, &action, step, &mut outcome);
+                let mut problems = differences(step, &outcome, &self.named, &cwd);
+                if let (Action::Turn(_), Ok(answer)) = (&action, &outcome) {
+                    problems.extend(self.turns.check(&id, answer));
+                }
+                self.problems.extend(problems.iter().map(|problem| format!("step {number}: {problem}")));
+                self.outcomes.push((number, outcome));
+            }
+        }
+    }
+
+    fn happen(&self, event: &Event<'_>, door: &mut dyn Door) {
+        match event {
+            Event::Write(files) => self.write(files),
+            Event::Remove(paths) => {
+                for path in paths.iter().map(|path| self.cwd.join(path)) {
+                    if path.is_dir() {
+                        fs::remove_dir_all(path).unwrap();
+                    } else {
+                        fs::remove_file(path).unwrap();
+                    }
+                }
+            }
+            Event::Git(arguments) => self.git(arguments),
+            Event::Restart => door.restart(),
+        }
+    }
+
+    /// Replaces the name of a compaction by its token.
+    fn with_token(&self, action: Action) -> Action {
+        let token = |name: String| self.tokens.get(&name).cloned().unwrap_or(name);
+        match action {
+            Action::Commit(name) => Action::Commit(token(name)),
+            Action::Abort(name) => Action::Abort(token(name)),
+            other => other,
+        }
+    }
+
+    fn remember(&mut self, id: &str, action: &Action, step: &Step, outcome: &mut Outcome) {
+        let Ok(answer) = outcome else { return };
+        match action {
+            Action::Turn(_) => {
+                self.begun.insert(id.to_owned());
+            }
+            Action::Forget => {
+                self.begun.remove(id);
+                self.turns.forget(id);
+            }
+            Action::Begin(_) => {
+                let token = answer.take_random("token");
+                self.tokens.extend(step.name.clone().map(|name| (name, token)));
+            }
+            _ => {}
+        }
+        self.named.extend(step.name.clone().map(|name| (name, answer.clone())));
+    }
+}
+
+/// Returns the differences between the outcomes of two doors.
+pub(super) fn compare(one: &Outcomes, other: &Outcomes) -> Vec<String> {
+    let pairs = one.iter().zip(other);
+    pairs
+        .flat_map(|((number, one), (_, other))| {
+            let problems = match (one, other) {
+                (Ok(one), Ok(other)) => unequal(one, other),
+                (Err(one), Err(other)) => {
+                    let both =
+                        one.0.iter().filter_map(|(field, value)| Some((field, value, other.0.get(field)?)));
+                    let unequal = both.filter(|(_, one, other)| one != other);
+                    unequal
+                        .map(|(field, one, other)| format!("error.{field} is {other} and not {one}"))
+                        .collect()
+                }
+                (Ok(_), Err(failure)) => vec![format!("it fails: {}", Value::from_iter(failure.0.clone()))],
+                (Err(_), Ok(_)) => vec!["it succeeds".to_owned()],
+            };
+            problems.into_iter().map(|problem| format!("step {number}: {problem}")).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn unequal(one: &Answer, other: &Answer) -> Vec<String> {
+    let fields: BTreeSet<&String> = one.0.keys().chain(other.0.keys()).collect();
+    let value =
+        |answer: &Answer, field: &String| answer.0.get(field).cloned().unwrap_or_else(|| "absent".to_owned());
+    let unequal = fields.into_iter().filter(|field| one.0.get(*field) != other.0.get(*field));
+    unequal.map(|field| format!("{field} is {} and not {}", value(other, field), value(one, field))).collect()
+}

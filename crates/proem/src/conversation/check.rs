@@ -1,0 +1,28 @@
+//! Refuses values that no prompt can be built from, before a conversation remembers them: a change that waits is not built
+//! at once, and would break every later build.
+
+use super::state::State;
+use crate::deliver::turn::provider_of;
+use crate::error::Error;
+use crate::observe::host::Host;
+use crate::request::RequestUpdate;
+use crate::request::caller::Caller;
+use crate::sections::{base_text, tools};
+use crate::settings::world::World;
+
+/// Checks the given values of a call.
+pub(super) fn check_update(update: &RequestUpdate, caller: Caller) -> Result<(), Error> {
+    let given = update.given();
+    base_text::refuse_two(given)?;
+    Host::observe(given, caller)?;
+    tools::duplicates(given.tools.as_deref().unwrap_or_default())?;
+    provider_of(given).map(drop)
+}
+
+/// Checks that the profile and the working directory of a call exist. `state` is that after the call.
+pub(super) fn check_surroundings(update: &RequestUpdate, state: &State, caller: Caller) -> Result<(), Error> {
+    if update.names("profile") || update.names("cwd") {
+        World::read(&state.request, caller)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,498 @@
+//! One turn: the stored prompt, the facts of the moment, hooks, and the answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use proem_core::carrier::Carrier;
+use proem_core::fact::Absence;
+use proem_core::frozen::Suffix;
+use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::Reason;
+use proem_core::variable::{self, ReadFrom};
+
+use super::change::{Advanced, Reading, Wish, waiting};
+use super::check::{check_surroundings, check_update};
+use super::conversations::{
+    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, check_id,
+    policy_of, received, turn_request_in,
+};
+use super::error::ConversationError;
+use super::recent::TurnMemory;
+use super::state::State;
+use crate::build::{Build, PendingField, PromptPolicy, Signature};
+use crate::conversation::store::StoreError;
+use crate::deliver::turn::{CallInput, Turn, call};
+use crate::engine::within_limits;
+use crate::error::Error;
+use crate::hooks::Handler;
+use crate::output::stored_sources::EpochDetails;
+use crate::request::caller::Caller;
+use crate::request::update::without_call;
+use crate::request::{Request, RequestUpdate};
+use crate::sections::build_state::BuildState;
+use crate::sections::tools::duplicates;
+use crate::settings::world::World;
+
+/// The reason of the first epoch.
+const STARTUP: &str = "startup";
+
+/// A conversation at the beginning of a turn.
+struct Started {
+    advanced: Advanced,
+    is_first: bool,
+    /// The reason for an expected cache miss of the prefix.
+    expected_miss: Option<String>,
+}
+
+impl Conversations {
+    /// Answers one turn. The first one builds and stores the prompt, and later ones get the stored prompt. What a later turn
+    /// does not give stays as it was; a change that it gives opens a new epoch if the profile allows that, and waits
+    /// otherwise.
+    pub fn turn(
+        &self,
+        id: &str,
+        update: impl Into<RequestUpdate>,
+        caller: Caller,
+    ) -> Result<Turn, ConversationError> {
+        let update = received(update);
+        check_id(id)?;
+        // A turn that is refused changes nothing.
+        check_update(&update, caller)?;
+        let started = self.start_turn(id, &update, caller)?;
+        let Started { advanced: Advanced { loaded, is_opened, built }, is_first, expected_miss } = started;
+        let epoch = &loaded.epoch;
+        let mut notes = notes_of_start(&loaded, &update, caller, is_first || is_opened)?;
+        let request = self.turn_request(&loaded, &update);
+        let memory = self.recent.memory(id);
+        let (world, fresh) = match built {
+            Some(Built { world, build, state, .. }) => {
+                remember(&memory, state.turn_facts);
+                (Some(world), Some(build))
+            }
+            None => (None, None),
+        };
+        let world = TurnWorld { read: world, request: &request, caller };
+        let (suffix, world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
+        let handlers = self.handlers(world, &memory);
+        let policy = policy_of(epoch, caller)?;
+        let build = Build::new(epoch.frozen.as_ref().clone(), suffix, &request, policy);
+        let input = CallInput {
+            build: &build,
+            request: &request,
+            handlers: &handlers,
+            caller: self.engine.reader(caller),
+        };
+        let made = call(&input, caller)?;
+        self.engine.report(&made.failures);
+        notes.extend(made.notes);
+        Ok(Turn {
+            conversation: epoch.head.conversation.clone(),
+            epoch: epoch.head.number,
+            reason: epoch.head.reason.clone(),
+            is_reused: !is_first && !is_opened,
+            frozen: Arc::clone(&epoch.frozen),
+            suffix: build.suffix().clone(),
+            fingerprint: epoch.head.fingerprint.clone(),
+            signature: signature(&loaded, &request),
+            system_prompt: made.system_prompt,
+            messages: made.messages,
+            history: made.history,
+            tools: made.tools,
+            payload: made.payload,
+            pending: loaded.pending(),
+            changes: made.changes,
+            expected_miss,
+            notes,
+        })
+    }
+
+    /// Returns the current epoch if a turn needs nothing else: nothing is built, observed, written or waited for. `None`
+    /// for every other turn, which [`turn`](Self::turn) answers.
+    pub fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<Turn>, ConversationError> {
+        check_id(id)?;
+        let given = update.given();
+        // Fields of one call have an effect or a note, and so do tools with one name.
+        let is_of_call =
+            *given != Request { conversation: given.conversation.clone(), ..without_call(given) };
+        if !self.store.is_near()
+            || is_of_call
+            || !duplicates(given.tools.as_deref().unwrap_or_default())?.is_empty()
+        {
+            return Ok(None);
+        }
+        let is_system_alone = |epoch: &LoadedEpoch| {
+            !epoch.head.has_turn
+                && epoch.frozen.body().carriers().all(|(carrier, _)| carrier == Carrier::System)
+        };
+        let Some(loaded) = self.load(id)?.filter(|loaded| is_system_alone(&loaded.epoch)) else {
+            return Ok(None);
+        };
+        let memory = self.recent.memory(id);
+        let has_hooks = memory
+            .handlers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .is_none_or(|handlers| !handlers.is_empty());
+        let is_delivered = loaded.state.delivered.as_deref() == Some(&loaded.epoch.head.digest);
+        if has_hooks || !is_delivered || loaded.state.merge(update) != loaded.state {
+            return Ok(None);
+        }
+        let pending = loaded.pending();
+        if pending.iter().any(|field| update.names(field.field) || update.removes(field.field)) {
+            return Ok(None);
+        }
+        Ok(Some(self.plain_turn(&loaded, pending)))
+    }
+
+    /// Makes the answer to a turn without messages in an epoch without a part for one turn.
+    fn plain_turn(&self, loaded: &Loaded, pending: Vec<PendingField>) -> Turn {
+        let epoch = &loaded.epoch;
+        let request = self.turn_request(loaded, &RequestUpdate::default());
+        Turn {
+            conversation: epoch.head.conversation.clone(),
+            epoch: epoch.head.number,
+            reason: epoch.head.reason.clone(),
+            is_reused: true,
+            frozen: Arc::clone(&epoch.frozen),
+            suffix: Suffix::default(),
+            fingerprint: epoch.head.fingerprint.clone(),
+            signature: signature(loaded, &request),
+            system_prompt: epoch.frozen.prefix().to_owned(),
+            messages: Vec::new(),
+            history: Vec::new(),
+            tools: crate::deliver::turn::definitions(&request, loaded.epoch.build().policy()),
+            payload: None,
+            pending,
+            changes: Vec::new(),
+            expected_miss: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Opens the first epoch of a conversation, unless it has one.
+    pub fn begin(
+        &self,
+        id: &str,
+        update: impl Into<RequestUpdate>,
+        caller: Caller,
+    ) -> Result<Arc<LoadedEpoch>, ConversationError> {
+        let update = received(update);
+        check_id(id)?;
+        self.locks.hold(id, || {
+            for _ in 0..CHANGE_ATTEMPTS_MAX {
+                if let Some(known) = self.load(id)? {
+                    return Ok(Arc::clone(&known.epoch));
+                }
+                if let Some(begun) = self.first_epoch(id, &update, caller, Delivered::No)? {
+                    return Ok(Arc::clone(&begun.loaded.epoch));
+                }
+            }
+            self.conflict(id)
+        })
+    }
+
+    fn conflict<T>(&self, id: &str) -> Result<T, ConversationError> {
+        Err(StoreError::Conflict { current: self.store.current_number(id)? }.into())
+    }
+
+    /// Merges a turn into the state, and opens an epoch where that is due.
+    fn start_turn(
+        &self,
+        id: &str,
+        update: &RequestUpdate,
+        caller: Caller,
+    ) -> Result<Started, ConversationError> {
+        // Most turns change nothing, and need no lock.
+        if let Some(loaded) = self.load(id)?
+            && loaded.state.merge(update) == loaded.state
+            && loaded.state.delivered.as_deref() == Some(&loaded.epoch.head.digest)
+            && wish_of(&loaded.pending(), update, &policy_of(&loaded.epoch, caller)?).is_none()
+        {
+            let advanced = Advanced { loaded, is_opened: false, built: None };
+            return Ok(Started { advanced, is_first: false, expected_miss: None });
+        }
+        self.locks.hold(id, || {
+            for _ in 0..CHANGE_ATTEMPTS_MAX {
+                let started =
+                    match self.load(id)? {
+                        None => self
+                            .first_epoch(id, update, caller, Delivered::Yes)?
+                            .map(|advanced| Started { advanced, is_first: true, expected_miss: None }),
+                        Some(loaded) => self.later_turn(&loaded, update, caller)?,
+                    };
+                if let Some(started) = started {
+                    return Ok(started);
+                }
+            }
+            self.conflict(id)
+        })
+    }
+
+    /// Builds and stores the first prompt. `None` if another writer was first.
+    fn first_epoch(
+        &self,
+        id: &str,
+        update: &RequestUpdate,
+        caller: Caller,
+        delivered: Delivered,
+    ) -> Result<Option<Advanced>, ConversationError> {
+        let mut state = State::begin(update);
+        let mut request = state.build_request(self.name(id));
+        // The first words of the user and recalled text belong to this call; the build uses them.
+        let given = update.given();
+        request.messages.clone_from(&given.messages);
+        request.prompt.clone_from(&given.prompt);
+        request.recalled.clone_from(&given.recalled);
+        let built = self.build(&request, caller, BuildState::default(), StoredBase::Current)?;
+        let opening = NewEpoch { id, number: 1, reason: STARTUP, request: &state.said() };
+        let epoch = opening.epoch(&built)?;
+        state.settle(&epoch, &built);
+        if delivered == Delivered::Yes {
+            state.delivered = Some(epoch.head.digest.clone());
+        }
+        let done = self.commit(id, None, &state, Some(epoch))?;
+        Ok(done.map(|loaded| Advanced { loaded, is_opened: true, built: Some(built) }))
+    }
+
+    /// Merges a later turn. `None` if another writer was first.
+    fn later_turn(
+        &self,
+        loaded: &Arc<Loaded>,
+        update: &RequestUpdate,
+        caller: Caller,
+    ) -> Result<Option<Started>, ConversationError> {
+        let state = loaded.state.merge(update);
+        check_surroundings(update, &state, caller)?;
+        let pending = super::conversations::pending_in(&loaded.epoch, &state);
+        let wish = wish_of(&pending, update, &policy_of(&loaded.epoch, caller)?);
+        let advanced = match wish {
+            Some(wish) => self.advance(loaded, state, wish, caller)?,
+            None if state == loaded.state => {
+                Some(Advanced { loaded: Arc::clone(loaded), is_opened: false, built: None })
+            }
+            None => {
+                let id = &loaded.epoch.head.conversation;
+                let done = self.commit(id, Some(loaded), &state, None)?;
+                done.map(|loaded| Advanced { loaded, is_opened: false, built: None })
+            }
+        };
+        let Some(advanced) = advanced else { return Ok(None) };
+        let head = &advanced.loaded.epoch.head;
+        if advanced.loaded.state.delivered.as_deref() == Some(&head.digest) {
+            return Ok(Some(Started { advanced, is_first: false, expected_miss: None }));
+        }
+        // The prefix differs from that of the turn before, so one miss is expected. Only one caller reports it.
+        let expected_miss = advanced.loaded.state.delivered.is_some().then(|| head.reason.clone());
+        let state = State { delivered: Some(head.digest.clone()), ..advanced.loaded.state.clone() };
+        let done = self.commit(&head.conversation, Some(&advanced.loaded), &state, None)?;
+        let started = match done {
+            Some(loaded) => {
+                Started { advanced: Advanced { loaded, ..advanced }, is_first: false, expected_miss }
+            }
+            // Another writer was first. If this call opened the epoch, its answer must still say so.
+            None if advanced.is_opened => Started { advanced, is_first: false, expected_miss: None },
+            None => return Ok(None),
+        };
+        Ok(Some(started))
+    }
+
+    /// Returns the request of a turn: pending changes do not count, and the fields of this call do.
+    fn turn_request(&self, loaded: &Loaded, update: &RequestUpdate) -> Request {
+        let name = self.name(&loaded.epoch.head.conversation);
+        let given = update.given().clone();
+        Request {
+            messages: given.messages,
+            prompt: given.prompt,
+            images: given.images,
+            recalled: given.recalled,
+            provider: given.provider,
+            ttl: given.ttl,
+            cached_content: given.cached_content,
+            ..turn_request_in(&loaded.epoch, &loaded.state, name)
+        }
+    }
+
+    /// Returns the part for this turn: that of a build that was just made, or one that is observed now. If it cannot be
+    /// observed, the boundary and the last values stay.
+    fn suffix<'r>(
+        &self,
+        epoch: &LoadedEpoch,
+        (mut world, fresh): (TurnWorld<'r>, Option<Build>),
+        memory: &TurnMemory,
+        notes: &mut Vec<Note>,
+    ) -> (Suffix, TurnWorld<'r>) {
+        if !epoch.head.has_turn {
+            return (Suffix::default(), world);
+        }
+        let observed = match fresh {
+            Some(build) => Ok(build.into_parts().1),
+            None => self.observed(epoch, &mut world, memory, notes),
+        };
+        let mut last = memory.suffix.lock().unwrap_or_else(PoisonError::into_inner);
+        let suffix = match observed {
+            Ok(suffix) => suffix,
+            Err(error) => {
+                notes.push(not_observed(&error));
+                last.clone().unwrap_or_else(|| Suffix::from_boundary(epoch.boundary()))
+            }
+        };
+        *last = Some(suffix.clone());
+        (suffix, world)
+    }
+
+    /// Observes the part for one turn. Values that git did not give in time are those of an earlier turn.
+    fn observed(
+        &self,
+        epoch: &LoadedEpoch,
+        world: &mut TurnWorld<'_>,
+        memory: &TurnMemory,
+        notes: &mut Vec<Note>,
+    ) -> Result<Suffix, Error> {
+        let (caller, request) = (world.caller, world.request.clone());
+        let observe = |request: &Request, world: &World| -> Result<_, Error> {
+            // The templates of a turn may lie in the folders that the frozen part was built with.
+            let mut state = BuildState {
+                resources: epoch.details.as_ref().map(EpochDetails::found),
+                added: epoch.details.as_ref().map(|details| details.resources.clone()).unwrap_or_default(),
+                ..BuildState::default()
+            };
+            let build = self.engine.observe_in(world, request, caller, &mut state)?;
+            Ok((build, state.turn_facts))
+        };
+        let (build, facts) = within_limits(|| {
+            let world = world.read()?;
+            let (build, facts) = observe(&request, world)?;
+            let known = memory.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let lost = known.into_iter().filter(|(key, _)| facts.get(key).is_some_and(is_git_failure));
+            let lost: BTreeMap<String, Option<String>> =
+                lost.map(|(key, value)| (key, Some(value))).collect();
+            if lost.is_empty() {
+                return Ok((build, facts));
+            }
+            let mut again = request.clone();
+            again.variables.extend(lost);
+            // The notes about git belong to this turn, whatever it shows.
+            notes.extend(build.notes().iter().filter(|note| note.code == Code::GitFailed).cloned());
+            let (repaired, _) = observe(&again, world)?;
+            Ok((repaired, facts))
+        })?;
+        remember(memory, facts);
+        let (frozen, suffix) = build.into_parts();
+        notes.extend(frozen.notes().iter().filter(|note| note.severity > Severity::Info).cloned());
+        Ok(suffix)
+    }
+
+    /// Returns the handlers of hooks: those of the last build or first turn in this process.
+    fn handlers(&self, mut world: TurnWorld<'_>, memory: &TurnMemory) -> Arc<[Handler]> {
+        let known = memory.handlers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known {
+            return known;
+        }
+        let handlers = match world.read() {
+            Ok(world) => self.handlers_in(world),
+            // The settings cannot be read: hooks of the program still run.
+            Err(_) => crate::hooks::handlers(&self.engine.hooks, &[]).into(),
+        };
+        *memory.handlers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&handlers));
+        handlers
+    }
+}
+
+/// Returns the signature of the running session: what is delivered, with the backend and the servers of the request.
+fn signature(loaded: &Loaded, request: &Request) -> Signature {
+    let Request { backend, mcp_servers, .. } = loaded.state.request.clone();
+    let request = Request { backend, mcp_servers, ..request.clone() };
+    Signature::new(&request, &loaded.epoch.frozen, &loaded.epoch.head.cwd)
+}
+
+/// Returns the notes that a turn begins with: those of a new prompt, or of changes that wait.
+fn notes_of_start(
+    loaded: &Loaded,
+    update: &RequestUpdate,
+    caller: Caller,
+    is_new: bool,
+) -> Result<Vec<Note>, ConversationError> {
+    let epoch = &loaded.epoch;
+    let mut notes = if is_new { epoch.frozen.notes().to_vec() } else { Vec::new() };
+    let is_given = |field: &&PendingField| update.names(field.field) || update.removes(field.field);
+    let pending = loaded.pending();
+    let given: Vec<&PendingField> = pending.iter().filter(is_given).collect();
+    if !given.is_empty() {
+        let policy = policy_of(epoch, caller)?;
+        notes.extend(given.iter().map(|field| waiting(field.field, &policy)));
+        notes.extend(given.iter().filter_map(|field| not_reusable(field.field)));
+    }
+    if let Some(tools) = &update.given().tools {
+        notes.extend(duplicates(tools)?);
+    }
+    Ok(notes)
+}
+
+/// Tells whether a first epoch answers a turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Delivered {
+    Yes,
+    No,
+}
+
+/// The surroundings of a turn, read at most once.
+struct TurnWorld<'r> {
+    read: Option<World>,
+    request: &'r Request,
+    caller: Caller,
+}
+
+impl TurnWorld<'_> {
+    fn read(&mut self) -> Result<&World, Error> {
+        let world = match self.read.take() {
+            Some(world) => world,
+            None => World::read(self.request, self.caller)?,
+        };
+        Ok(self.read.insert(world))
+    }
+}
+
+/// Returns the reason to open an epoch in a turn: the first change that this turn gives and that the policy follows.
+fn wish_of(pending: &[PendingField], update: &RequestUpdate, policy: &PromptPolicy) -> Option<Wish> {
+    const WISHES: [(&str, Wish); 3] = [
+        ("profile", Wish::new(Reason::Profile, Reading::Everything)),
+        ("cwd", Wish::new(Reason::Cwd, Reading::Everything)),
+        ("tools", Wish::new(Reason::Tools, Reading::Nothing)),
+    ];
+    let is_given = |field: &str| update.names(field) || update.removes(field);
+    let is_pending = |field: &str| pending.iter().any(|pending| pending.field == field);
+    WISHES
+        .into_iter()
+        .find(|(field, wish)| is_given(field) && is_pending(field) && policy.allows(wish.reason))
+        .map(|(_, wish)| wish)
+}
+
+/// Keeps the values that git gave, for a turn in which it fails.
+fn remember(memory: &TurnMemory, facts: BTreeMap<String, Result<String, Absence>>) {
+    let mut known = memory.facts.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_git = facts.into_iter().filter(|(key, _)| is_of_git(key));
+    known.extend(of_git.filter_map(|(key, value)| Some((key, value.ok()?))));
+}
+
+fn is_of_git(key: &str) -> bool {
+    variable::find(key).is_some_and(|variable| variable.read_from() == ReadFrom::Git)
+}
+
+fn is_git_failure(value: &Result<String, Absence>) -> bool {
+    matches!(value, Err(Absence::TimedOut | Absence::GitFailed(_)))
+}
+
+/// Notes that a running session of another backend or with other servers must not be used for this turn.
+fn not_reusable(field: &str) -> Option<Note> {
+    matches!(field, "backend" | "mcp_servers").then(|| {
+        let message = format!("`{field}` is another one: the running session must not be reused");
+        Note::new(Code::PendingChange, Severity::Warning, message)
+            .with_hint("compare `signature` with that of the turn before, and start another session")
+    })
+}
+
+fn not_observed(error: &Error) -> Note {
+    let message = format!("the facts of this turn are those of an earlier one: {error}");
+    Note::new(Code::Absent, Severity::Warning, message)
+}
