@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proem::evidence::Verdict;
+use proem::evidence::Blame;
 
 /// Upper bounds of the histogram of request times, in microseconds.
 const BOUNDS: [u64; 8] = [100, 500, 1_000, 5_000, 20_000, 100_000, 1_000_000, 10_000_000];
@@ -23,11 +23,11 @@ pub(crate) struct Metrics {
 }
 
 /// Verdicts on calls: no cache miss, or the cause of the miss.
-const VERDICTS: [(&str, Option<Verdict>); 4] = [
+const VERDICTS: [(&str, Option<Blame>); 4] = [
     ("no_miss", None),
-    ("ours", Some(Verdict::Ours)),
-    ("provider", Some(Verdict::Provider)),
-    ("unknown", Some(Verdict::Unknown)),
+    ("ours", Some(Blame::Ours)),
+    ("provider", Some(Blame::Provider)),
+    ("unknown", Some(Blame::Unknown)),
 ];
 
 /// Reasons for new epochs. Each is printed from the start, with 0, so that Prometheus can compute rates.
@@ -56,7 +56,7 @@ impl Metrics {
     }
 
     /// Counts a reported call.
-    pub(crate) fn judged(&self, verdict: Option<Verdict>) {
+    pub(crate) fn judged(&self, verdict: Option<Blame>) {
         let counter = VERDICTS.iter().zip(&self.verdicts).find(|((_, known), _)| *known == verdict);
         if let Some((_, count)) = counter {
             count.fetch_add(1, Ordering::Relaxed);

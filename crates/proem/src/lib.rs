@@ -123,6 +123,7 @@ pub mod output;
 pub mod request;
 mod sections;
 pub mod settings;
+pub mod traffic;
 
 pub use proem_core as core;
 

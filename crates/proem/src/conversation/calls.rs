@@ -7,7 +7,7 @@ use super::error::ConversationError;
 use crate::conversation::store::StoreError;
 use crate::conversation::store::record::now;
 use crate::inspect::compare::{Snapshot, compare};
-use crate::inspect::evidence::{Call, Defaults, EpochFact, JudgedCall, judge};
+use crate::inspect::evidence::{Defaults, EpochFact, JudgedCall, KeptCall, judge};
 use crate::settings::models::Models;
 use crate::settings::tokens::Tokenizer;
 
@@ -16,7 +16,7 @@ impl Conversations {
     pub fn add_call(&self, id: &str, line: &str, models: &Models) -> Result<JudgedCall, ConversationError> {
         let kept = Arc::clone(&self.known(id)?.epoch);
         let defaults = Defaults { model: kept.head.model.clone(), ..Defaults::default() };
-        let mut fresh = Call::read(line, &defaults, models).map_err(ConversationError::BadCall)?;
+        let mut fresh = KeptCall::read(line, &defaults, models).map_err(ConversationError::BadCall)?;
         fresh.call.conversation = None;
         fresh.call.at.get_or_insert_with(now);
         fresh.call.epoch.get_or_insert(kept.head.number);
@@ -29,7 +29,7 @@ impl Conversations {
             .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string().into() })?;
         let number = self.store.add_call(id, &record)?;
         let number = number.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
-        let calls: Vec<Call> = last.into_iter().chain([fresh.call]).collect();
+        let calls: Vec<KeptCall> = last.into_iter().chain([fresh.call]).collect();
         let mut judged = self.judged(id, &calls, models)?.pop().ok_or(ConversationError::BadId)?;
         judged.call = usize::try_from(number).unwrap_or(usize::MAX);
         Ok(judged)
@@ -39,7 +39,7 @@ impl Conversations {
     pub fn calls(&self, id: &str, models: &Models) -> Result<Vec<JudgedCall>, ConversationError> {
         check_id(id)?;
         let calls = self.store.calls(id)?;
-        let calls: Vec<Call> = calls.iter().map(|record| read(record)).collect::<Result<_, _>>()?;
+        let calls: Vec<KeptCall> = calls.iter().map(|record| read(record)).collect::<Result<_, _>>()?;
         self.judged(id, &calls, models)
     }
 
@@ -47,7 +47,7 @@ impl Conversations {
     pub fn judged(
         &self,
         id: &str,
-        calls: &[Call],
+        calls: &[KeptCall],
         models: &Models,
     ) -> Result<Vec<JudgedCall>, ConversationError> {
         check_id(id)?;
@@ -83,7 +83,7 @@ impl Conversations {
     }
 }
 
-fn read(record: &str) -> Result<Call, StoreError> {
+fn read(record: &str) -> Result<KeptCall, StoreError> {
     serde_json::from_str(record)
         .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string().into() })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueHint};
-use proem::evidence::{Call, Defaults, JudgedCall, NewCall, Verdict, judge};
+use proem::evidence::{Blame, Defaults, JudgedCall, KeptCall, NewCall, judge};
 use proem::models::Models;
 use proem::{Caller, Engine, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
@@ -127,7 +127,7 @@ fn from_lines(
         model: arguments.model.clone(),
     };
     let mut lines: BTreeMap<String, Vec<NewCall>> = BTreeMap::new();
-    for fresh in Call::read_lines(text, &defaults, models)? {
+    for fresh in KeptCall::read_lines(text, &defaults, models)? {
         lines.entry(fresh.call.conversation.clone().unwrap_or_default()).or_default().push(fresh);
     }
     let mut judged = ByConversation::new();
@@ -152,8 +152,8 @@ fn followed(
     id: &str,
     models: &Models,
     conversations: Option<&Conversations>,
-) -> Result<Vec<Call>, Failure> {
-    let mut calls: Vec<Call> = Vec::new();
+) -> Result<Vec<KeptCall>, Failure> {
+    let mut calls: Vec<KeptCall> = Vec::new();
     for mut one in fresh {
         if let (Some(conversations), Some(number)) = (conversations, one.call.epoch)
             && let Some(kept) = conversations.epoch(id, number)?
@@ -196,9 +196,9 @@ fn table(calls: &[JudgedCall]) -> String {
     let row = |one: &JudgedCall| {
         let (word, style) = match one.verdict {
             None => ("-", DIM),
-            Some(Verdict::Ours) => ("ours", AnsiColor::Red.on_default().bold()),
-            Some(Verdict::Provider) => ("the provider's", AnsiColor::Yellow.on_default().bold()),
-            Some(Verdict::Unknown) => ("unknown", Style::new().bold()),
+            Some(Blame::Ours) => ("ours", AnsiColor::Red.on_default().bold()),
+            Some(Blame::Provider) => ("the provider's", AnsiColor::Yellow.on_default().bold()),
+            Some(Blame::Unknown) => ("unknown", Style::new().bold()),
         };
         let reason = one.reason.as_ref().map_or_else(String::new, |reason| format!("{reason}: "));
         vec![
@@ -218,11 +218,11 @@ fn summary(calls: &[JudgedCall]) -> String {
     let (expected, read): (u64, u64) = calls.iter().fold((0, 0), |(expected, read), one| {
         (expected + one.expected, read + one.reported.min(one.expected))
     });
-    let count = |verdict: Verdict| calls.iter().filter(|one| one.verdict == Some(verdict)).count();
+    let count = |verdict: Blame| calls.iter().filter(|one| one.verdict == Some(verdict)).count();
     format!(
         "{read} of {expected} expected tokens were read; misses: {} ours, {} the provider's, {} unknown\n\n",
-        count(Verdict::Ours),
-        count(Verdict::Provider),
-        count(Verdict::Unknown)
+        count(Blame::Ours),
+        count(Blame::Provider),
+        count(Blame::Unknown)
     )
 }

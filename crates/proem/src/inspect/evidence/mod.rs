@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use trace::Trace;
-pub use usage::Usage;
+pub use usage::ReportedUsage;
 
 use crate::costs::simulate::{Payload, rules};
 use crate::error::Error;
@@ -24,7 +24,7 @@ use trace::TracedRequest;
 
 /// One call, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct KeptCall {
     /// The conversation, where the line names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
@@ -40,7 +40,7 @@ pub struct Call {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The usage that the provider reported.
-    pub usage: Usage,
+    pub usage: ReportedUsage,
     /// The trace of the request, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
@@ -87,13 +87,13 @@ pub struct Defaults {
 #[derive(Debug)]
 pub struct NewCall {
     /// The call.
-    pub call: Call,
+    pub call: KeptCall,
     looked: Option<TracedRequest>,
 }
 
 impl NewCall {
     /// Compares it with the call before it in its conversation.
-    pub fn follow(&mut self, before: Option<&Call>, models: &Models) {
+    pub fn follow(&mut self, before: Option<&KeptCall>, models: &Models) {
         let Some(looked) = &self.looked else { return };
         let Some(earlier) = before.and_then(|call| call.trace.as_ref()) else { return };
         self.call.is_compared = true;
@@ -111,7 +111,7 @@ impl NewCall {
     }
 }
 
-impl Call {
+impl KeptCall {
     /// Parses one line: a response of a provider, or an object with `response` or `usage` and further fields.
     pub fn read(text: &str, defaults: &Defaults, models: &Models) -> Result<NewCall, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -207,7 +207,7 @@ pub struct EpochFact {
 /// The side that caused a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Blame {
     /// Something of ours changed.
     Ours,
     /// Everything was the same, and by its own rules it should have been read.
@@ -235,7 +235,7 @@ pub struct JudgedCall {
     pub reported: u64,
     /// The side that caused it, if less was read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<Blame>,
     /// The reason, in the providers' terms if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -246,9 +246,9 @@ pub struct JudgedCall {
 
 /// Judges the calls of one conversation, in order.
 #[must_use]
-pub fn judge(calls: &[Call], epochs: &[EpochFact], models: &Models) -> Vec<JudgedCall> {
+pub fn judge(calls: &[KeptCall], epochs: &[EpochFact], models: &Models) -> Vec<JudgedCall> {
     let mut judged: Vec<JudgedCall> = Vec::new();
-    let mut before: Option<(&Call, Option<u64>)> = None;
+    let mut before: Option<(&KeptCall, Option<u64>)> = None;
     for (index, call) in calls.iter().enumerate() {
         let epoch = call.epoch.or_else(|| epoch_at(call.at?, epochs));
         let case = Case { call, epoch, before, epochs, models };
@@ -279,8 +279,8 @@ fn epoch_at(at: i64, epochs: &[EpochFact]) -> Option<u64> {
 }
 
 /// Returns the tokens that a call leaves in the cache, by the provider's own numbers.
-fn left(call: &Call, models: &Models) -> u64 {
-    let Usage { input, read, written } = call.usage;
+fn left(call: &KeptCall, models: &Models) -> u64 {
+    let ReportedUsage { input, read, written } = call.usage;
     let Ok(rules) = call.rules(models) else { return read };
     match rules.kind {
         CacheKind::Breakpoints => read + written.unwrap_or(0),
@@ -292,23 +292,23 @@ fn left(call: &Call, models: &Models) -> u64 {
     }
 }
 
-fn least(call: &Call, rules: &CacheRules, models: &Models) -> u64 {
+fn least(call: &KeptCall, rules: &CacheRules, models: &Models) -> u64 {
     let model = call.model.as_deref().and_then(|name| models.find(name));
     model.and_then(|model| model.min_tokens).unwrap_or(rules.min_tokens) as u64
 }
 
 struct Opinion {
-    verdict: Verdict,
+    verdict: Blame,
     reason: Option<String>,
     why: String,
 }
 
 fn ours(reason: &str, why: impl Into<String>) -> Opinion {
-    Opinion { verdict: Verdict::Ours, reason: Some(reason.to_owned()), why: why.into() }
+    Opinion { verdict: Blame::Ours, reason: Some(reason.to_owned()), why: why.into() }
 }
 
 fn unknown(why: impl Into<String>) -> Opinion {
-    Opinion { verdict: Verdict::Unknown, reason: None, why: why.into() }
+    Opinion { verdict: Blame::Unknown, reason: None, why: why.into() }
 }
 
 fn changed(change: &str) -> &'static str {
@@ -325,9 +325,9 @@ const CLOSE_MILLIS: i64 = 1_000;
 
 /// One call and everything that it is judged by.
 struct Case<'c> {
-    call: &'c Call,
+    call: &'c KeptCall,
     epoch: Option<u64>,
-    before: Option<(&'c Call, Option<u64>)>,
+    before: Option<(&'c KeptCall, Option<u64>)>,
     epochs: &'c [EpochFact],
     models: &'c Models,
 }
@@ -358,7 +358,7 @@ impl Case<'_> {
 
     /// A call that found nothing in the cache to read: did it leave anything?
     fn first(&self, rules: &CacheRules) -> Option<Opinion> {
-        let Usage { input, read, written } = self.call.usage;
+        let ReportedUsage { input, read, written } = self.call.usage;
         let least = least(self.call, rules, self.models);
         if read > 0 || written.is_some_and(|written| written > 0) {
             return None;
@@ -404,7 +404,7 @@ impl Case<'_> {
     }
 
     /// Judges a call with the same frozen prompt: the verdict depends on the bytes that were sent, and on the time.
-    fn other_request(&self, before: &Call, rules: &CacheRules) -> Opinion {
+    fn other_request(&self, before: &KeptCall, rules: &CacheRules) -> Opinion {
         if !self.call.is_compared
             && (before.is_frozen_sent, self.call.is_frozen_sent) == (Some(true), Some(false))
         {
@@ -454,7 +454,7 @@ impl Case<'_> {
         let why = format!(
             "both requests begin with the same, {gap} s apart; an entry is kept for {least} s and should have been read"
         );
-        Opinion { verdict: Verdict::Provider, reason: None, why }
+        Opinion { verdict: Blame::Provider, reason: None, why }
     }
 }
 

@@ -39,8 +39,9 @@ fn request(system: &str, messages: &[&str]) -> Value {
 fn judged(lines: &[Value], epochs: &[EpochFact]) -> Vec<JudgedCall> {
     let models = models();
     let text = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
-    let fresh = Call::read_lines(&text, &Defaults::default(), &models).expect("the lines are well-formed");
-    let mut calls: Vec<Call> = Vec::new();
+    let fresh =
+        KeptCall::read_lines(&text, &Defaults::default(), &models).expect("the lines are well-formed");
+    let mut calls: Vec<KeptCall> = Vec::new();
     for mut one in fresh {
         one.follow(calls.last(), &models);
         calls.push(one.call);
@@ -48,7 +49,7 @@ fn judged(lines: &[Value], epochs: &[EpochFact]) -> Vec<JudgedCall> {
     judge(&calls, epochs, &models)
 }
 
-fn last(lines: &[Value], epochs: &[EpochFact]) -> (Option<Verdict>, Option<String>) {
+fn last(lines: &[Value], epochs: &[EpochFact]) -> (Option<Blame>, Option<String>) {
     let judged = judged(lines, epochs).pop().expect("there is a call");
     (judged.verdict, judged.reason)
 }
@@ -68,9 +69,9 @@ fn a_new_prompt_or_new_tools_are_ours() {
     let lines = [anthropic(0, 0, 5000, None), anthropic(20, 0, 5300, None)];
     let epochs =
         |digest: &str, fingerprint: &str| [epoch(1, -1, "a", "x"), epoch(2, 10_000, digest, fingerprint)];
-    assert_eq!(last(&lines, &epochs("b", "y")), (Some(Verdict::Ours), Some("system_changed".into())));
-    assert_eq!(last(&lines, &epochs("a", "y")), (Some(Verdict::Ours), Some("tools_changed".into())));
-    assert_eq!(last(&lines, &epochs("a", "x")).0, Some(Verdict::Unknown));
+    assert_eq!(last(&lines, &epochs("b", "y")), (Some(Blame::Ours), Some("system_changed".into())));
+    assert_eq!(last(&lines, &epochs("a", "y")), (Some(Blame::Ours), Some("tools_changed".into())));
+    assert_eq!(last(&lines, &epochs("a", "x")).0, Some(Blame::Unknown));
     let mut other = lines.clone();
     other[1]["model"] = json!("claude-sonnet-5");
     assert_eq!(last(&other, &[]).1.as_deref(), Some("model_changed"));
@@ -86,23 +87,23 @@ fn with_both_requests_the_verdict_is_certain() {
         let (verdict, reason) = last(lines, &[]);
         (verdict, reason.unwrap_or_default())
     };
-    assert_eq!(said(&pair(20, "frozen", &["one", "two"])), (Some(Verdict::Provider), String::new()));
-    assert_eq!(said(&pair(400, "frozen", &["one", "two"])), (Some(Verdict::Ours), "expired".into()));
-    assert_eq!(said(&pair(20, "thawed", &["one", "two"])), (Some(Verdict::Ours), "system_changed".into()));
-    assert_eq!(said(&pair(20, "frozen", &["eins", "two"])), (Some(Verdict::Ours), "messages_changed".into()));
+    assert_eq!(said(&pair(20, "frozen", &["one", "two"])), (Some(Blame::Provider), String::new()));
+    assert_eq!(said(&pair(400, "frozen", &["one", "two"])), (Some(Blame::Ours), "expired".into()));
+    assert_eq!(said(&pair(20, "thawed", &["one", "two"])), (Some(Blame::Ours), "system_changed".into()));
+    assert_eq!(said(&pair(20, "frozen", &["eins", "two"])), (Some(Blame::Ours), "messages_changed".into()));
     let many: Vec<String> = (0..30).map(|number| format!("message {number}")).collect();
     let many: Vec<&str> = std::iter::once("one").chain(many.iter().map(String::as_str)).collect();
-    assert_eq!(said(&pair(20, "frozen", &many)), (Some(Verdict::Ours), "beyond_lookback".into()));
-    assert_eq!(said(&pair(0, "frozen", &["one", "two"])).0, Some(Verdict::Unknown), "at the same moment");
+    assert_eq!(said(&pair(20, "frozen", &many)), (Some(Blame::Ours), "beyond_lookback".into()));
+    assert_eq!(said(&pair(0, "frozen", &["one", "two"])).0, Some(Blame::Unknown), "at the same moment");
     let mut mixed = pair(400, "frozen", &["one", "two"]);
     mixed[0]["request"]["system"][0]["cache_control"] = json!({ "type": "ephemeral", "ttl": "1h" });
     mixed[1]["request"]["system"][0]["cache_control"] = json!({ "type": "ephemeral", "ttl": "1h" });
-    assert_eq!(said(&mixed).0, Some(Verdict::Unknown), "one of two markers has expired");
+    assert_eq!(said(&mixed).0, Some(Blame::Unknown), "one of two markers has expired");
     let mut timeless = pair(20, "frozen", &["one", "two"]);
     for line in &mut timeless {
         line.as_object_mut().expect("a line is an object").remove("at");
     }
-    assert_eq!(said(&timeless), (Some(Verdict::Unknown), String::new()));
+    assert_eq!(said(&timeless), (Some(Blame::Unknown), String::new()));
 }
 
 #[test]
@@ -116,13 +117,13 @@ fn a_cache_that_never_fills_is_explained() {
         line
     };
     assert_eq!(last(&[line(Some(plain))], &[]).1.as_deref(), Some("no_marker"));
-    assert_eq!(last(&[line(None)], &[]).0, Some(Verdict::Unknown));
+    assert_eq!(last(&[line(None)], &[]).0, Some(Blame::Unknown));
     assert_eq!(last(&[anthropic(0, 0, 0, None)], &[]).1.as_deref(), Some("too_short"));
 }
 
 #[test]
 fn bad_lines_are_named() {
-    let read = |text: &str| Call::read_lines(text, &Defaults::default(), &models()).map(|_| ());
+    let read = |text: &str| KeptCall::read_lines(text, &Defaults::default(), &models()).map(|_| ());
     for (text, part) in [
         ("{\"usage\": {}}", "no numbers about a cache"),
         ("\n{", "from line 2 on"),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Input tokens of one call, by where they came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ReportedUsage {
     /// All input tokens, cached ones included.
     pub input: u64,
     /// Tokens read from the cache.
@@ -41,7 +41,7 @@ impl UsageShape {
 
 /// Finds the usage in a response, or in the part of it that has the numbers. Numbers whose sum exceeds 64 bits are
 /// refused.
-pub(super) fn find(response: &Value) -> Result<(Usage, UsageShape), &'static str> {
+pub(super) fn find(response: &Value) -> Result<(ReportedUsage, UsageShape), &'static str> {
     let places = [
         response.get("usage"),
         response.get("usageMetadata"),
@@ -55,12 +55,12 @@ pub(super) fn find(response: &Value) -> Result<(Usage, UsageShape), &'static str
     Ok((counted.ok_or("its numbers of tokens add up to more than 18446744073709551615")?, shape))
 }
 
-/// Usage whose input is the sum of its parts; `None` if that is too large.
-type UsageSum = Option<Usage>;
+/// ReportedUsage whose input is the sum of its parts; `None` if that is too large.
+type UsageSum = Option<ReportedUsage>;
 
 fn counted(parts: &[u64], read: u64, written: Option<u64>) -> UsageSum {
     let input = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part))?;
-    Some(Usage { input, read, written })
+    Some(ReportedUsage { input, read, written })
 }
 
 fn number(value: &Value, key: &str) -> Option<u64> {
