@@ -16,6 +16,7 @@ mod ignore_files;
 mod lints;
 mod numbers;
 mod recipes;
+mod report;
 mod secure;
 mod serve;
 mod served;

@@ -29,6 +29,14 @@ impl Digest {
         Some(Self(bytes))
     }
 
+    /// Returns the first half: enough to recognise a block among those of one conversation.
+    #[must_use]
+    pub fn half(&self) -> [u8; 16] {
+        let mut half = [0; 16];
+        half.iter_mut().zip(self.0).for_each(|(byte, own)| *byte = own);
+        half
+    }
+
     /// The digest as 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {

@@ -109,6 +109,10 @@ limits! {
     /// A list of millions of empty items would take gigabytes.
     LIST_ITEMS_MAX: usize = 100_000, "items of one list in a conversation";
     TURNS_BYTES_MAX: usize = 512 << 20, "a file of requests to simulate";
+    CALL_BYTES_MAX: usize = 128 << 20, "one recorded call of an agent";
+    /// The oldest are forgotten; then a change is named by its part, without its byte.
+    TRAFFIC_BODIES_BYTES_MAX: usize = 256 << 20, "all requests that the analysis of calls keeps";
+    TRAFFIC_THREADS_MAX: usize = 10_000, "threads of conversations that the analysis of calls keeps";
     SETTINGS_BYTES_MAX: usize = 256 << 10, "a profile or configuration file";
     EXTENDS_DEPTH_MAX: usize = 16, "profiles in a chain of `extends`";
     FRONT_MATTER_BYTES_MAX: usize = 8 << 10, "front matter";

@@ -18,3 +18,4 @@ mod payloads;
 mod revision;
 mod rooms;
 mod schema;
+mod traffic;

@@ -4,6 +4,7 @@
 use proem::Request;
 use proem::build_shape::BuildShape;
 use proem::simulate::Simulation;
+use proem::traffic::TrafficReport;
 use proem::turn_shape::TurnShape;
 use proem_testkit::project_root;
 use schemars::Schema;
@@ -37,4 +38,9 @@ fn simulation_schema_is_published() {
 #[test]
 fn turn_schema_is_published() {
     check("turn.json", &schemars::schema_for!(TurnShape<'static>));
+}
+
+#[test]
+fn report_schema_is_published() {
+    check("report.json", &schemars::schema_for!(TrafficReport));
 }

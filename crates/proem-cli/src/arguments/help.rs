@@ -19,7 +19,7 @@ const COLUMNS_MAX: usize = 80;
 /// The commands, grouped by purpose. The modules of `commands` have the same groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Build", &["build", "turn"]),
-    ("Understand", &["explain", "why", "diff", "drift", "compat", "vars", "simulate", "evidence"]),
+    ("Understand", &["explain", "why", "diff", "drift", "compat", "vars", "simulate", "evidence", "report"]),
     ("Check", &["check", "skills"]),
     ("Serve", &["serve", "conversation", "store"]),
     ("Manage", &["init", "config", "profile", "trust", "completions", "man", "help"]),

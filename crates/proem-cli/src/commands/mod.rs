@@ -11,7 +11,7 @@ use lint::{check, skills};
 use manage::{config, init, pages, profile, trust};
 use prompt::{build, turn};
 use server::{conversation, serve, store};
-use understand::{compat, diff, drift, evidence, explain, simulate, vars, why};
+use understand::{compat, diff, drift, evidence, explain, report, simulate, vars, why};
 
 use crate::failure::Failure;
 
@@ -28,6 +28,7 @@ pub(crate) enum Command {
     Vars(vars::VarsArguments),
     Simulate(simulate::SimulateArguments),
     Evidence(evidence::EvidenceArguments),
+    Report(report::ReportArguments),
     Check(check::CheckArguments),
     #[command(subcommand)]
     Skills(skills::SkillsCommand),
@@ -59,6 +60,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Vars(arguments) => vars::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Evidence(arguments) => evidence::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Skills(command) => skills::run(command),
         Command::Serve(arguments) => serve::run(arguments),

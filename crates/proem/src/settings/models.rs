@@ -256,6 +256,23 @@ impl Model {
 }
 
 impl CacheRules {
+    /// Returns rules that promise nothing: no minimum, no lifetime.
+    pub(crate) const fn unknown() -> Self {
+        Self {
+            name: String::new(),
+            kind: CacheKind::Prefix,
+            lookback: 1,
+            markers_max: 4,
+            marks_last: false,
+            step: 1,
+            min_tokens: 0,
+            of: Earlier::Any,
+            leaves: 0,
+            seconds: None,
+            seconds_1h: None,
+        }
+    }
+
     /// Makes the rules of a new row, which must have a kind.
     fn from_keys(row: &CacheKeys, path: &str) -> Result<Self, Error> {
         let kind = row.kind.ok_or_else(|| {

@@ -4,10 +4,23 @@
 //! file, reads no clock and starts no process. Rules of providers and names of headers are dated data,
 //! `builtin/traffic.toml`.
 
+mod analyser;
+pub mod answer;
 pub mod call;
+pub mod chain;
+mod hints;
+mod html;
+mod judge;
+pub mod lines;
+pub mod report;
 mod rules;
+mod thread;
+pub mod verdict;
 
+pub use analyser::Analyser;
 pub use call::Call;
+pub use report::{ReportFilter, TrafficReport};
+pub use verdict::{CacheVerdict, CallVerdict};
 
 /// Returns the day of the facts about agents and providers.
 #[must_use]

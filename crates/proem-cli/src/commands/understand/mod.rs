@@ -8,6 +8,7 @@ pub(super) mod evidence;
 pub(super) mod explain;
 mod explain_all;
 mod explain_page;
+pub(super) mod report;
 pub(super) mod simulate;
 pub(super) mod vars;
 pub(super) mod why;

@@ -1,0 +1,323 @@
+//! `proem report`: the reasons why calls of agents missed the provider's cache, and their cost.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anstyle::Style;
+use clap::{Args, ValueEnum, ValueHint};
+use jiff::Timestamp;
+use proem::models::Models;
+use proem::traffic::lines::{LineDefaults, call_of_line};
+use proem::traffic::report::ReportSource;
+use proem::traffic::{Call, CallVerdict, ReportFilter, TrafficReport};
+use proem::{Caller, Note, Request};
+use proem_core::limit::CALL_BYTES_MAX;
+use proem_core::note::{Code, Severity};
+
+use crate::arguments::Output;
+use crate::failure::Failure;
+use crate::input::reason;
+use crate::notes::print_warning;
+use crate::table::{Cell, Column, Table, grouped, one_line};
+use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
+use crate::wrap::flow;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Misses that the text shows.
+const MISSES_SHOWN: usize = 10;
+
+/// Notes that the text shows.
+const NOTES_SHOWN: usize = 5;
+
+/// Columns of the text: it is read in mails and tickets, too.
+const COLUMNS_MAX: usize = 80;
+
+/// Find out why calls missed the cache, and what that cost
+///
+/// Reads recorded calls and prints tokens, money and the misses with their cause, place and owner.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReportArguments {
+    /// File of calls, one per line: `{"at": …, "conversation": …, "request": …, "response": …}`; `-` reads standard input
+    #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
+    path: PathBuf,
+    /// Format of the calls
+    #[arg(long, value_name = "SOURCE", default_value = "jsonl")]
+    from: ReportFrom,
+    /// Only calls of the last days or hours, such as `7d` or `12h`
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    since: Option<i64>,
+    /// Only calls of this conversation
+    #[arg(long, value_name = "ID")]
+    conversation: Option<String>,
+    /// Provider of calls that name none [default: detected]
+    #[arg(long, value_name = "PROVIDER")]
+    provider: Option<String>,
+    /// Show expected misses, too: first calls after a pause, other models, compactions
+    #[arg(long)]
+    expected: bool,
+    /// Exit with code 1 if alarming misses cost more than this
+    #[arg(long, value_name = "USD")]
+    max_miss_cost: Option<f64>,
+    #[command(flatten)]
+    output: Output<ReportFormat>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proem report calls.jsonl                        Show the misses, most expensive first
+  proem report calls.jsonl --format html > r.html Write a page
+  proem report calls.jsonl --max-miss-cost 0.50   Fail in CI if misses cost more";
+
+/// Sources of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ReportFrom {
+    /// Lines of calls
+    Jsonl,
+}
+
+/// Formats of the report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+    /// One HTML page
+    Html,
+}
+
+fn seconds(text: &str) -> Result<i64, String> {
+    let wrong = || "write a number with `d` or `h`, such as `7d`".to_owned();
+    let unit = match text.chars().last() {
+        Some('d') => 86_400,
+        Some('h') => 3_600,
+        _ => return Err(wrong()),
+    };
+    let number: i64 = text.trim_end_matches(['d', 'h']).parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|seconds| *seconds >= 0).ok_or_else(wrong)
+}
+
+pub(crate) fn run(arguments: &ReportArguments) -> Result<(), Failure> {
+    let models = Models::load(&Request::default(), Caller::User)?;
+    let now = Timestamp::now().as_millisecond();
+    let filter = ReportFilter {
+        since: arguments.since.map(|seconds| now.saturating_sub(seconds.saturating_mul(1_000))),
+        conversation: arguments.conversation.clone(),
+    };
+    let calls = match arguments.from {
+        ReportFrom::Jsonl => Lines::open(arguments)?,
+    };
+    let mut sources = Vec::new();
+    let mut report = TrafficReport::new(calls.read(&mut sources)?, &models, &filter);
+    report.sources = sources;
+    match arguments.output.format() {
+        ReportFormat::Json => print_json(&report)?,
+        ReportFormat::Html => print_raw(&report.to_html(arguments.expected))?,
+        ReportFormat::Text => print(&text(&report, arguments.expected))?,
+    }
+    let is_over = arguments.max_miss_cost.is_some_and(|most| report.totals.alarming_usd > most);
+    if is_over { Err(Failure::Findings) } else { Ok(()) }
+}
+
+/// A file of lines.
+struct Lines {
+    reader: Box<dyn BufRead>,
+    defaults: LineDefaults,
+}
+
+impl Lines {
+    fn open(arguments: &ReportArguments) -> Result<Self, Failure> {
+        let path: &Path = &arguments.path;
+        let shown = path.display().to_string();
+        let refuse = |error: io::Error| Failure::Input {
+            what: "file of calls",
+            path: shown.clone(),
+            why: reason(&error),
+        };
+        let reader: Box<dyn BufRead> = if path == Path::new("-") {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            Box::new(BufReader::new(proem::open_named(path).map_err(refuse)?))
+        };
+        let defaults = LineDefaults {
+            path: shown.clone(),
+            provider: arguments.provider.clone(),
+            ..LineDefaults::default()
+        };
+        Ok(Self { reader, defaults })
+    }
+
+    /// Reads all calls, in the order of time where every call has one. A line that is no call leaves a note on the next
+    /// call, or a warning if there is none.
+    fn read(mut self, sources: &mut Vec<ReportSource>) -> Result<Vec<Call>, Failure> {
+        let (mut calls, mut skipped): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());
+        let path = self.defaults.path.clone();
+        for number in 1.. {
+            let mut line = Vec::new();
+            let most = CALL_BYTES_MAX as u64 + 1;
+            let read = self.reader.by_ref().take(most).read_until(b'\n', &mut line);
+            let refuse = |why: String| Failure::Input { what: "file of calls", path: path.clone(), why };
+            if read.map_err(|error| refuse(reason(&error)))? == 0 {
+                break;
+            }
+            if line.len() > CALL_BYTES_MAX {
+                return Err(refuse(format!("line {number} is longer than {CALL_BYTES_MAX} bytes")));
+            }
+            let text = String::from_utf8_lossy(&line);
+            if text.trim().is_empty() {
+                continue;
+            }
+            match call_of_line(text.trim(), number, &self.defaults) {
+                Ok(call) => calls.push(call),
+                Err(why) => {
+                    let message = format!("{path}:{number} is left out: {why}");
+                    skipped.push(Note::new(Code::Unreadable, Severity::Warning, message));
+                }
+            }
+        }
+        if calls.iter().all(|call| call.at.is_some()) {
+            calls.sort_by_key(|call| call.at);
+        }
+        sources.push(ReportSource { kind: "jsonl".to_owned(), path, calls: calls.len() });
+        match calls.first_mut() {
+            Some(first) => first.notes.extend(skipped),
+            None => skipped.iter().for_each(|note| print_warning(&note.message)),
+        }
+        Ok(calls)
+    }
+}
+
+fn text(report: &TrafficReport, with_expected: bool) -> String {
+    let width = Some(output_columns().unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX));
+    let totals = &report.totals;
+    let list = if totals.is_list_price { " list price" } else { "" };
+    let tokens = |tokens: u64| grouped(usize::try_from(tokens).unwrap_or(usize::MAX));
+    let mut shown = flow(
+        &format!(
+            "{BOLD}{} calls{BOLD:#}, ${:.2}{list}, {} of the input read from the cache; ${:.2} lost\n",
+            totals.calls,
+            totals.usd,
+            totals.hit_share(),
+            totals.lost()
+        ),
+        width,
+        "",
+    );
+    shown.push_str(&flow(
+        &format!(
+            "{DIM}tokens: {} read, {} written, {} uncached, {} of answers{DIM:#}\n\n",
+            tokens(totals.read),
+            tokens(totals.written),
+            tokens(totals.uncached),
+            tokens(totals.output)
+        ),
+        width,
+        "",
+    ));
+    shown.push_str(&days(report, width));
+    let misses = report.misses(with_expected);
+    if misses.is_empty() {
+        shown.push_str("\nno miss needs attention\n");
+    }
+    for (index, call) in misses.iter().take(MISSES_SHOWN).enumerate() {
+        shown.push_str(&miss(index + 1, call, width));
+    }
+    if misses.len() > MISSES_SHOWN {
+        shown.push_str(&format!("\n{} more; `--format json` has all\n", misses.len() - MISSES_SHOWN));
+    }
+    shown.push_str(&sides(report, width));
+    for note in report.notes.iter().take(NOTES_SHOWN) {
+        shown.push_str(&flow(&format!("{DIM}note: {}{DIM:#}\n", visible_line(&note.message)), width, "  "));
+    }
+    if report.notes.len() > NOTES_SHOWN {
+        shown.push_str(&format!("{DIM}{} more notes{DIM:#}\n", report.notes.len() - NOTES_SHOWN));
+    }
+    shown + &format!("{DIM}rules of {}, prices of {}{DIM:#}\n", report.rules_as_of, report.prices_as_of)
+}
+
+fn days(report: &TrafficReport, width: Option<usize>) -> String {
+    let columns = [
+        Column::word("day"),
+        Column::number("calls"),
+        Column::number("read"),
+        Column::number("USD"),
+        Column::number("lost"),
+    ];
+    let share = |read: u64, input: u64| match input {
+        0 => "-".to_owned(),
+        input => format!("{} %", u128::from(read) * 100 / u128::from(input)),
+    };
+    let rows = report.totals.by_day.iter().map(|(day, sum)| {
+        let cells = [
+            day.clone(),
+            sum.calls.to_string(),
+            share(sum.read, sum.input),
+            format!("{:.4}", sum.usd),
+            format!("{:.4}", sum.lost_usd),
+        ];
+        cells.into_iter().map(Cell::plain).collect()
+    });
+    Table::new(columns).with(rows).print(width)
+}
+
+fn miss(number: usize, call: &CallVerdict, width: Option<usize>) -> String {
+    let usd = call.lost_usd.map_or_else(|| "no price".to_owned(), |usd| format!("${usd:.4}"));
+    let at = call.at.as_deref().unwrap_or("no time");
+    let head = format!(
+        "\n{number}. {BOLD}{}{BOLD:#} {usd}, {} tokens; {at}, {}\n",
+        call.verdict.word(),
+        grouped(usize::try_from(call.lost_tokens).unwrap_or(usize::MAX)),
+        visible_line(&one_line(&call.conversation, 40))
+    );
+    let mut shown = flow(&head, width, "   ");
+    let mut line = |text: String| shown.push_str(&flow(&format!("   {text}\n"), width, "     "));
+    let owner = call.owner_words();
+    line(format!(
+        "{}{}{}",
+        visible_line(&call.why),
+        if owner.is_empty() { "" } else { "; by " },
+        visible_line(&owner)
+    ));
+    if let Some(place) = &call.place {
+        let part = place.part_after.as_deref().or(place.part_before.as_deref()).unwrap_or_default();
+        let numbers = place.byte.zip(place.line).zip(place.column);
+        let numbers = numbers
+            .map_or_else(String::new, |((byte, row), column)| format!(", byte {byte}, {row}:{column}"));
+        line(format!("at {}{numbers}", visible_line(part)));
+        for (sign, text) in [("-", &place.before), ("+", &place.after)] {
+            if let Some(text) = text {
+                line(format!("{DIM}{sign} {}{DIM:#}", visible_line(text)));
+            }
+        }
+    }
+    if let Some(told) = &call.provider_reason {
+        let opinion = if call.disagrees { ", which disagrees" } else { "" };
+        line(format!("the provider says {}{opinion}", visible_line(&told.reason)));
+    }
+    if let Some(advice) = &call.advice {
+        line(visible_line(advice));
+    }
+    shown
+}
+
+fn sides(report: &TrafficReport, width: Option<usize>) -> String {
+    let lost = &report.totals.lost_usd;
+    let sides = [
+        ("own files and tools", lost.ours),
+        ("user", lost.user),
+        ("agent", lost.agent),
+        ("provider", lost.provider),
+        ("unknown", lost.unknown),
+    ];
+    let named: Vec<String> =
+        sides.iter().filter(|(_, usd)| *usd > 0.0).map(|(side, usd)| format!("{side} ${usd:.4}")).collect();
+    if named.is_empty() {
+        "\n".to_owned()
+    } else {
+        flow(&format!("\nlost by {}\n", named.join(", ")), width, "")
+    }
+}
