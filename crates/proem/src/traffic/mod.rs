@@ -5,7 +5,9 @@
 //! `builtin/traffic.toml`.
 
 pub mod call;
+pub mod collect;
 mod rules;
+pub mod usage;
 
 pub use call::Call;
 
