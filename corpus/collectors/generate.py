@@ -76,6 +76,11 @@ ANSWER = {"role": "assistant", "content": [{"type": "text", "text": "It is 7.1 m
 MORE = {"role": "user", "content": "And pier b?"}
 
 
+def listed(messages):
+    """Content as lists: the form in which digests are computed."""
+    return [dict(one, content=[{"type": "text", "text": one["content"]}] if isinstance(one["content"], str) else one["content"]) for one in messages]
+
+
 def marked(messages):
     messages = json.loads(json.dumps(messages))
     last = messages[-1]
@@ -193,7 +198,7 @@ class Transcript:
         plain = json.loads(json.dumps(messages))
         control = [{"path": ["system", 0], "value": MARK}, {"path": ["system", 1], "value": MARK},
                    {"path": ["messages", len(messages) - 1, "content", len(marked(messages)[-1]["content"]) - 1], "value": MARK}]
-        body = dict(PARAMS, messages=marked(plain), tools=TOOLS, system=[dict(block, cache_control=MARK) for block in SYSTEM])
+        body = dict(PARAMS, messages=listed(marked(plain)), tools=TOOLS, system=[dict(block, cache_control=MARK) for block in SYSTEM])
         fields = {"base": base} if base else {}
         self.add("api-request", id=ident, querySource=source, shapeHash=shape, params=PARAMS, keep=keep,
                  tail=[message_hash(message) for message in messages[keep:]], cacheControl=control,
@@ -234,6 +239,11 @@ def claude_transcript():
     t.blob(MORE)
     t.request(shape, "r5", [MORE])
     t.answer(5, {"content": [{"type": "text", "text": "No."}]}, usage(0, 90, 1, 3), "r5")
+    # The first message is a plain text now: its form changes when the marker moves on.
+    no = {"role": "assistant", "content": [{"type": "text", "text": "No."}]}
+    t.add("user", message=RESULT, uuid="u6")
+    t.request(shape, "r6", [MORE, no, RESULT], "r5", 1)
+    t.answer(8, {"content": [{"type": "text", "text": "Fine."}]}, usage(90, 9, 1, 3), "r6")
     torn = '{"type":"assistant","message":{"id":"msg_6","usa'
     case.lines(f"projects/-home-me-project/{SESSION}.jsonl", t.lines)
     path = case.folder / f"projects/-home-me-project/{SESSION}.jsonl"

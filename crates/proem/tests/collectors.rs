@@ -48,7 +48,7 @@ fn shape(call: &Call, input: &Path) -> Value {
             fields.insert(name.to_owned(), value);
         }
     };
-    put("id", json!(call.id));
+    put("id", json!(call.id.replace(&format!("{}/", input.display()), "")));
     put("at", json!(call.at));
     let place = call.place.as_ref().unwrap();
     let path = place.path.replace(&format!("{}/", input.display()), "");

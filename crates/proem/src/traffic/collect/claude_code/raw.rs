@@ -151,7 +151,8 @@ fn read_by_events(bodies: &mut Bodies, events: &Events, sink: &mut Sink<'_>) {
     for (response, request) in pairs {
         let Some(path) = bodies.requests.remove(&request) else { continue };
         let Some(answer) = bodies.responses.remove(&response) else { continue };
-        give(&response, &answer, Some(&path), sink);
+        // The events give the time when they are joined.
+        give(None, (&response, &answer), Some(&path), sink);
     }
 }
 
@@ -165,17 +166,17 @@ fn read_by_content(bodies: &mut Bodies, sink: &mut Sink<'_>) {
         if request.is_none() {
             sink.note(NO_REQUEST, &answer, None);
         }
-        give(&response, &answer, request.as_deref(), sink);
+        sink.note(FILE_TIMES, answer.parent().unwrap_or(&answer), None);
+        let at = written(request.as_deref().unwrap_or(&answer));
+        give(at, (&response, &answer), request.as_deref(), sink);
     }
 }
 
-fn give(response: &str, answer: &Path, request: Option<&Path>, sink: &mut Sink<'_>) {
-    let mut call = new_call(request_id(response));
+fn give(at: Option<i64>, (response, answer): (&str, &Path), request: Option<&Path>, sink: &mut Sink<'_>) {
+    let mut call = Call { at, ..new_call(request_id(response)) };
     add_answer(&mut call, answer, sink);
     if let Some(request) = request {
         add_request(&mut call, request, sink);
     }
-    call.at = written(request.unwrap_or(answer));
-    sink.note(FILE_TIMES, answer.parent().unwrap_or(answer), None);
     sink.call(call, BodyOrigin::Sent, request.unwrap_or(answer), None);
 }

@@ -223,25 +223,31 @@ fn mark_message(message: &str, index: usize, marker: &str) -> Option<String> {
 /// Returns the hash by which transcripts name a message.
 fn message_hash(message: &str) -> Option<String> {
     let mut message: Value = serde_json::from_str(message).ok()?;
-    normalise(&mut message);
-    Some(Digest::new(canonical_json(&message).as_bytes()).hex())
-}
-
-/// Brings content into the form of a list and removes markers.
-fn normalise(message: &mut Value) {
-    let Some(content) = message.get_mut("content") else { return };
-    if let Value::String(text) = content {
-        *content = json!([{"type": "text", "text": text}]);
-    }
-    for block in content.as_array_mut().into_iter().flatten() {
+    for block in list_form(&mut message) {
         if let Some(fields) = block.as_object_mut() {
             fields.remove("cache_control");
         }
     }
+    Some(Digest::new(canonical_json(&message).as_bytes()).hex())
 }
 
-/// Returns the digest by which transcripts verify a request.
+/// Brings the content of a message into the form of a list, and returns its blocks.
+fn list_form(message: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let content = message.get_mut("content");
+    let content = content.map(|content| {
+        if let Value::String(text) = content {
+            *content = json!([{"type": "text", "text": text}]);
+        }
+        content
+    });
+    content.and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Returns the digest by which transcripts verify a request. It has markers, and content in the form of lists.
 fn request_digest(body: &str) -> Option<String> {
-    let body: Value = serde_json::from_str(body).ok()?;
+    let mut body: Value = serde_json::from_str(body).ok()?;
+    for message in body.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+        list_form(message).for_each(drop);
+    }
     Some(Digest::new(canonical_json(&body).as_bytes()).hex())
 }
