@@ -41,6 +41,13 @@ pub(super) struct EventCall {
     place: Option<(PathBuf, usize)>,
 }
 
+impl EventCall {
+    /// Returns the time of the request.
+    pub(super) fn at(&self) -> Option<i64> {
+        self.call.at
+    }
+}
+
 /// Returns the logs of an OTLP line, which may be wrapped as `body`.
 pub(super) fn logs(line: &Value) -> Option<&Vec<Value>> {
     let inner = line.get("body").unwrap_or(line);

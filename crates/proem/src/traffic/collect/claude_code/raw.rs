@@ -145,14 +145,16 @@ fn request_id(response: &str) -> &str {
 
 /// Reads the answers whose requests the events name.
 fn read_by_events(bodies: &mut Bodies, events: &Events, sink: &mut Sink<'_>) {
-    let named =
-        |response: &String| Some((response.clone(), events.get(request_id(response))?.request_file.clone()?));
-    let pairs: Vec<_> = bodies.responses.keys().filter_map(named).collect();
-    for (response, request) in pairs {
+    let named = |response: &String| {
+        let event = events.get(request_id(response))?;
+        Some((event.at(), response.clone(), event.request_file.clone()?))
+    };
+    let mut pairs: Vec<_> = bodies.responses.keys().filter_map(named).collect();
+    pairs.sort();
+    for (at, response, request) in pairs {
         let Some(path) = bodies.requests.remove(&request) else { continue };
         let Some(answer) = bodies.responses.remove(&response) else { continue };
-        // The events give the time when they are joined.
-        give(None, (&response, &answer), Some(&path), sink);
+        give(at, (&response, &answer), Some(&path), sink);
     }
 }
 
