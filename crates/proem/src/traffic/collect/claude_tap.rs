@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::files::{self, Lines, is_sqlite, name, whole};
+use super::files::{self, Lines, has_extension, is_sqlite, name, whole};
 use super::har::request_id;
 use super::identity::{add_body, host, read_headers};
 use super::json::moment;
@@ -105,7 +105,7 @@ pub(super) fn read(files: &[PathBuf], sink: &mut Sink<'_>) {
         let name = name(file);
         if name.ends_with(".ctap.json") {
             read_bundle(file, sink);
-        } else if name.ends_with(".jsonl") {
+        } else if has_extension(file, "jsonl") {
             read_lines(file, sink);
         } else if is_sqlite(file) {
             read_store(file, sink);

@@ -74,6 +74,11 @@ pub(super) fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
+/// Tells if a file has this extension.
+pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
 /// Reads a whole text file of at most `bytes_max` bytes, and of the limit of files.
 pub(super) fn whole(path: &Path, bytes_max: usize, notes: &mut Notebook) -> Option<String> {
     let bytes_max = bytes_max.min(COLLECT_FILE_BYTES_MAX);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::files::{Line, Lines, name};
+use super::files::{Line, Lines, has_extension};
 use super::identity::{add_body, read_headers};
 use super::json::{body, time};
 use super::merge::BodyOrigin;
@@ -44,11 +44,10 @@ struct CallLine<'a> {
 
 pub(super) fn read(files: &[PathBuf], sink: &mut Sink<'_>) {
     for file in files {
-        let name = name(file);
         sink.begin();
-        if name.ends_with(".har") {
+        if has_extension(file, "har") {
             har::read(file, sink);
-        } else if name.ends_with(".jsonl") || name.ends_with(".ndjson") || files.len() == 1 {
+        } else if has_extension(file, "jsonl") || has_extension(file, "ndjson") || files.len() == 1 {
             read_lines(file, sink);
         } else {
             sink.foreign(file);

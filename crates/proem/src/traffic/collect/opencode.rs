@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::files::{Line, Lines, is_sqlite, name, whole};
+use super::files::{Line, Lines, has_extension, is_sqlite, whole};
 use super::json::{body, text, time};
 use super::merge::BodyOrigin;
 use super::notebook::Problem;
@@ -95,10 +95,9 @@ struct Log {
 pub(super) fn read(files: &[PathBuf], sink: &mut Sink<'_>) {
     for file in files {
         sink.begin();
-        let name = name(file);
-        if name.ends_with(".jsonl") {
+        if has_extension(file, "jsonl") {
             read_log(file, sink);
-        } else if name.ends_with(".json") {
+        } else if has_extension(file, "json") {
             read_export(file, sink);
         } else if is_sqlite(file) {
             read_store(file, sink);
@@ -176,7 +175,9 @@ impl Log {
         let Value::Array(messages) = output.get_mut("messages")?.take() else { return None };
         let infos: Vec<&Value> = messages.iter().filter_map(|message| message.get("info")).collect();
         let session = text(infos.first()?, "sessionID")?.to_owned();
-        infos.into_iter().for_each(|info| self.add_info(info));
+        for info in infos {
+            self.add_info(info);
+        }
         self.messages.insert(session, messages);
         Some(())
     }
@@ -300,7 +301,7 @@ fn wire_messages(message: &Value) -> Vec<Value> {
     for part in message.get("parts").and_then(Value::as_array).into_iter().flatten() {
         match text(part, "type") {
             Some("text") => {
-                content.extend(text(part, "text").map(|text| json!({"type": "text", "text": text})))
+                content.extend(text(part, "text").map(|text| json!({"type": "text", "text": text})));
             }
             Some("reasoning") => {
                 content.extend(text(part, "text").map(|text| json!({"type": "thinking", "thinking": text})));

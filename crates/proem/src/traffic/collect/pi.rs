@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Sink;
-use super::files::{Line, Lines, name};
+use super::files::{Line, Lines, has_extension};
 use super::identity::add_body;
 use super::json::{body, text, time};
 use super::merge::BodyOrigin;
@@ -62,7 +62,7 @@ struct Session {
 
 pub(super) fn read(files: &[PathBuf], sink: &mut Sink<'_>) {
     for file in files {
-        if name(file).ends_with(".jsonl") { read_file(file, sink) } else { sink.foreign(file) }
+        if has_extension(file, "jsonl") { read_file(file, sink) } else { sink.foreign(file) }
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::events::Events;
 use self::raw::Bodies;
 use super::Sink;
-use super::files::{Lines, name};
+use super::files::{Lines, has_extension, name};
 use super::notebook::{Notebook, Problem};
 
 /// The name that profiles and rules have for it.
@@ -46,7 +46,7 @@ pub(super) fn read(files: &[PathBuf], sink: &mut Sink<'_>) {
         if bodies.take(file) {
             continue;
         }
-        if !name(file).ends_with(".jsonl") {
+        if !has_extension(file, "jsonl") {
             sink.foreign(file);
             continue;
         }

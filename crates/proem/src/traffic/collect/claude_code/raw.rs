@@ -102,7 +102,7 @@ fn read_index(index: &Path, bodies: &mut Bodies, paired: &mut BTreeSet<String>, 
         match bodies.responses.remove(&response) {
             Some(path) => add_answer(&mut call, &path, sink),
             None => {
-                sink.note(Problem::info(Code::IncompleteCall, "an answer is not there"), index, Some(number))
+                sink.note(Problem::info(Code::IncompleteCall, "an answer is not there"), index, Some(number));
             }
         }
         match bodies.requests.get(&line.request_file) {

@@ -7,7 +7,7 @@ mod trace;
 use std::path::PathBuf;
 
 use super::Sink;
-use super::files::name;
+use super::files::{has_extension, name};
 
 /// The name that profiles and rules have for it.
 const AGENT: &str = "codex";
@@ -17,7 +17,7 @@ pub(super) fn read(files: &[PathBuf], sink: &mut Sink<'_>) {
         let name = name(file);
         if name == "trace.jsonl" {
             trace::read(file, sink);
-        } else if name.starts_with("rollout-") && name.ends_with(".jsonl") {
+        } else if name.starts_with("rollout-") && has_extension(file, "jsonl") {
             rollout::read(file, sink);
         } else if name != "manifest.json" && !is_payload(file) {
             sink.foreign(file);
