@@ -205,6 +205,21 @@ limits! {
     ANSWER_BYTES_MAX: usize = 64 << 20, "a response of a server to the command line";
     ANSWER_SECONDS_MAX: usize = 60, "seconds in which a server responds to the command line";
     SAVED_BUILD_BYTES_MAX: usize = 64 << 20, "a saved build";
+    TRAFFIC_EVENT_BYTES_MAX: usize = 1 << 20, "one event in the answer of a provider";
+    TRAFFIC_ANSWER_BYTES_MAX: usize = 64 << 20, "an answer of a provider that is not a stream";
+    /// Below a folder that is named for a report.
+    COLLECT_FILES_MAX: usize = 1_000_000, "files that a report looks at";
+    COLLECT_DEPTH_MAX: usize = 16, "levels of folders below the one that a report reads";
+    /// Files of lines may be larger: they are read line by line.
+    COLLECT_FILE_BYTES_MAX: usize = 256 << 20, "a recording that a report reads as a whole";
+    COLLECT_LINE_BYTES_MAX: usize = 64 << 20, "a line of a recording";
+    COLLECT_BODY_BYTES_MAX: usize = 64 << 20, "the body of a request in a recording";
+    COLLECT_SESSION_BYTES_MAX: usize = 256 << 20, "the texts from which the requests of one recorded session are put together";
+    /// They are held until all records of them have been joined.
+    COLLECT_HELD_BYTES_MAX: usize = 256 << 20, "the calls that a report holds at a time";
+    COLLECT_CALLS_MAX: usize = 2_000_000, "calls of one source in a report";
+    COLLECT_HINTS_MAX: usize = 1000, "statements about owners of texts in one call";
+    COLLECT_NOTES_MAX: usize = 200, "notes about recordings that are listed one by one";
 }
 
 /// The most CPU time that one build may take.

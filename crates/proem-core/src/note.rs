@@ -122,6 +122,8 @@ codes! {
     AgentsDiffer "agents_differ" "Some agents read a file, and others do not",
     WorkspaceAbove "workspace_above" "The settings come from a `.proem` above the working directory",
     EmptyDeny "empty_deny" "A profile sets an empty list of names that are never read",
+    SkippedRecord "skipped_record" "A file or record of an agent was skipped",
+    IncompleteCall "incomplete_call" "A recorded call lacks a part",
 }
 
 impl Code {

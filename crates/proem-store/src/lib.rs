@@ -29,6 +29,7 @@
 mod location;
 mod maintenance;
 mod sqlite;
+mod sqlite_rows;
 mod texts;
 mod transfer;
 mod url;
@@ -52,6 +53,7 @@ pub use proem::store::{
 };
 use proem::store::{columns, record};
 pub use sqlite::SqliteStore;
+pub use sqlite_rows::read_sqlite_rows;
 pub use transfer::{ExportLine, TransferCounts, TransferError, export, import};
 
 /// Opens the store of a name; see [`StoreLocation::parse`] for the forms of names.

@@ -57,7 +57,7 @@ const LOOKING: [&str; 6] =
     [".exists()", ".is_dir()", ".is_file()", "fs::metadata(", "fs::read_dir(", "rustix::fs::stat("];
 
 /// Modules that may do so, each with the reason: the file is not in a workspace, or was announced to `file/lazy.rs`.
-const WINDOWS: [(&str, &str); 13] = [
+const WINDOWS: [(&str, &str); 14] = [
     ("observe/file/", "the looks themselves"),
     ("observe/git/", "git's own folders"),
     ("inspect/check/fix.rs", "mends files of the working tree, never of a revision"),
@@ -71,6 +71,7 @@ const WINDOWS: [(&str, &str); 13] = [
     ("inspect/directory_listing.rs", "lists the working tree for the editor"),
     ("settings/trust.rs", "hooks of a workspace, which a revision is not trusted to have"),
     ("observe/workspace.rs", "asks metadata that it has"),
+    ("traffic/collect/files.rs", "asks metadata that it has"),
 ];
 
 /// A revision is laid out on access, so each access must be announced.

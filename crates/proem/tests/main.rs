@@ -3,6 +3,7 @@
 mod agents;
 mod canonical;
 mod causes;
+mod collectors;
 mod corpus;
 mod docs;
 mod doctor_properties;

@@ -8,6 +8,7 @@ mod analyser;
 pub mod answer;
 pub mod call;
 pub mod chain;
+pub mod collect;
 mod hints;
 mod html;
 mod judge;
@@ -15,6 +16,7 @@ pub mod lines;
 pub mod report;
 mod rules;
 mod thread;
+pub mod usage;
 pub mod verdict;
 
 pub use analyser::Analyser;

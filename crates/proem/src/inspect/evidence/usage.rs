@@ -55,7 +55,7 @@ pub(super) fn find(response: &Value) -> Result<(ReportedUsage, UsageShape), &'st
     Ok((counted.ok_or("its numbers of tokens add up to more than 18446744073709551615")?, shape))
 }
 
-/// ReportedUsage whose input is the sum of its parts; `None` if that is too large.
+/// Usage whose input is the sum of its parts; `None` if that is too large.
 type UsageSum = Option<ReportedUsage>;
 
 fn counted(parts: &[u64], read: u64, written: Option<u64>) -> UsageSum {
