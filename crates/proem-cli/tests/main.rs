@@ -15,6 +15,7 @@ mod first_sight;
 mod ignore_files;
 mod lints;
 mod numbers;
+mod reads_once;
 mod recipes;
 mod secure;
 mod serve;
