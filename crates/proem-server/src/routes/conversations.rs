@@ -42,6 +42,11 @@ pub(super) struct PlanQuery {
     plan: bool,
 }
 
+/// A query without parameters: one that a client gives in vain is refused.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoQuery {}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReloadQuery {
@@ -108,8 +113,11 @@ pub(super) async fn remove(
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     app.work(move |app| {
-        app.known(&id)?;
-        Ok(app.store().remove(&id).map(drop)?)
+        // A damaged conversation can be removed, too.
+        if !proem_store::is_conversation_id(&id) {
+            return Err(ConversationError::BadId.into());
+        }
+        if app.store().remove(&id)? { Ok(()) } else { Err(ConversationError::NoConversation(id).into()) }
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -204,8 +212,11 @@ impl App {
     /// Checks that the next prompt of a conversation is built in a workspace: in the directory that the update gives, or
     /// else in the stored one, which may have been moved since the conversation began.
     pub(super) fn admit_next(&self, id: &str, update: &RequestUpdate) -> Result<(), ApiError> {
-        let kept = self.known(id)?;
-        let cwd = update.given().cwd.clone().or_else(|| kept.request.cwd.clone());
+        let cwd = match &update.given().cwd {
+            Some(cwd) => Some(cwd.clone()),
+            None => self.conversations.next_cwd(id)?,
+        };
+        self.known(id)?;
         self.admit(Request { cwd, ..Request::default() }).map(drop)
     }
 
@@ -289,6 +300,7 @@ pub(super) async fn tools(
 pub(super) async fn active_tools(
     State(app): Shared,
     PathParams(id): PathParams<String>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
@@ -305,6 +317,7 @@ pub(super) async fn active_tools(
 pub(super) async fn profile(
     State(app): Shared,
     PathParams(id): PathParams<String>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
@@ -321,6 +334,7 @@ pub(super) async fn profile(
 pub(super) async fn resources(
     State(app): Shared,
     PathParams(id): PathParams<String>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let paths: ResourcePaths = text.json()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Suffix};
-use proem_core::note::Note;
+use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Compaction as Way, Reason};
 use serde_json::value::RawValue;
 
@@ -126,7 +126,9 @@ impl Conversations {
                 (Some(epoch), built.build.with_suffix(appended), instructions)
             }
         };
-        let started = self.summarise(&loaded, &update, (&build, policy.compaction, instructions), caller)?;
+        let mut started =
+            self.summarise(&loaded, &update, (&build, policy.compaction, instructions), caller)?;
+        started.notes.extend(of_turns_alone(&update));
         self.store.begin_compaction(&CompactionRecord {
             token: started.token.clone(),
             conversation: id.to_owned(),
@@ -216,17 +218,37 @@ impl Conversations {
         caller: Caller,
     ) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
         let loaded = self.known(id)?;
+        let update = RequestUpdate::from_json(&record.request)?;
         // The epoch after `from` decides which compaction was first, not the current one.
         if loaded.epoch.head.number != record.from {
             let behind = self.store.epoch(id, record.from + 1)?.ok_or(ConversationError::NoCompaction)?;
+            // The other compaction opened the epoch. What this one said waits for the next.
+            let state = loaded.state.merge(&update);
+            if behind.head.reason == Reason::Compaction.word()
+                && state != loaded.state
+                && self.commit(id, Some(&loaded), &state, None)?.is_none()
+            {
+                return Ok(None);
+            }
             return Ok(Some(Arc::new(LoadedEpoch::from_stored(behind)?)));
         }
-        let mut state = loaded.state.merge(&RequestUpdate::from_json(&record.request)?);
+        let waited = loaded.pending();
+        let mut state = loaded.state.merge(&update);
         let epoch = match &record.rebuilt {
             Some(rebuilt) => {
+                if rebuilt.head.cwd != loaded.epoch.head.cwd {
+                    state.leave_directory();
+                }
                 // It was built when the compaction began; what was said since then still waits.
-                state.settled = None;
-                state.wants_reload = false;
+                let waits = |field: &str| waited.iter().any(|waiting| waiting.field == field);
+                let is_of_build = |field: &str| update.names(field) || update.removes(field) || !waits(field);
+                if is_of_build("profile") {
+                    state.request.profile = Some(rebuilt.head.profile.clone());
+                }
+                if is_of_build("cwd") {
+                    state.request.cwd = Some(rebuilt.head.cwd.clone());
+                }
+                state.settle_facts(rebuilt)?;
                 rebuilt.clone()
             }
             None => self.aligned_epoch(&loaded, &mut state, caller)?,
@@ -256,6 +278,11 @@ impl Conversations {
         Ok(next)
     }
 
+    /// Returns the fields that a compaction was begun with.
+    pub fn update_of_compaction(&self, id: &str, token: &str) -> Result<RequestUpdate, ConversationError> {
+        Ok(RequestUpdate::from_json(&self.begun(id, token)?.request)?)
+    }
+
     /// Ends a compaction without an epoch.
     pub fn abort_compaction(&self, id: &str, token: &str) -> Result<(), ConversationError> {
         if self.begun(id, token)?.opened.is_some() {
@@ -276,6 +303,17 @@ impl Conversations {
         let is_open = |begun: &CompactionRecord| begun.conversation == id && begun.expires_at >= now();
         found.filter(is_open).ok_or(ConversationError::NoCompaction)
     }
+}
+
+/// Notes the fields that a summarising call has no use for.
+fn of_turns_alone(update: &RequestUpdate) -> impl Iterator<Item = Note> {
+    let Request { prompt, recalled, images, .. } = update.given();
+    let given =
+        [("prompt", prompt.is_some()), ("recalled", recalled.is_some()), ("images", images.is_some())];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(field, _)| {
+        let message = format!("a compaction has no use for `{field}`: the instructions end its messages");
+        Note::new(Code::UnusedField, Severity::Warning, message).with_hint("give it to the next turn")
+    })
 }
 
 /// 128 random bits, in hexadecimal.

@@ -272,6 +272,11 @@ impl Conversations {
         Ok(self.known(id)?.pending())
     }
 
+    /// Returns the working directory that the next prompt of a conversation is built in, if one was given.
+    pub fn next_cwd(&self, id: &str) -> Result<Option<String>, ConversationError> {
+        Ok(self.known(id)?.state.request.cwd.clone())
+    }
+
     /// The current epoch of a conversation, and all its epochs, as they were at one moment.
     pub fn history(&self, id: &str) -> Result<Option<Shown>, ConversationError> {
         for _ in 0..HISTORY_ATTEMPTS_MAX {
@@ -315,10 +320,8 @@ impl Conversations {
         mut state: BuildState,
         base: StoredBase,
     ) -> Result<Built, ConversationError> {
-        let has_base =
-            request.system.is_some() || request.template.is_some() || request.instruction.is_some();
         let template = match base {
-            _ if has_base => None,
+            _ if has_base(request) => None,
             StoredBase::Current => self.store.template()?.map(|template| template.text),
             StoredBase::AsRead(template) => template,
         };
@@ -397,10 +400,12 @@ pub(super) struct NewEpoch<'o> {
 impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
     pub(super) fn epoch(&self, built: &Built) -> Result<Epoch, ConversationError> {
-        let Built { build, state, template, .. } = built;
+        let Built { world, build, state, template } = built;
+        let fixed = &world.resolved.profile.fixed;
         let damaged = |why: String| StoreError::Damaged { what: "the prompt".into(), why: why.into() };
         let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| damaged(error.to_string()))?;
-        let details = EpochDetails::new(build.policy(), build.suffix().boundary(), state, template.clone());
+        let boundary = build.suffix().boundary();
+        let details = EpochDetails::new(build.policy(), boundary, state, fixed, template.clone());
         let sources = details.to_json(state).map_err(|error| damaged(error.to_string()))?;
         let policy = build.policy();
         let head = EpochHead {
@@ -422,6 +427,11 @@ impl NewEpoch<'_> {
         let request = Request { profile, cwd, ..without_call(self.request) };
         Ok(Epoch { head, prompt, request: request.to_json()?, sources: Some(sources) })
     }
+}
+
+/// Tells whether a request names the base of its prompt.
+pub(super) const fn has_base(request: &Request) -> bool {
+    request.system.is_some() || request.template.is_some() || request.instruction.is_some()
 }
 
 /// Takes an update as a caller gave it. A relative directory becomes absolute: a later call may come from another one.

@@ -10,7 +10,7 @@ use super::tool_set::{ToolSet, has_same_tools};
 use crate::build::PendingField;
 use crate::hooks::ResourcePaths;
 use crate::request::update::{copy_field, differences, without_call};
-use crate::request::{HostPins, Request, RequestUpdate};
+use crate::request::{HostPins, Pin, Request, RequestUpdate};
 
 /// The version of the stored form. A later one is refused.
 const FORM: u32 = 1;
@@ -44,10 +44,33 @@ pub struct State {
     pub observed: BTreeMap<String, Option<String>>,
     /// The digest of the prefix of the last turn.
     pub delivered: Option<String>,
+    /// The session that the last turn needed.
+    pub session: Option<RunningSession>,
     /// True if a reload was requested that the profile does not allow: the next epoch reads all files again.
     pub wants_reload: bool,
     /// The digest of a request that was built and gave the prompt of the current epoch.
     pub settled: Option<String>,
+}
+
+/// The properties of a running session that a caller chooses: another backend or other servers need another session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunningSession {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    backend: Option<String>,
+    /// The names in order: the order of a request does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    mcp_servers: Vec<String>,
+}
+
+impl RunningSession {
+    /// Returns the session that a request needs.
+    #[must_use]
+    pub fn new(request: &Request) -> Self {
+        let mut mcp_servers = request.mcp_servers.clone().unwrap_or_default();
+        mcp_servers.sort();
+        Self { backend: request.backend.clone(), mcp_servers }
+    }
 }
 
 /// The inputs of a frozen prompt, as far as a change of them may be pending.
@@ -74,6 +97,8 @@ struct StoredState {
     observed: BTreeMap<String, Option<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivered: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<RunningSession>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     wants_reload: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +116,8 @@ impl State {
     #[must_use]
     pub fn from_epoch(request: &Request, digest: &str) -> Self {
         let state = Self::begin(&RequestUpdate::from(without_call(request)));
-        Self { delivered: Some(digest.to_owned()), ..state }
+        let session = Some(RunningSession::new(&state.request));
+        Self { delivered: Some(digest.to_owned()), session, ..state }
     }
 
     /// Returns the state after a call.
@@ -105,6 +131,32 @@ impl State {
             (None, known) => known.clone(),
         };
         Self { request, tools, ..self.clone() }
+    }
+
+    /// Returns the fixed facts that the request's `host` contradicts: they stay for the life of the conversation.
+    #[must_use]
+    pub fn contradicted(&self) -> Vec<&str> {
+        let is_other = |key: &str, value: &Option<String>| match pin(&self.request.host, key) {
+            Some(Pin::Given(pinned)) => value.as_ref() != Some(pinned),
+            Some(Pin::None) => value.is_some(),
+            Some(Pin::Observe) | None => false,
+        };
+        let all = self.observed.iter();
+        all.filter(|(key, value)| is_other(key, value)).map(|(key, _)| key.as_str()).collect()
+    }
+
+    /// Tells whether a turn with this prefix finds everything as the last turn left it.
+    #[must_use]
+    pub fn is_delivered(&self, digest: &str) -> bool {
+        self.delivered.as_deref() == Some(digest)
+            && self.session.as_ref() == Some(&RunningSession::new(&self.request))
+    }
+
+    /// Returns the state after a turn with this prefix.
+    #[must_use]
+    pub fn after_turn(&self, digest: &str) -> Self {
+        let session = Some(RunningSession::new(&self.request));
+        Self { delivered: Some(digest.to_owned()), session, ..self.clone() }
     }
 
     /// Returns everything that callers have said so far, with the active tools.
@@ -177,6 +229,7 @@ impl State {
             resources: self.resources.clone(),
             observed: self.observed.clone(),
             delivered: self.delivered.clone(),
+            session: self.session.clone(),
             wants_reload: self.wants_reload,
             settled: self.settled.clone(),
         })
@@ -195,9 +248,22 @@ impl State {
         }
         let stored: StoredState = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let request = Request::from_json(&stored.request.to_string()).map_err(|error| error.to_string())?;
-        let StoredState { tools, resources, observed, delivered, wants_reload, settled, .. } = stored;
-        Ok(Self { request, tools, resources, observed, delivered, wants_reload, settled })
+        let StoredState { tools, resources, observed, delivered, session, wants_reload, settled, .. } =
+            stored;
+        Ok(Self { request, tools, resources, observed, delivered, session, wants_reload, settled })
     }
+}
+
+/// Returns the pin of a fact of the host. A pinned moment is that of one call, so no fixed date contradicts it.
+const fn pin<'h>(host: &'h HostPins, key: &str) -> Option<&'h Pin<String>> {
+    Some(match key.as_bytes() {
+        b"system:os" => &host.os,
+        b"system:os_name" => &host.os_name,
+        b"system:os_version" => &host.os_version,
+        b"system:hostname" => &host.hostname,
+        b"system:shell" => &host.shell,
+        _ => return None,
+    })
 }
 
 /// Returns the reason that a profile's policy must name to apply a change of a field at once.
@@ -213,9 +279,6 @@ fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
     }
     match field {
         "tools" => !is_same_tools(next, request),
-        // Without one, that of the epoch stays.
-        "profile" => next.profile.is_some(),
-        "cwd" => next.cwd.is_some(),
         "variables" => {
             let keys = next.variables.keys().chain(request.variables.keys());
             let is_other = |key: &&String| next.variables.get(*key) != request.variables.get(*key);

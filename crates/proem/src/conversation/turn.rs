@@ -42,6 +42,15 @@ struct Started {
     is_first: bool,
     /// The reason for an expected cache miss of the prefix.
     expected_miss: Option<String>,
+    /// True if this turn needs another session than the last one.
+    is_other_session: bool,
+}
+
+impl Started {
+    /// A turn before which nothing else happened.
+    const fn new(advanced: Advanced, is_first: bool) -> Self {
+        Self { advanced, is_first, expected_miss: None, is_other_session: false }
+    }
 }
 
 impl Conversations {
@@ -59,9 +68,11 @@ impl Conversations {
         // A turn that is refused changes nothing.
         check_update(&update, caller)?;
         let started = self.start_turn(id, &update, caller)?;
-        let Started { advanced: Advanced { loaded, is_opened, built }, is_first, expected_miss } = started;
+        let Started { advanced, is_first, expected_miss, is_other_session } = started;
+        let Advanced { loaded, is_opened, built } = advanced;
         let epoch = &loaded.epoch;
         let mut notes = notes_of_start(&loaded, &update, caller, is_first || is_opened)?;
+        notes.extend(is_other_session.then(other_session));
         let request = self.turn_request(&loaded, &update);
         let memory = self.recent.memory(id);
         let (world, fresh) = match built {
@@ -134,7 +145,7 @@ impl Conversations {
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
             .is_none_or(|handlers| !handlers.is_empty());
-        let is_delivered = loaded.state.delivered.as_deref() == Some(&loaded.epoch.head.digest);
+        let is_delivered = loaded.state.is_delivered(&loaded.epoch.head.digest);
         if has_hooks || !is_delivered || loaded.state.merge(update) != loaded.state {
             return Ok(None);
         }
@@ -206,21 +217,20 @@ impl Conversations {
         // Most turns change nothing, and need no lock.
         if let Some(loaded) = self.load(id)?
             && loaded.state.merge(update) == loaded.state
-            && loaded.state.delivered.as_deref() == Some(&loaded.epoch.head.digest)
+            && loaded.state.is_delivered(&loaded.epoch.head.digest)
             && wish_of(&loaded.pending(), update, &policy_of(&loaded.epoch, caller)?).is_none()
         {
             let advanced = Advanced { loaded, is_opened: false, built: None };
-            return Ok(Started { advanced, is_first: false, expected_miss: None });
+            return Ok(Started::new(advanced, false));
         }
         self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
-                let started =
-                    match self.load(id)? {
-                        None => self
-                            .first_epoch(id, update, caller, Delivered::Yes)?
-                            .map(|advanced| Started { advanced, is_first: true, expected_miss: None }),
-                        Some(loaded) => self.later_turn(&loaded, update, caller)?,
-                    };
+                let started = match self.load(id)? {
+                    None => self
+                        .first_epoch(id, update, caller, Delivered::Yes)?
+                        .map(|advanced| Started::new(advanced, true)),
+                    Some(loaded) => self.later_turn(&loaded, update, caller)?,
+                };
                 if let Some(started) = started {
                     return Ok(started);
                 }
@@ -247,9 +257,9 @@ impl Conversations {
         let built = self.build(&request, caller, BuildState::default(), StoredBase::Current)?;
         let opening = NewEpoch { id, number: 1, reason: STARTUP, request: &state.said() };
         let epoch = opening.epoch(&built)?;
-        state.settle(&epoch, &built);
+        state.settle(&epoch)?;
         if delivered == Delivered::Yes {
-            state.delivered = Some(epoch.head.digest.clone());
+            state = state.after_turn(&epoch.head.digest);
         }
         let done = self.commit(id, None, &state, Some(epoch))?;
         Ok(done.map(|loaded| Advanced { loaded, is_opened: true, built: Some(built) }))
@@ -279,19 +289,26 @@ impl Conversations {
         };
         let Some(advanced) = advanced else { return Ok(None) };
         let head = &advanced.loaded.epoch.head;
-        if advanced.loaded.state.delivered.as_deref() == Some(&head.digest) {
-            return Ok(Some(Started { advanced, is_first: false, expected_miss: None }));
+        let before = &advanced.loaded.state;
+        if before.is_delivered(&head.digest) {
+            return Ok(Some(Started::new(advanced, false)));
         }
-        // The prefix differs from that of the turn before, so one miss is expected. Only one caller reports it.
-        let expected_miss = advanced.loaded.state.delivered.is_some().then(|| head.reason.clone());
-        let state = State { delivered: Some(head.digest.clone()), ..advanced.loaded.state.clone() };
+        // The prefix differs from that of the turn before, so one miss is expected; or the session does. Only one caller
+        // reports it.
+        let is_other_prefix = before.delivered.as_ref().is_some_and(|digest| *digest != head.digest);
+        let expected_miss = is_other_prefix.then(|| head.reason.clone());
+        let state = before.after_turn(&head.digest);
+        let is_other_session = before.session.is_some() && before.session != state.session;
         let done = self.commit(&head.conversation, Some(&advanced.loaded), &state, None)?;
         let started = match done {
-            Some(loaded) => {
-                Started { advanced: Advanced { loaded, ..advanced }, is_first: false, expected_miss }
-            }
+            Some(loaded) => Started {
+                advanced: Advanced { loaded, ..advanced },
+                is_first: false,
+                expected_miss,
+                is_other_session,
+            },
             // Another writer was first. If this call opened the epoch, its answer must still say so.
-            None if advanced.is_opened => Started { advanced, is_first: false, expected_miss: None },
+            None if advanced.is_opened => Started::new(advanced, false),
             None => return Ok(None),
         };
         Ok(Some(started))
@@ -421,7 +438,9 @@ fn notes_of_start(
     if !given.is_empty() {
         let policy = policy_of(epoch, caller)?;
         notes.extend(given.iter().map(|field| waiting(field.field, &policy)));
-        notes.extend(given.iter().filter_map(|field| not_reusable(field.field)));
+    }
+    if update.names("host") && !is_new {
+        notes.extend(fixed_note(&loaded.state.contradicted()));
     }
     if let Some(tools) = &update.given().tools {
         notes.extend(duplicates(tools)?);
@@ -483,13 +502,24 @@ fn is_git_failure(value: &Result<String, Absence>) -> bool {
     matches!(value, Err(Absence::TimedOut | Absence::GitFailed(_)))
 }
 
-/// Notes that a running session of another backend or with other servers must not be used for this turn.
-fn not_reusable(field: &str) -> Option<Note> {
-    matches!(field, "backend" | "mcp_servers").then(|| {
-        let message = format!("`{field}` is another one: the running session must not be reused");
-        Note::new(Code::PendingChange, Severity::Warning, message)
-            .with_hint("compare `signature` with that of the turn before, and start another session")
+/// Notes facts of the host that were fixed when the conversation began.
+fn fixed_note(keys: &[&str]) -> Option<Note> {
+    let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    (!keys.is_empty()).then(|| {
+        let message = format!(
+            "`host` gives other values for facts that are fixed for the life of the conversation: {}",
+            names.join(", ")
+        );
+        Note::new(Code::PendingChange, Severity::Info, message)
+            .with_hint("begin another conversation, or give the value in `variables`")
     })
+}
+
+/// Notes that a running session of another backend or with other servers must not be used for this turn.
+fn other_session() -> Note {
+    let message = "the backend or the servers are others than in the turn before: the running session must not be reused";
+    Note::new(Code::PendingChange, Severity::Warning, message)
+        .with_hint("compare `signature` with that of the turn before, and start another session")
 }
 
 fn not_observed(error: &Error) -> Note {

@@ -31,9 +31,11 @@ pub(crate) struct Line {
     pub(crate) owner: Owner,
 }
 
-/// Finds skills, sorted by name; of two with the same name the first is taken.
+/// Finds skills, sorted by name; of two with the same name the first is taken. `more` are directories that a
+/// conversation or a hook adds.
 pub(crate) fn find(
     recipe: &SkillDirectoryRecipe,
+    more: &[PathBuf],
     places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
@@ -56,6 +58,10 @@ pub(crate) fn find(
         for directory in &recipe.directories {
             search.root(&root.join(directory));
         }
+    }
+    search.owner = Owner::User;
+    for path in more {
+        search.root(path);
     }
     (search.lines.into_values().collect(), search.trail)
 }

@@ -44,6 +44,9 @@ pub(crate) struct EpochDetails {
     pub(crate) boundary: String,
     /// The keys of the variables that the frozen text depends on.
     pub(crate) facts: BTreeSet<String>,
+    /// The facts that the profile fixes when a conversation begins, as they were observed; `None` for an absent one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fixed: BTreeMap<String, Option<String>>,
     /// The files with a text in the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<SourceFile>,
@@ -208,18 +211,22 @@ struct StoredSourceText {
 }
 
 impl EpochDetails {
-    /// Describes a prompt: its policy, its boundary, and what it was built from.
+    /// Describes a prompt: its policy, its boundary, and what it was built from. `fixed` names the facts that its profile
+    /// fixes.
     pub(crate) fn new(
         policy: &PromptPolicy,
         boundary: &str,
         state: &BuildState,
+        fixed: &[String],
         template: Option<String>,
     ) -> Self {
+        let observed = |key: &String| Some((key.clone(), state.turn_facts.get(key)?.clone().ok()));
         Self {
             version: VERSION,
             policy: policy.clone(),
             boundary: boundary.to_owned(),
             facts: state.frozen_facts.clone(),
+            fixed: fixed.iter().filter_map(observed).collect(),
             files: source_files(state),
             resources: state.added.clone(),
             found: {

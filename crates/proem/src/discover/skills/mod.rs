@@ -118,6 +118,7 @@ pub(crate) fn find(
         scan::directory(&root, &mut search);
     }
     for path in more {
+        let known = search.found.candidates.len();
         if is_dir(path) {
             let root = Root { path: path.clone(), owner: Owner::User, files: true, named_by_file: true };
             scan::directory(&root, &mut search);
@@ -130,12 +131,22 @@ pub(crate) fn find(
                 named_by_file,
             });
         }
+        if search.found.candidates.len() == known {
+            search.found.notes.push(no_skill(path));
+        }
     }
     search.found.notes.extend(places.ignores().take_note());
     if search.left_out > 0 {
         search.found.notes.insert(0, too_many(search.left_out));
     }
     search.found
+}
+
+/// Notes an added path at which nothing was found, whatever the reason.
+fn no_skill(path: &Path) -> Note {
+    let message = format!("no skill was found at the added path {}", crate::observe::file::shown(path));
+    Note::new(Code::Absent, Severity::Warning, message)
+        .with_hint("name a directory with skills, or a file SKILL.md, that may be read here")
 }
 
 /// Returns the faults of a skill file of the project, from its bytes.
