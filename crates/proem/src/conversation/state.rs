@@ -1,10 +1,14 @@
 //! The state of a conversation besides its epochs: what callers have said so far, its tools, and its fixed facts.
 
+mod hooked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proem_core::digest::Digest;
 use proem_core::profile::Reason;
 use serde::{Deserialize, Serialize};
+
+pub use hooked::HookedPrompt;
 
 use super::tool_set::{ToolSet, has_same_tools};
 use crate::build::PendingField;
@@ -48,6 +52,8 @@ pub struct State {
     pub wants_reload: bool,
     /// The digest of a request that was built and gave the prompt of the current epoch.
     pub settled: Option<String>,
+    /// The system prompt that hooks made for the last prompt of the user.
+    pub hooked: Option<HookedPrompt>,
 }
 
 /// The inputs of a frozen prompt, as far as a change of them may be pending.
@@ -78,6 +84,8 @@ struct StoredState {
     wants_reload: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settled: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hooked: Option<HookedPrompt>,
 }
 
 impl State {
@@ -179,6 +187,7 @@ impl State {
             delivered: self.delivered.clone(),
             wants_reload: self.wants_reload,
             settled: self.settled.clone(),
+            hooked: self.hooked.clone(),
         })
     }
 
@@ -195,8 +204,8 @@ impl State {
         }
         let stored: StoredState = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let request = Request::from_json(&stored.request.to_string()).map_err(|error| error.to_string())?;
-        let StoredState { tools, resources, observed, delivered, wants_reload, settled, .. } = stored;
-        Ok(Self { request, tools, resources, observed, delivered, wants_reload, settled })
+        let StoredState { tools, resources, observed, delivered, wants_reload, settled, hooked, .. } = stored;
+        Ok(Self { request, tools, resources, observed, delivered, wants_reload, settled, hooked })
     }
 }
 
