@@ -167,14 +167,8 @@ impl Conversations {
             cached_content: given.cached_content.clone(),
             ..without_call(&epoch.request)
         };
-        let input = CallInput {
-            build,
-            request: &request,
-            handlers: &[],
-            withheld: &[],
-            continued: None,
-            caller,
-        };
+        let input =
+            CallInput { build, request: &request, handlers: &[], withheld: &[], continued: None, caller };
         let made = call(&input, caller)?;
         let body = match way {
             Way::Aligned => epoch.frozen.body().clone(),

@@ -44,7 +44,12 @@ struct Wording<'w> {
 
 impl<'w> Wording<'w> {
     /// Loads the catalog: the layers of a build, the packs of the request, then those of hooks.
-    fn load(world: &'w World, request: &'w Request, caller: Caller, of_hooks: &[PathBuf]) -> Result<Self, Error> {
+    fn load(
+        world: &'w World,
+        request: &'w Request,
+        caller: Caller,
+        of_hooks: &[PathBuf],
+    ) -> Result<Self, Error> {
         let World { host, workspace, config, .. } = world;
         let author = if caller.is_remote() { Author::Other } else { Author::User };
         let policy = Resolver::new(request, host, workspace, config).read_policy(author);
@@ -93,11 +98,8 @@ impl<'w> Wording<'w> {
 
 fn bindings(values: &[(&str, &str)]) -> BTreeMap<String, Binding> {
     let source = || Source::Request { field: "messages".into(), place: None };
-    let binding = |text: &str| Binding::Text {
-        text: text.to_owned(),
-        source: source(),
-        stability: Stability::Turn,
-    };
+    let binding =
+        |text: &str| Binding::Text { text: text.to_owned(), source: source(), stability: Stability::Turn };
     values.iter().map(|(name, text)| ((*name).to_owned(), binding(text))).collect()
 }
 

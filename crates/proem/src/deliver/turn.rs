@@ -123,11 +123,8 @@ pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error>
     injected.extend(request.per_prompt.iter().flat_map(|own| own.messages.iter().flatten().cloned()));
     let is_hooked = !changes.is_empty() || input.continued.is_some();
     let provider = provider_of(request)?;
-    let models = if provider.is_some() || !changes.is_empty() {
-        Some(Models::load(request, caller)?)
-    } else {
-        None
-    };
+    let models =
+        if provider.is_some() || !changes.is_empty() { Some(Models::load(request, caller)?) } else { None };
     let changes = priced(changes, request, models.as_ref(), &mut notes);
     let neutral = history(build.whole(), request, &injected);
     let mut context = Context {

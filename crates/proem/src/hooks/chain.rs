@@ -75,9 +75,9 @@ fn few(paths: Option<super::ResourcePaths>) -> Result<Option<super::ResourcePath
         paths.skill_paths.len() + paths.prompt_paths.len() + paths.asset_paths.len()
     };
     match paths.as_ref().map_or(0, count) {
-        count if count > HOOK_PATHS_MAX => Err(HookFailureReason::plain(format!(
-            "it gave {count} paths, and {HOOK_PATHS_MAX} are allowed"
-        ))),
+        count if count > HOOK_PATHS_MAX => {
+            Err(HookFailureReason::plain(format!("it gave {count} paths, and {HOOK_PATHS_MAX} are allowed")))
+        }
         _ => Ok(paths),
     }
 }
@@ -147,13 +147,7 @@ pub(crate) fn start(
 
 impl Start {
     /// Replaces the system prompt, and measures what that costs.
-    fn change(
-        &mut self,
-        frozen: &str,
-        now: &mut String,
-        (hook, changed): (String, String),
-        is_own: bool,
-    ) {
+    fn change(&mut self, frozen: &str, now: &mut String, (hook, changed): (String, String), is_own: bool) {
         if *now != changed {
             let loss = own_change(frozen, now, &changed);
             self.changes.push(StartChange { hook, is_own, loss });

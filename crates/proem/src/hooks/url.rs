@@ -66,7 +66,7 @@ impl TryFrom<String> for HookUrl {
         if host.is_empty() {
             return Err("`url` has no host");
         }
-        Ok(Self { is_https, host, port, text })
+        Ok(Self { text, is_https, host, port })
     }
 }
 
@@ -84,8 +84,7 @@ impl HookUrl {
 
     /// Tells whether the host is this machine, or one of `hosts`: a name with or without a port.
     pub(crate) fn is_allowed(&self, hosts: &[String]) -> bool {
-        let with_port =
-            [format!("{}:{}", self.host, self.port), format!("[{}]:{}", self.host, self.port)];
+        let with_port = [format!("{}:{}", self.host, self.port), format!("[{}]:{}", self.host, self.port)];
         let is_meant = |allowed: &String| {
             let allowed = allowed.to_ascii_lowercase();
             allowed.trim_start_matches('[').trim_end_matches(']') == self.host || with_port.contains(&allowed)
@@ -103,7 +102,8 @@ impl UrlHook {
     pub(super) fn post(&self, event: String, allowance: Allowance) -> Result<Vec<u8>, HookFailureReason> {
         let HookUrl { is_https, host, port, .. } = &self.url;
         if !self.is_allowed {
-            let whole = format!("{NOT_ALLOWED}: `{host}:{port}` is another machine; list it in `[hosts] allow`");
+            let whole =
+                format!("{NOT_ALLOWED}: `{host}:{port}` is another machine; list it in `[hosts] allow`");
             return Err(HookFailureReason::new(NOT_ALLOWED, &whole));
         }
         if self.token_file.is_some() && !is_https && !self.url.is_loopback() {

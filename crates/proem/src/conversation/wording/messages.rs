@@ -36,15 +36,7 @@ enum NeutralMessage {
         exclude_from_context: bool,
     },
     /// A message of the agent's own.
-    Custom { content: CustomContent },
-}
-
-/// The content of a message of the agent: a text, or blocks in the provider's shape.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum CustomContent {
-    Text(String),
-    Blocks(Vec<serde_json::Map<String, serde_json::Value>>),
+    Custom { content: serde_json::Value },
 }
 
 /// The neutral roles, which are also the keys of their wording.
@@ -73,7 +65,7 @@ pub(in crate::conversation) fn check(request: &Request) -> Result<(), Error> {
             let why = "it is excluded from the context, and so has no place in one prompt";
             return Err(Error::request_with_hint(
                 format!("`{PER_PROMPT}[{index}]`: {why}"),
-                "give it with `messages`: it stays in the history".to_owned(),
+                "give it with `messages`: it stays in the history",
             ));
         }
     }
@@ -101,19 +93,24 @@ fn role_of(message: &RawMessage) -> Option<&'static str> {
 /// Parses a message of a neutral role; `None` for every other one.
 fn parsed(list: &str, index: usize, message: &RawMessage) -> Result<Option<NeutralMessage>, Error> {
     let Some(role) = role_of(message) else { return Ok(None) };
-    serde_json::from_str(message.get()).map(Some).map_err(|error| {
+    let refuse = |why: &str| {
+        let hint = "docs/request.md describes the roles of messages";
+        Error::request_with_hint(format!("`{list}[{index}]` of the role `{role}`: {why}"), hint)
+    };
+    let parsed: NeutralMessage = serde_json::from_str(message.get()).map_err(|error| {
         let text = error.to_string();
-        let why = text.split(" at line ").next().unwrap_or(&text);
-        let why = if why.starts_with("data did not match") {
-            "its `content` is neither text nor a list of blocks"
-        } else {
-            why
-        };
-        Error::request_with_hint(
-            format!("`{list}[{index}]` of the role `{role}`: {why}"),
-            "docs/request.md describes the roles of messages".to_owned(),
-        )
-    })
+        refuse(text.split(" at line ").next().unwrap_or(&text))
+    })?;
+    match &parsed {
+        NeutralMessage::Custom { content } if !content.is_string() && !is_blocks(content) => {
+            Err(refuse("its `content` is neither text nor a list of blocks"))
+        }
+        _ => Ok(Some(parsed)),
+    }
+}
+
+fn is_blocks(content: &serde_json::Value) -> bool {
+    content.as_array().is_some_and(|blocks| blocks.iter().all(serde_json::Value::is_object))
 }
 
 /// Converts the messages of a request. `of_hooks` are packs that hooks bring.
@@ -135,13 +132,17 @@ pub(in crate::conversation) fn convert(
     for (index, message) in of_prompt(request).iter().enumerate() {
         own.extend(converted(PER_PROMPT, (index, message), &wording)?);
     }
-    let per_prompt = request.per_prompt.as_ref().map(|given| PerPrompt {
-        messages: given.messages.as_ref().map(|_| own),
-        ..given.clone()
-    });
+    let per_prompt = request
+        .per_prompt
+        .as_ref()
+        .map(|given| PerPrompt { messages: given.messages.as_ref().map(|_| own), ..given.clone() });
     let messages = request.messages.as_ref().map(|_| messages);
     let notes = wording.notes().to_vec();
-    Ok(ConvertedMessages { request: Some(Request { messages, per_prompt, ..request.clone() }), withheld, notes })
+    Ok(ConvertedMessages {
+        request: Some(Request { messages, per_prompt, ..request.clone() }),
+        withheld,
+        notes,
+    })
 }
 
 /// Converts a message; `None` for one that is not sent.
@@ -165,12 +166,10 @@ fn converted(
             let values = [("command", command.as_str()), ("output", output), ("exit_code", &code)];
             wording.text("bash_execution", &values)?
         }
-        Some(NeutralMessage::Custom { content: CustomContent::Text(content) }) => {
-            wording.text("custom", &[("content", &content)])?
-        }
-        Some(NeutralMessage::Custom { content: CustomContent::Blocks(_) }) => {
-            return with_own_content(message).map(Some);
-        }
+        Some(NeutralMessage::Custom { content }) => match content.as_str() {
+            Some(content) => wording.text("custom", &[("content", content)])?,
+            None => return with_own_content(message).map(Some),
+        },
     };
     Ok(Some(RawMessage::from_user(&text)))
 }
