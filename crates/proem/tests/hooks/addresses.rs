@@ -10,7 +10,7 @@ use proem_core::note::Code;
 use serde_json::{Value, json};
 
 use crate::own::Own;
-use crate::site::{Session, Site, Turn, hook, messages, said};
+use crate::site::{Session, Site, Turn, hook, message, messages, said};
 
 /// Starts a server that answers every request with these bytes; with none it never answers. Returns its address.
 fn answering(answer: &'static [u8]) -> String {
@@ -70,7 +70,6 @@ fn a_bad_server_is_a_note_that_says_what_is_wrong() {
     let begin = "the hook `bad` is skipped at `before_agent_start`: ";
     for (answer, keys, why) in [
         (&b""[..], "timeout_ms = 200", "it took longer than 200 ms"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{", "timeout_ms = 200", "it took longer than 200 ms"),
         (
             b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
             "",
@@ -95,7 +94,11 @@ fn a_bad_server_is_a_note_that_says_what_is_wrong() {
     ] {
         assert_eq!(notes_about(&at("bad", &answering(answer), keys)), [format!("{begin}{why}")]);
     }
-    for (answer, url) in [(&b"no HTTP\r\n\r\n"[..], None), (b"", Some("http://127.0.0.1:1/"))] {
+    for (answer, url) in [
+        (&b"no HTTP\r\n\r\n"[..], None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{", None),
+        (b"", Some("http://127.0.0.1:1/")),
+    ] {
         let url = url.map_or_else(|| answering(answer), str::to_owned);
         let notes = notes_about(&at("bad", &url, ""));
         assert!(
@@ -168,16 +171,18 @@ fn hooks_that_grow_without_limit_are_skipped() {
     let large = || "a".repeat((8 << 20) + 1);
     let prompt = Own::new("prompt")
         .starting(move |_| Ok(Some(AgentStart { system_prompt: Some(large()), ..AgentStart::default() })));
-    let message = Own::new("message").starting(move |_| {
+    let adding = Own::new("message").starting(move |_| {
         Ok(Some(AgentStart {
             message: Some(proem::hooks::InjectedMessage::Text(large())),
             ..AgentStart::default()
         }))
     });
-    let context = Own::new("context")
-        .rewriting(|event| Ok(Some(std::iter::repeat_n(event.messages[0].clone(), 2_000_000).collect())));
+    let context = Own::new("context").rewriting(|_| {
+        let large = message(json!({"role": "user", "content": "a".repeat(1 << 20)}));
+        Ok(Some(vec![large; 65]))
+    });
     let engine =
-        Engine::new().with_hook(prompt).with_hook(Own::mark("good")).with_hook(message).with_hook(context);
+        Engine::new().with_hook(prompt).with_hook(Own::mark("good")).with_hook(adding).with_hook(context);
     let session = site.start(&engine);
     let turn = turn(&session);
     assert!(turn.system_prompt.ends_with("|good"));
@@ -186,7 +191,7 @@ fn hooks_that_grow_without_limit_are_skipped() {
     let expected = [
         "the hook `prompt` is skipped at `before_agent_start`: its system prompt has 8388609 bytes, and 8388608 are allowed",
         "the hook `message` is skipped at `before_agent_start`: its message has 8388609 bytes, and 8388608 are allowed",
-        "the hook `context` is skipped at `context`: its answer has 72000001 bytes, and 67108864 are allowed",
+        "the hook `context` is skipped at `context`: its answer has 68159326 bytes, and 67108864 are allowed",
     ];
     assert_eq!(notes, expected);
 }
