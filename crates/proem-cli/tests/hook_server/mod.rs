@@ -27,7 +27,7 @@ pub(crate) struct Behaviour {
     pub(crate) status: Option<u16>,
     /// Sends the caller to this path.
     pub(crate) redirect: Option<String>,
-    /// Answers with so many bytes.
+    /// Answers with this number of bytes.
     pub(crate) bytes: Option<usize>,
     /// Never answers.
     pub(crate) hang: bool,
