@@ -12,6 +12,7 @@ mod doctor;
 mod encrypted;
 mod explain;
 mod first_sight;
+mod hook_server;
 mod ignore_files;
 mod lints;
 mod numbers;

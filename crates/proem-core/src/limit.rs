@@ -148,7 +148,8 @@ limits! {
     CHECK_BYTES_MAX: usize = 256 << 20, "all files that `check --all` reads together";
     TOOLS_MAX: usize = 2_000, "tools in a request";
     HOOK_SECONDS_MAX: usize = 5, "seconds that one hook runs, by default";
-    HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10, "the output of one hook, by default";
+    HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10, "the answer of one hook, by default";
+    HOOK_PATHS_MAX: usize = 1_000, "paths that one hook adds";
     PROGRAM_ERROR_BYTES_MAX: usize = 4 << 10, "the error output of a program that is kept";
     TRUSTED_SCRIPT_BYTES_MAX: usize = 4 << 20, "a script of a trusted hook";
     PATH_BYTES_MAX: usize = 4096, "a path";

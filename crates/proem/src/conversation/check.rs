@@ -2,6 +2,7 @@
 //! at once, and would break every later build.
 
 use super::state::State;
+use super::wording::messages;
 use crate::deliver::turn::provider_of;
 use crate::error::Error;
 use crate::observe::host::Host;
@@ -16,6 +17,7 @@ pub(super) fn check_update(update: &RequestUpdate, caller: Caller) -> Result<(),
     base_text::refuse_two(given)?;
     Host::observe(given, caller)?;
     tools::duplicates(given.tools.as_deref().unwrap_or_default())?;
+    messages::check(given)?;
     provider_of(given).map(drop)
 }
 

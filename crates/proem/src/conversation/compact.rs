@@ -14,13 +14,17 @@ use super::conversations::{
     CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received,
 };
 use super::error::ConversationError;
-use super::instructions::compaction_instructions;
 use super::state::State;
+use super::wording::messages::{self, ConvertedMessages};
+use super::wording::{compaction_instructions, packs_of_hooks};
 use crate::build::Build;
 use crate::conversation::store::record::now;
 use crate::conversation::store::{CompactionRecord, Epoch, StoreError};
 use crate::deliver::RawMessage;
 use crate::deliver::turn::{CallInput, call};
+use crate::engine::within_limits;
+use crate::error::Error;
+use crate::output::stored_sources::EpochDetails;
 use crate::output::turn_shape::CompactionShape;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
@@ -105,7 +109,7 @@ impl Conversations {
         }
         let mut state = loaded.state.merge(&update);
         check_surroundings(&update, &state, caller)?;
-        let (rebuilt, build, instructions) = match policy.compaction {
+        let (rebuilt, build, instructions, sent) = match policy.compaction {
             Way::Aligned => {
                 let request = state.build_request(self.name(id));
                 let world = World::read(&request, caller)?;
@@ -115,7 +119,8 @@ impl Conversations {
                     &request,
                     policy.clone(),
                 );
-                (None, build, compaction_instructions(&world, &request, caller)?)
+                let sent = converted(&loaded, &update, (&world, &request), caller)?;
+                (None, build, compaction_instructions(&world, &request, caller)?, sent)
             }
             Way::Append => {
                 let built = self.rebuilt(&loaded, &mut state, WISH, caller)?;
@@ -123,11 +128,12 @@ impl Conversations {
                 let instructions = compaction_instructions(&built.world, &request, caller)?;
                 let epoch = next_epoch(&loaded, &mut state, WISH, &built)?;
                 let appended = Suffix::from_system_text(&format!("\n\n{instructions}"));
-                (Some(epoch), built.build.with_suffix(appended), instructions)
+                let sent = converted(&loaded, &update, (&built.world, &request), caller)?;
+                (Some(epoch), built.build.with_suffix(appended), instructions, sent)
             }
         };
-        let mut started =
-            self.summarise(&loaded, &update, (&build, policy.compaction, instructions), caller)?;
+        let call = (&build, policy.compaction, instructions);
+        let mut started = self.summarise(&loaded, (&update, sent), call, caller)?;
         started.notes.extend(of_turns_alone(&update));
         self.store.begin_compaction(&CompactionRecord {
             token: started.token.clone(),
@@ -145,7 +151,7 @@ impl Conversations {
     fn summarise(
         &self,
         loaded: &Loaded,
-        update: &RequestUpdate,
+        (update, sent): (&RequestUpdate, ConvertedMessages),
         (build, way, instructions): (&Build, Way, String),
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
@@ -155,14 +161,16 @@ impl Conversations {
             conversation: self.name(&epoch.head.conversation).map(str::to_owned),
             tools: epoch.request.tools.clone(),
             model: loaded.state.merge(update).request.model,
-            messages: given.messages.clone(),
+            messages: sent.request.map_or_else(|| given.messages.clone(), |request| request.messages),
             prompt: (way == Way::Aligned).then(|| instructions.clone()),
             provider: given.provider.clone(),
             ttl: given.ttl,
             cached_content: given.cached_content.clone(),
             ..without_call(&epoch.request)
         };
-        let made = call(&CallInput { build, request: &request, handlers: &[], caller }, caller)?;
+        let input =
+            CallInput { build, request: &request, handlers: &[], withheld: &[], continued: None, caller };
+        let made = call(&input, caller)?;
         let body = match way {
             Way::Aligned => epoch.frozen.body().clone(),
             Way::Append => build.frozen().body().clone(),
@@ -175,7 +183,7 @@ impl Conversations {
             instructions,
             messages: made.messages,
             payload: made.payload,
-            notes: made.notes,
+            notes: sent.notes.into_iter().chain(made.notes).collect(),
         })
     }
 
@@ -313,6 +321,24 @@ fn of_turns_alone(update: &RequestUpdate) -> impl Iterator<Item = Note> {
     given.into_iter().filter(|(_, is_given)| *is_given).map(|(field, _)| {
         let message = format!("a compaction has no use for `{field}`: the instructions end its messages");
         Note::new(Code::UnusedField, Severity::Warning, message).with_hint("give it to the next turn")
+    })
+}
+
+/// Converts messages of neutral roles for the summarising call.
+fn converted(
+    loaded: &Loaded,
+    update: &RequestUpdate,
+    (world, request): (&World, &Request),
+    caller: Caller,
+) -> Result<ConvertedMessages, Error> {
+    let request = Request { messages: update.given().messages.clone(), ..request.clone() };
+    if !messages::are_in(&request) {
+        return Ok(ConvertedMessages::default());
+    }
+    let found = loaded.epoch.details.as_ref().map(EpochDetails::found);
+    within_limits(|| {
+        let packs = packs_of_hooks(found, &loaded.state.resources, world);
+        messages::convert(world, &request, caller, &packs)
     })
 }
 

@@ -1,10 +1,14 @@
 //! The state of a conversation besides its epochs: what callers have said so far, its tools, and its fixed facts.
 
+mod hooked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proem_core::digest::Digest;
 use proem_core::profile::Reason;
 use serde::{Deserialize, Serialize};
+
+pub use hooked::HookedPrompt;
 
 use super::tool_set::{ToolSet, has_same_tools};
 use crate::build::PendingField;
@@ -50,6 +54,8 @@ pub struct State {
     pub wants_reload: bool,
     /// The digest of a request that was built and gave the prompt of the current epoch.
     pub settled: Option<String>,
+    /// The system prompt that hooks made for the last prompt of the user.
+    pub hooked: Option<HookedPrompt>,
 }
 
 /// The properties of a running session that a caller chooses: another backend or other servers need another session.
@@ -103,6 +109,8 @@ struct StoredState {
     wants_reload: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settled: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hooked: Option<HookedPrompt>,
 }
 
 impl State {
@@ -232,6 +240,7 @@ impl State {
             session: self.session.clone(),
             wants_reload: self.wants_reload,
             settled: self.settled.clone(),
+            hooked: self.hooked.clone(),
         })
     }
 
@@ -248,9 +257,10 @@ impl State {
         }
         let stored: StoredState = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let request = Request::from_json(&stored.request.to_string()).map_err(|error| error.to_string())?;
-        let StoredState { tools, resources, observed, delivered, session, wants_reload, settled, .. } =
-            stored;
-        Ok(Self { request, tools, resources, observed, delivered, session, wants_reload, settled })
+        let StoredState {
+            tools, resources, observed, delivered, session, wants_reload, settled, hooked, ..
+        } = stored;
+        Ok(Self { request, tools, resources, observed, delivered, session, wants_reload, settled, hooked })
     }
 }
 

@@ -18,10 +18,12 @@ use super::conversations::{
 };
 use super::error::ConversationError;
 use super::recent::TurnMemory;
-use super::state::State;
+use super::state::{HookedPrompt, State};
+use super::wording::messages::{self, ConvertedMessages};
+use super::wording::packs_of_hooks;
 use crate::build::{Build, PendingField, PromptPolicy, Signature};
 use crate::conversation::store::StoreError;
-use crate::deliver::turn::{CallInput, Turn, call};
+use crate::deliver::turn::{Call, CallInput, Turn, call};
 use crate::engine::within_limits;
 use crate::error::Error;
 use crate::hooks::Handler;
@@ -83,18 +85,22 @@ impl Conversations {
             None => (None, None),
         };
         let world = TurnWorld { read: world, request: &request, caller };
-        let (suffix, world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
-        let handlers = self.handlers(world, &memory);
-        let policy = policy_of(epoch, caller)?;
-        let build = Build::new(epoch.frozen.as_ref().clone(), suffix, &request, policy);
+        let (suffix, mut world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
+        let handlers = self.handlers(&mut world, &memory);
+        let delivered = converted(&loaded, &mut world)?;
+        notes.extend(delivered.notes);
+        let build = Build::new(epoch.frozen.as_ref().clone(), suffix, &request, policy_of(epoch, caller)?);
         let input = CallInput {
             build: &build,
-            request: &request,
+            request: delivered.request.as_ref().unwrap_or(&request),
             handlers: &handlers,
+            withheld: &delivered.withheld,
+            continued: continued(&loaded, &request),
             caller: self.engine.reader(caller),
         };
         let made = call(&input, caller)?;
         self.engine.report(&made.failures);
+        self.remember_hooked(&loaded, &request, &made)?;
         notes.extend(made.notes);
         Ok(Turn {
             conversation: epoch.head.conversation.clone(),
@@ -139,6 +145,10 @@ impl Conversations {
             return Ok(None);
         };
         let memory = self.recent.memory(id);
+        // The prompt that hooks changed goes on.
+        if loaded.state.hooked.is_some() {
+            return Ok(None);
+        }
         let has_hooks = memory
             .handlers
             .lock()
@@ -323,6 +333,7 @@ impl Conversations {
             prompt: given.prompt,
             images: given.images,
             recalled: given.recalled,
+            per_prompt: given.per_prompt,
             provider: given.provider,
             ttl: given.ttl,
             cached_content: given.cached_content,
@@ -401,7 +412,7 @@ impl Conversations {
     }
 
     /// Returns the handlers of hooks: those of the last build or first turn in this process.
-    fn handlers(&self, mut world: TurnWorld<'_>, memory: &TurnMemory) -> Arc<[Handler]> {
+    fn handlers(&self, world: &mut TurnWorld<'_>, memory: &TurnMemory) -> Arc<[Handler]> {
         let known = memory.handlers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known {
             return known;
@@ -414,6 +425,55 @@ impl Conversations {
         *memory.handlers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&handlers));
         handlers
     }
+
+    /// Keeps the system prompt that hooks made, for the calls that continue this prompt of the user.
+    fn remember_hooked(
+        &self,
+        loaded: &Loaded,
+        request: &Request,
+        made: &Call,
+    ) -> Result<(), ConversationError> {
+        let frozen = &loaded.epoch.frozen;
+        let is_changed = !made.changes.is_empty();
+        let hooked = is_changed.then(|| HookedPrompt::new(frozen, &made.system_prompt));
+        if hooked == loaded.state.hooked || (request.prompt.is_none() && !is_changed) {
+            return Ok(());
+        }
+        let id = &loaded.epoch.head.conversation;
+        self.locks.hold(id, || {
+            for _ in 0..CHANGE_ATTEMPTS_MAX {
+                // Another turn may have removed the conversation, or opened an epoch.
+                let Some(now) = self.load(id)?.filter(|now| now.epoch.head == loaded.epoch.head) else {
+                    return Ok(());
+                };
+                let state = State { hooked: hooked.clone(), ..now.state.clone() };
+                if state == now.state || self.commit(id, Some(&now), &state, None)?.is_some() {
+                    return Ok(());
+                }
+            }
+            self.conflict(id)
+        })
+    }
+}
+
+/// Converts messages of neutral roles.
+fn converted(loaded: &Loaded, world: &mut TurnWorld<'_>) -> Result<ConvertedMessages, ConversationError> {
+    let (request, caller) = (world.request, world.caller);
+    if !messages::are_in(request) {
+        return Ok(ConvertedMessages::default());
+    }
+    let found = loaded.epoch.details.as_ref().map(EpochDetails::found);
+    Ok(within_limits(|| {
+        let world = world.read()?;
+        let packs = packs_of_hooks(found, &loaded.state.resources, world);
+        messages::convert(world, request, caller, &packs)
+    })?)
+}
+
+/// Returns the system prompt that hooks made for the prompt of the user that a turn continues.
+fn continued(loaded: &Loaded, request: &Request) -> Option<String> {
+    let hooked = loaded.state.hooked.as_ref().filter(|_| request.prompt.is_none())?;
+    hooked.text(&loaded.epoch.frozen)
 }
 
 /// Returns the signature of the running session: what is delivered, with the backend and the servers of the request.

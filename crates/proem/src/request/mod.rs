@@ -6,6 +6,7 @@
 pub(crate) mod caller;
 pub(crate) mod canonical_json;
 pub(crate) mod message;
+pub(crate) mod per_prompt;
 pub(crate) mod raw_json;
 pub(crate) mod strict_json;
 pub(crate) mod update;
@@ -25,6 +26,7 @@ use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::text::Place;
 
 pub use caller::Workspaces;
+pub use per_prompt::PerPrompt;
 pub use update::RequestUpdate;
 
 /// A request for a prompt.
@@ -103,6 +105,10 @@ pub struct Request {
     #[serde(deserialize_with = "messages")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<RawMessage>>,
+    /// For a turn: changes of the caller for this prompt, after those of hooks.
+    #[serde(deserialize_with = "object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_prompt: Option<PerPrompt>,
     /// For a turn: the provider whose request body the answer contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
