@@ -10,7 +10,7 @@ use proem_core::profile::Reason;
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
     Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, pending_in,
-    policy_of, received,
+    policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
 use super::pending::Pending;
@@ -306,6 +306,7 @@ impl Conversations {
         let request = state.build_request(self.name(&loaded.epoch.head.conversation));
         let (mut build_state, base) = self.sources(loaded, reading)?;
         build_state.added = state.resources.clone();
+        let caller = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
         self.build(&request, caller, build_state, base)
     }
 
@@ -369,6 +370,9 @@ impl Conversations {
         wish: Wish,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
+        if viewer_of(&loaded.epoch, caller).is_none() {
+            return Err(ConversationError::OtherView);
+        }
         let built = self.rebuilt(loaded, &mut state, wish, caller)?;
         let kept = Arc::clone(&loaded.epoch);
         let pending = differences(&kept, &built.build);
@@ -460,7 +464,7 @@ impl Plan {
 /// Returns the state after a call.
 fn merged(loaded: &Loaded, update: &RequestUpdate, caller: Caller) -> Result<State, ConversationError> {
     let state = loaded.state.merge(update);
-    check_surroundings(update, &state, caller)?;
+    check_surroundings(update, &state, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
     Ok(state)
 }
 

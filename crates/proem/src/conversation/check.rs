@@ -21,6 +21,7 @@ pub(super) fn check_update(update: &RequestUpdate, caller: Caller) -> Result<(),
 
 /// Checks that the profile and the working directory of a call exist. `state` is that after the call.
 pub(super) fn check_surroundings(update: &RequestUpdate, state: &State, caller: Caller) -> Result<(), Error> {
+    Host::observe(update.given(), caller)?;
     if update.names("profile") || update.names("cwd") {
         World::read(&state.request, caller)?;
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::change::{Reading, Wish, next_epoch};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
-    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received,
+    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
 use super::instructions::compaction_instructions;
@@ -104,23 +104,24 @@ impl Conversations {
             return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
         }
         let mut state = loaded.state.merge(&update);
-        check_surroundings(&update, &state, caller)?;
+        let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
+        check_surroundings(&update, &state, viewer)?;
         let (rebuilt, build, instructions) = match policy.compaction {
             Way::Aligned => {
                 let request = state.build_request(self.name(id));
-                let world = World::read(&request, caller)?;
+                let world = World::read(&request, viewer)?;
                 let build = Build::new(
                     loaded.epoch.frozen.as_ref().clone(),
                     Suffix::default(),
                     &request,
                     policy.clone(),
                 );
-                (None, build, compaction_instructions(&world, &request, caller)?)
+                (None, build, compaction_instructions(&world, &request, viewer)?)
             }
             Way::Append => {
                 let built = self.rebuilt(&loaded, &mut state, WISH, caller)?;
                 let request = state.build_request(self.name(id));
-                let instructions = compaction_instructions(&built.world, &request, caller)?;
+                let instructions = compaction_instructions(&built.world, &request, viewer)?;
                 let epoch = next_epoch(&loaded, &mut state, WISH, &built)?;
                 let appended = Suffix::from_system_text(&format!("\n\n{instructions}"));
                 (Some(epoch), built.build.with_suffix(appended), instructions)

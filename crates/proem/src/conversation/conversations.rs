@@ -186,6 +186,8 @@ pub(super) struct Built {
     pub(super) state: BuildState,
     /// The text of the store's template, if it is the base.
     pub(super) template: Option<String>,
+    /// The caller whose view of files it was built with.
+    pub(super) caller: Caller,
 }
 
 /// The template of the store for a build.
@@ -331,7 +333,7 @@ impl Conversations {
             let with_template = template.as_ref().map(with_template);
             let request = with_template.as_ref().unwrap_or(request);
             let build = self.engine.build_in(&world, request, caller, &mut state)?;
-            Ok(Built { world, build, state, template })
+            Ok(Built { world, build, state, template, caller })
         });
         Ok(built?)
     }
@@ -379,6 +381,16 @@ pub(super) fn policy_of(epoch: &LoadedEpoch, caller: Caller) -> Result<PromptPol
     Ok(PromptPolicy::new(&world.resolved.profile, world.workspace.cwd()))
 }
 
+/// Returns the caller that sees the files as the prompt of an epoch did, so that a later build finds no difference that is
+/// one of the door alone. `None` if `caller` may not see them all.
+pub(super) fn viewer_of(epoch: &LoadedEpoch, caller: Caller) -> Option<Caller> {
+    match epoch.details.as_ref().and_then(|details| details.view.as_ref()) {
+        Some(view) => view.seen_by(caller),
+        // Epochs of earlier versions did not keep it.
+        None => Some(caller),
+    }
+}
+
 /// Returns the version of the next state. It comes from the clock, so that a conversation that is removed and begun again
 /// does not get a version that it had.
 fn next_version(based_on: u64) -> u64 {
@@ -397,10 +409,10 @@ pub(super) struct NewEpoch<'o> {
 impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
     pub(super) fn epoch(&self, built: &Built) -> Result<Epoch, ConversationError> {
-        let Built { build, state, template, .. } = built;
+        let Built { build, state, template, caller, .. } = built;
         let damaged = |why: String| StoreError::Damaged { what: "the prompt".into(), why: why.into() };
         let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| damaged(error.to_string()))?;
-        let details = EpochDetails::new(build.policy(), build.suffix().boundary(), state, template.clone());
+        let details = EpochDetails::new(build.policy(), build.suffix().boundary(), state, (template.clone(), *caller));
         let sources = details.to_json(state).map_err(|error| damaged(error.to_string()))?;
         let policy = build.policy();
         let head = EpochHead {

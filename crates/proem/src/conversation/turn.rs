@@ -14,7 +14,7 @@ use super::change::{Advanced, Reading, Wish, waiting};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
     Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, check_id,
-    policy_of, received, turn_request_in,
+    policy_of, received, turn_request_in, viewer_of,
 };
 use super::error::ConversationError;
 use super::recent::TurnMemory;
@@ -71,7 +71,8 @@ impl Conversations {
             }
             None => (None, None),
         };
-        let world = TurnWorld { read: world, request: &request, caller };
+        let viewer = viewer_of(epoch, caller).unwrap_or(caller);
+        let world = TurnWorld { read: world, request: &request, caller: viewer };
         let (suffix, world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
         let handlers = self.handlers(world, &memory);
         let policy = policy_of(epoch, caller)?;
@@ -263,7 +264,7 @@ impl Conversations {
         caller: Caller,
     ) -> Result<Option<Started>, ConversationError> {
         let state = loaded.state.merge(update);
-        check_surroundings(update, &state, caller)?;
+        check_surroundings(update, &state, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
         let pending = super::conversations::pending_in(&loaded.epoch, &state);
         let wish = wish_of(&pending, update, &policy_of(&loaded.epoch, caller)?);
         let advanced = match wish {

@@ -72,6 +72,10 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn root(&mut self, path: &Path) {
+        // Checked before any access: the answer must not reveal which files exist outside.
+        if let Err(why) = self.policy.check_as_written(path) {
+            return self.trail.out_of_reach(&shown(path), &why);
+        }
         match metadata(path) {
             Ok(found) if found.is_dir() => {}
             _ => return self.trail.unread(&shown(path), &Absence::NoSuchFile),

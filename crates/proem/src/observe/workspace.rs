@@ -83,7 +83,7 @@ impl Workspace {
 
     /// Returns the policy for the workspace's own settings: a link to the user's files is not followed.
     pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
-        ReadPolicy::beneath(&[self.root()], host.home().as_deref(), &[]).served(host.caller(), None)
+        ReadPolicy::beneath(&[self.root()], host.home().as_deref(), &[]).served(host.caller(), &[])
     }
 
     /// Returns the folder in which the workspace keeps proem's files.

@@ -94,6 +94,8 @@ pub struct Config {
     pub hygiene: Setting<Hygiene>,
     /// The least strict treatment of secrets in files that a profile may choose.
     pub secrets: Setting<Secrets>,
+    /// True if a server reads files of its user that become text of prompts.
+    pub serve_user_files: Setting<bool>,
     /// Programs that take part in making prompts.
     pub hooks: Setting<Vec<CommandHook>>,
     /// Findings that `proem check` does not count.
@@ -115,6 +117,7 @@ struct Keys {
     secrets: Option<Secrets>,
     hook: Option<Vec<HookKeys>>,
     check: Option<CheckKeys>,
+    serve: Option<ServeKeys>,
 }
 
 /// The keys that a workspace may set. All other keys in its file are ignored.
@@ -130,13 +133,14 @@ struct PlainKeys {
 const PLAIN: [&str; 3] = ["profile", "template", "check"];
 
 /// Settings that widen what proem may do, as they are written.
-const SECURITY: [(&str, &str); 6] = [
+const SECURITY: [(&str, &str); 7] = [
     ("env", "[env]"),
     ("files", "[files]"),
     ("git", "[git]"),
     ("hook", "[[hook]]"),
     ("hygiene", "hygiene"),
     ("secrets", "secrets"),
+    ("serve", "[serve]"),
 ];
 
 /// The hooks of a file; its other keys are skipped.
@@ -173,9 +177,24 @@ struct GitKeys {
     timeout_ms: Option<u64>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServeKeys {
+    user_files: Option<bool>,
+}
+
 impl Config {
     /// Reads the configuration that holds for `workspace` on `host`.
     pub fn load(host: &Host, workspace: &Workspace) -> Result<Self, Error> {
+        let mut config = Self::load_user(host)?;
+        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
+        config.take_workspace(host, workspace)?;
+        config.take_environment(host, workspace);
+        Ok(config)
+    }
+
+    /// Reads the configuration of the user alone.
+    pub fn load_user(host: &Host) -> Result<Self, Error> {
         let mut config = Self {
             profile: Setting::default(DEFAULT_PROFILE.to_owned()),
             template: Setting::default(None),
@@ -184,6 +203,7 @@ impl Config {
             git_time_max: Setting::default(GIT_TIME_MAX),
             hygiene: Setting::default(Hygiene::Report),
             secrets: Setting::default(Secrets::Report),
+            serve_user_files: Setting::default(false),
             hooks: Setting::default(Vec::new()),
             allow: Vec::new(),
             notes: Vec::new(),
@@ -191,9 +211,6 @@ impl Config {
         if let Some(folder) = host.config_dir() {
             config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
         }
-        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
-        config.take_workspace(host, workspace)?;
-        config.take_environment(host, workspace);
         Ok(config)
     }
 
@@ -209,6 +226,7 @@ impl Config {
         self.git_time_max.set(timeout, &origin);
         self.hygiene.set(keys.hygiene, &origin);
         self.secrets.set(keys.secrets, &origin);
+        self.serve_user_files.set(keys.serve.as_ref().and_then(|serve| serve.user_files), &origin);
         let hooks = keys.hook.clone();
         let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
         self.hooks.set(hooks, &origin);

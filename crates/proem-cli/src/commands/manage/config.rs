@@ -66,6 +66,7 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &SettingOrigin)> {
         ("git.timeout_ms", json!(millis), &config.git_time_max.origin),
         ("hygiene", json!(config.hygiene.value), &config.hygiene.origin),
         ("secrets", json!(config.secrets.value), &config.secrets.origin),
+        ("serve.user_files", json!(config.serve_user_files.value), &config.serve_user_files.origin),
         (HOOK, config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
     ]
 }

@@ -41,10 +41,10 @@ impl ReadPolicy {
 
     /// Also keeps reads for a remote client in the server's workspaces and in folders of the operator. A root is a
     /// path: a folder on the way to it may be swapped for a link after the server has checked it.
-    pub(crate) fn served(self, caller: Caller, own: Option<&Path>) -> Self {
+    pub(crate) fn served(self, caller: Caller, own: &[PathBuf]) -> Self {
         match caller {
             Caller::Remote(workspaces) if !workspaces.is_empty() => {
-                Self { served: Some(ServedFolders { workspaces, own: own.map(canonical) }), ..self }
+                Self { served: Some(ServedFolders { workspaces, own: with_canonical(own) }), ..self }
             }
             _ => self,
         }
@@ -157,12 +157,12 @@ impl ReadPolicy {
 #[derive(Debug, Clone)]
 struct ServedFolders {
     workspaces: Workspaces,
-    own: Option<PathBuf>,
+    own: Vec<PathBuf>,
 }
 
 impl ServedFolders {
     fn contains(&self, real: &Path) -> bool {
-        self.workspaces.contain(real) || self.own.as_ref().is_some_and(|own| lies_below(real, own))
+        self.workspaces.contain(real) || is_beneath(real, &self.own)
     }
 }
 
