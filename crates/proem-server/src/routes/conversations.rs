@@ -164,6 +164,11 @@ impl App {
     fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<Response>, ApiError> {
         let Some(turn) = self.conversations.turn_at_once(id, update)? else { return Ok(None) };
         let given = update.given().cwd.as_deref();
+        let known = self.conversations.current(id)?;
+        if given.is_none() && known.is_some_and(|known| known.request.workspace.is_some()) {
+            self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
+            return Ok(Some(turn_response(&turn)));
+        }
         let cwd = given.unwrap_or(&turn.signature.cwd);
         if let Err(error) = self.check_cwd(Some(cwd))
             && !(given.is_none() && self.is_gone(cwd))
@@ -180,7 +185,10 @@ impl App {
         let is_gone =
             update.given().cwd.is_none() && kept_cwd.as_deref().is_some_and(|cwd| self.is_gone(cwd));
         // A conversation outlives its directory: what is frozen needs no file.
+        let brings_files = update.given().workspace.is_some()
+            || known.as_ref().is_some_and(|kept| kept.request.workspace.is_some());
         let update = match (kept_cwd, &update.given().cwd) {
+            (_, None) if brings_files => update,
             (_, Some(cwd)) => {
                 self.check_cwd(Some(cwd))?;
                 update
@@ -205,8 +213,13 @@ impl App {
     /// else in the stored one, which may have been moved since the conversation began.
     pub(super) fn admit_next(&self, id: &str, update: &RequestUpdate) -> Result<(), ApiError> {
         let kept = self.known(id)?;
-        let cwd = update.given().cwd.clone().or_else(|| kept.request.cwd.clone());
-        self.admit(Request { cwd, ..Request::default() }).map(drop)
+        let given = update.given();
+        let workspace = match &given.cwd {
+            Some(_) => None,
+            None => given.workspace.clone().or_else(|| kept.request.workspace.clone()),
+        };
+        let cwd = given.cwd.clone().or_else(|| kept.request.cwd.clone());
+        self.admit(Request { cwd, workspace, ..Request::default() }).map(drop)
     }
 
     pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ApiError> {

@@ -124,10 +124,10 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Changed, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         let wish = Wish::new(Reason::Reload, Reading::Everything);
         check_update(&update, caller)?;
-        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        let changed = self.change(id, caller, wish, |loaded| self.merged(loaded, &update, caller))?;
         self.forget_handlers(id);
         Ok(changed)
     }
@@ -207,7 +207,7 @@ impl Conversations {
         let request = Request { profile: Some(profile.to_owned()), ..Request::default() };
         let update = RequestUpdate::from(request);
         let wish = Wish::new(Reason::Profile, Reading::Everything);
-        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        let changed = self.change(id, caller, wish, |loaded| self.merged(loaded, &update, caller))?;
         self.forget_handlers(id);
         Ok(changed)
     }
@@ -299,7 +299,7 @@ impl Conversations {
     ) -> Result<Built, ConversationError> {
         let reading = if state.wants_reload { Reading::Everything } else { reading(loaded, state, wish) };
         let pending = pending_in(&loaded.epoch, state);
-        if pending.iter().any(|field| matches!(field.field, "profile" | "cwd")) {
+        if pending.iter().any(|field| matches!(field.field, "profile" | "cwd" | "workspace")) {
             // They are fixed again in the new surroundings, whatever the reason of the epoch.
             state.observed.clear();
         }
@@ -349,8 +349,9 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
+        let update = self.with_workspace_kept(update.into())?;
         let loaded = self.known(id)?;
-        let state = loaded.state.merge(&update.into());
+        let state = loaded.state.merge(&update);
         self.plan(&loaded, state, Wish::new(Reason::Reload, Reading::Everything), caller)
     }
 
@@ -380,6 +381,19 @@ impl Conversations {
         Ok(Plan { kept, next: built.build.frozen().clone(), pending, is_allowed })
     }
 
+    /// Returns the state after a call.
+    fn merged(
+        &self,
+        loaded: &Loaded,
+        update: &RequestUpdate,
+        caller: Caller,
+    ) -> Result<State, ConversationError> {
+        let state = loaded.state.merge(update);
+        let request = self.resolved(&state.request)?;
+        check_surroundings(update, &request, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
+        Ok(state)
+    }
+
     /// Returns the handlers of hooks in a world.
     pub(super) fn handlers_in(&self, world: &World) -> Arc<[hooks::Handler]> {
         hooks::handlers(&self.engine.hooks, &world.config.hooks.value).into()
@@ -393,7 +407,9 @@ impl State {
         self.settled = None;
         self.wants_reload = false;
         self.request.profile = Some(epoch.head.profile.clone());
-        self.request.cwd = Some(epoch.head.cwd.clone());
+        if self.request.workspace.is_none() {
+            self.request.cwd = Some(epoch.head.cwd.clone());
+        }
         for key in &built.world.resolved.profile.fixed {
             if let Some(value) = built.state.turn_facts.get(key)
                 && !self.request.variables.contains_key(key)
@@ -422,7 +438,7 @@ pub(super) fn next_epoch(
 
 /// Returns the files to read: everything if a pending change needs other files.
 fn reading(loaded: &Loaded, state: &State, wish: Wish) -> Reading {
-    const OTHER_FILES: [&str; 4] = ["profile", "cwd", "host", "project"];
+    const OTHER_FILES: [&str; 5] = ["profile", "cwd", "workspace", "host", "project"];
     let pending = pending_in(&loaded.epoch, state);
     let needs_files = pending.iter().any(|field| OTHER_FILES.contains(&field.field));
     let adds_skills = pending.iter().any(|field| field.field == "resources");
@@ -459,13 +475,6 @@ impl Plan {
     pub const fn cost(&self) -> Option<CacheLoss> {
         self.pending.change
     }
-}
-
-/// Returns the state after a call.
-fn merged(loaded: &Loaded, update: &RequestUpdate, caller: Caller) -> Result<State, ConversationError> {
-    let state = loaded.state.merge(update);
-    check_surroundings(update, &state, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
-    Ok(state)
 }
 
 /// Notes a change that the frozen prompt does not have, with the operation that applies it.

@@ -96,7 +96,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_update(&update, caller)?;
         let loaded = self.known(id)?;
         let policy = policy_of(&loaded.epoch, caller)?;
@@ -105,23 +105,23 @@ impl Conversations {
         }
         let mut state = loaded.state.merge(&update);
         let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
-        check_surroundings(&update, &state, viewer)?;
+        check_surroundings(&update, &*self.resolved(&state.request)?, viewer)?;
         let (rebuilt, build, instructions) = match policy.compaction {
             Way::Aligned => {
                 let request = state.build_request(self.name(id));
-                let world = World::read(&request, viewer)?;
+                let world = World::read(&*self.resolved(&request)?, viewer)?;
                 let build = Build::new(
                     loaded.epoch.frozen.as_ref().clone(),
                     Suffix::default(),
                     &request,
                     policy.clone(),
                 );
-                (None, build, compaction_instructions(&world, &request, viewer)?)
+                (None, build, compaction_instructions(&world, &request)?)
             }
             Way::Append => {
                 let built = self.rebuilt(&loaded, &mut state, WISH, caller)?;
                 let request = state.build_request(self.name(id));
-                let instructions = compaction_instructions(&built.world, &request, viewer)?;
+                let instructions = compaction_instructions(&built.world, &request)?;
                 let epoch = next_epoch(&loaded, &mut state, WISH, &built)?;
                 let appended = Suffix::from_system_text(&format!("\n\n{instructions}"));
                 (Some(epoch), built.build.with_suffix(appended), instructions)

@@ -1,6 +1,8 @@
 //! Conversations in a store: reads them, builds their prompts, and writes changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod workspaces;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proem_core::carrier::Carrier;
@@ -23,6 +25,7 @@ use crate::hooks::ResourcePaths;
 use crate::observe::workspace::absolute_cwd;
 use crate::output::stored_prompt::StoredPrompt;
 use crate::output::stored_sources::EpochDetails;
+use crate::request::bundle::VirtualWorkspace;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
 use crate::request::{Request, RequestUpdate};
@@ -51,6 +54,8 @@ pub struct Conversations {
     is_named: bool,
     /// Epochs that were opened here, by reason.
     opened: Mutex<BTreeMap<String, u64>>,
+    /// The workspaces that requests used last.
+    workspaces: Mutex<VecDeque<VirtualWorkspace>>,
 }
 
 /// An epoch whose prompt has been read.
@@ -212,6 +217,7 @@ impl Conversations {
             locks: ConversationLocks::default(),
             is_named: true,
             opened: Mutex::default(),
+            workspaces: Mutex::default(),
         }
     }
 
@@ -324,6 +330,7 @@ impl Conversations {
             StoredBase::Current => self.store.template()?.map(|template| template.text),
             StoredBase::AsRead(template) => template,
         };
+        let request = &*self.resolved(request)?;
         let built = within_limits(|| {
             let world = World::read(request, caller)?;
             let template = template.filter(|_| world.resolved.profile.stored_template);
@@ -332,10 +339,16 @@ impl Conversations {
                 |template: &String| Request { template: Some(template.clone()), ..request.clone() };
             let with_template = template.as_ref().map(with_template);
             let request = with_template.as_ref().unwrap_or(request);
-            let build = self.engine.build_in(&world, request, caller, &mut state)?;
+            let build = self.engine.build_in(&world, request, &mut state)?;
             Ok(Built { world, build, state, template, caller })
         });
         Ok(built?)
+    }
+
+    /// Builds the prompt that a conversation would begin with, with the template of the store where its profile takes it.
+    /// Nothing is stored.
+    pub fn prompt(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
+        Ok(self.build(request, caller, BuildState::default(), StoredBase::Current)?.build)
     }
 
     /// Writes a new state, and an epoch if there is one. `None` if another writer was first.
@@ -412,7 +425,8 @@ impl NewEpoch<'_> {
         let Built { build, state, template, caller, .. } = built;
         let damaged = |why: String| StoreError::Damaged { what: "the prompt".into(), why: why.into() };
         let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| damaged(error.to_string()))?;
-        let details = EpochDetails::new(build.policy(), build.suffix().boundary(), state, (template.clone(), *caller));
+        let details =
+            EpochDetails::new(build.policy(), build.suffix().boundary(), state, (template.clone(), *caller));
         let sources = details.to_json(state).map_err(|error| damaged(error.to_string()))?;
         let policy = build.policy();
         let head = EpochHead {
@@ -431,6 +445,7 @@ impl NewEpoch<'_> {
         head.check().map_err(Error::request)?;
         // What the request left to the configuration and to the process is part of what was frozen.
         let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
+        let cwd = cwd.filter(|_| self.request.workspace.is_none());
         let request = Request { profile, cwd, ..without_call(self.request) };
         Ok(Epoch { head, prompt, request: request.to_json()?, sources: Some(sources) })
     }

@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::jinja::{Asset, Context};
 use crate::request::Request;
 use crate::request::caller::Author;
-use crate::request::caller::Caller;
 use crate::sections;
 use crate::sections::jinja_job::{self, Job};
 use crate::sections::resolver::Resolver;
@@ -18,13 +17,9 @@ use crate::settings::world::World;
 const COMPACTION: &str = "compaction";
 
 /// Returns the instructions with which a model summarises a conversation. Packs may replace them.
-pub(super) fn compaction_instructions(
-    world: &World,
-    request: &Request,
-    caller: Caller,
-) -> Result<String, Error> {
-    let World { host, workspace, config, resolved } = world;
-    let author = if caller.is_remote() { Author::Other } else { Author::User };
+pub(super) fn compaction_instructions(world: &World, request: &Request) -> Result<String, Error> {
+    let World { host, workspace, config, resolved, .. } = world;
+    let author = if host.caller().is_remote() { Author::Other } else { Author::User };
     let mut resolver = Resolver::new(request, host, workspace, config).with_profile(&resolved.profile);
     let policy = resolver.read_policy(author);
     let packs: Vec<RequestPack> =

@@ -54,7 +54,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Turn, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_id(id)?;
         // A turn that is refused changes nothing.
         check_update(&update, caller)?;
@@ -72,7 +72,7 @@ impl Conversations {
             None => (None, None),
         };
         let viewer = viewer_of(epoch, caller).unwrap_or(caller);
-        let world = TurnWorld { read: world, request: &request, caller: viewer };
+        let world = TurnWorld { conversations: self, read: world, request: &request, caller: viewer };
         let (suffix, world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
         let handlers = self.handlers(world, &memory);
         let policy = policy_of(epoch, caller)?;
@@ -178,7 +178,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_id(id)?;
         self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
@@ -264,7 +264,8 @@ impl Conversations {
         caller: Caller,
     ) -> Result<Option<Started>, ConversationError> {
         let state = loaded.state.merge(update);
-        check_surroundings(update, &state, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
+        let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
+        check_surroundings(update, &*self.resolved(&state.request)?, viewer)?;
         let pending = super::conversations::pending_in(&loaded.epoch, &state);
         let wish = wish_of(&pending, update, &policy_of(&loaded.epoch, caller)?);
         let advanced = match wish {
@@ -317,7 +318,7 @@ impl Conversations {
     /// Returns the part for this turn: that of a build that was just made, or one that is observed now. If it cannot be
     /// observed, the boundary and the last values stay.
     fn suffix<'r>(
-        &self,
+        &'r self,
         epoch: &LoadedEpoch,
         (mut world, fresh): (TurnWorld<'r>, Option<Build>),
         memory: &TurnMemory,
@@ -350,7 +351,7 @@ impl Conversations {
         memory: &TurnMemory,
         notes: &mut Vec<Note>,
     ) -> Result<Suffix, Error> {
-        let (caller, request) = (world.caller, world.request.clone());
+        let request = world.request.clone();
         let observe = |request: &Request, world: &World| -> Result<_, Error> {
             // The templates of a turn may lie in the folders that the frozen part was built with.
             let mut state = BuildState {
@@ -358,7 +359,7 @@ impl Conversations {
                 added: epoch.details.as_ref().map(|details| details.resources.clone()).unwrap_or_default(),
                 ..BuildState::default()
             };
-            let build = self.engine.observe_in(world, request, caller, &mut state)?;
+            let build = self.engine.observe_in(world, request, &mut state)?;
             Ok((build, state.turn_facts))
         };
         let (build, facts) = within_limits(|| {
@@ -439,6 +440,7 @@ enum Delivered {
 
 /// The surroundings of a turn, read at most once.
 struct TurnWorld<'r> {
+    conversations: &'r Conversations,
     read: Option<World>,
     request: &'r Request,
     caller: Caller,
@@ -446,9 +448,15 @@ struct TurnWorld<'r> {
 
 impl TurnWorld<'_> {
     fn read(&mut self) -> Result<&World, Error> {
-        let world = match self.read.take() {
-            Some(world) => world,
-            None => World::read(self.request, self.caller)?,
+        let world = if let Some(world) = self.read.take() {
+            world
+        } else {
+            let request = self.conversations.resolved(self.request);
+            let request = request.map_err(|error| match error {
+                ConversationError::Build(error) => error,
+                other => Error::request(other.to_string()),
+            })?;
+            World::read(&request, self.caller)?
         };
         Ok(self.read.insert(world))
     }
@@ -456,9 +464,10 @@ impl TurnWorld<'_> {
 
 /// Returns the reason to open an epoch in a turn: the first change that this turn gives and that the policy follows.
 fn wish_of(pending: &[PendingField], update: &RequestUpdate, policy: &PromptPolicy) -> Option<Wish> {
-    const WISHES: [(&str, Wish); 3] = [
+    const WISHES: [(&str, Wish); 4] = [
         ("profile", Wish::new(Reason::Profile, Reading::Everything)),
         ("cwd", Wish::new(Reason::Cwd, Reading::Everything)),
+        ("workspace", Wish::new(Reason::Cwd, Reading::Everything)),
         ("tools", Wish::new(Reason::Tools, Reading::Nothing)),
     ];
     let is_given = |field: &str| update.names(field) || update.removes(field);

@@ -3,7 +3,7 @@
 pub(crate) mod agent_rules;
 pub mod catalog;
 pub(crate) mod documents;
-mod ignored;
+pub(crate) mod ignored;
 pub(crate) mod libraries;
 pub(crate) mod override_files;
 pub(crate) mod repository;

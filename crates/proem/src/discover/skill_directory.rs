@@ -145,7 +145,8 @@ fn folders(path: &Path) -> Vec<PathBuf> {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
-    let mut folders: Vec<PathBuf> = entries.flatten().filter(is_wanted).map(|entry| entry.path()).collect();
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().filter(is_wanted).map(|entry| path.join(entry.file_name())).collect();
     listing_order::arrange(&mut folders);
     folders.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     folders

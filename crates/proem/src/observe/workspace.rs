@@ -142,7 +142,7 @@ fn is_repository(folder: &Path, cwd: &Path) -> bool {
 
 /// The root of the git repository around a directory, by its path as it is written.
 pub(crate) fn repository_of(cwd: &Path) -> Option<&Path> {
-    cwd.ancestors().take(ANCESTORS_MAX).find(|folder| folder.join(".git").exists())
+    cwd.ancestors().take(ANCESTORS_MAX).find(|folder| crate::observe::file::exists(&folder.join(".git")))
 }
 
 /// Returns a relative directory as an absolute one; `None` for any other text.

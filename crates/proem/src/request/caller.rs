@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::request::bundle::ROOT;
+
 /// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
@@ -37,6 +39,11 @@ impl Workspaces {
     #[must_use]
     pub fn new(directories: &[PathBuf]) -> Self {
         Self::from_real(directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect())
+    }
+
+    /// The workspaces of a request that brings its own.
+    pub(crate) fn of_bundle() -> Self {
+        Self::from_real(vec![PathBuf::from(ROOT)])
     }
 
     /// Takes real paths as they are.

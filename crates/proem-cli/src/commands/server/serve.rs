@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     }
     let options = Options {
         workspaces: workspaces(arguments)?,
-        has_user_files: arguments.user_files || has_user_files()?,
+        has_user_files: arguments.user_files || has_user_files(),
         token,
         hosts: arguments.host.clone(),
         public_url: arguments.public_url.clone(),
@@ -234,9 +234,14 @@ fn workspaces(arguments: &ServeArguments) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Tells whether the configuration of the user lets a server read the user's files.
-fn has_user_files() -> Result<bool, Failure> {
-    let host = Host::new(&HostPins::default())?;
-    Ok(Config::load_user(&host)?.serve_user_files.value)
+fn has_user_files() -> bool {
+    let read = || Ok(Config::load_user(&Host::new(&HostPins::default())?)?.serve_user_files.value);
+    read().unwrap_or_else(|error: proem::Error| {
+        // Every build reports it, too, until the file is mended.
+        let message = format!("files of the user are not read: {error}");
+        log_line(LogLevel::Warning, &[("event", "configuration"), ("message", &message)]);
+        false
+    })
 }
 
 #[cfg(test)]

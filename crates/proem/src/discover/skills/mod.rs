@@ -118,7 +118,8 @@ pub(crate) fn find(
         scan::directory(&root, &mut search);
     }
     for path in more {
-        if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) = search.policy.check_as_written(path) {
+        if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) = search.policy.check_as_written(path)
+        {
             search.out_of_reach(path, &why);
         } else if is_dir(path) {
             let root = Root { path: path.clone(), owner: Owner::User, files: true, named_by_file: true };
