@@ -57,18 +57,23 @@ fn codes(answer: &Value) -> Vec<(&str, &str)> {
 /// The request of each profile, and its canaries.
 fn profiles() -> [(&'static str, Value, Vec<&'static str>); 3] {
     let tools = json!([{"name": "read"}]);
+    let now = json!({"now": "2026-03-07T14:55:05Z"});
     [
         (
             "layers",
-            json!({"profile": "layers", "tools": tools}),
+            json!({"profile": "layers", "tools": tools, "host": now}),
             vec!["CANARY-GLOBAL", "CANARY-SHARED", "CANARY-HOME"],
         ),
         (
             "default",
-            json!({"profile": "default", "tools": tools}),
+            json!({"profile": "default", "tools": tools, "host": now}),
             vec!["CANARY-CONFIG", "CANARY-SKILL", "CANARY-SHARED"],
         ),
-        ("boundary", json!({"profile": "boundary", "system": "S"}), vec!["CANARY-HOME", "CANARY-DEEP"]),
+        (
+            "boundary",
+            json!({"profile": "boundary", "system": "S", "host": now}),
+            vec!["CANARY-HOME", "CANARY-DEEP"],
+        ),
     ]
 }
 
@@ -97,7 +102,10 @@ fn files_of_the_user_are_read_only_if_the_server_was_told_to() {
             if !has_them {
                 assert_eq!(about, [&("info", "root_not_allowed")], "{profile}: {answer}");
             }
-            let warnings: Vec<_> = said.iter().filter(|(severity, _)| *severity != "info").collect();
+            let warnings: Vec<_> = said
+                .iter()
+                .filter(|(severity, code)| *severity != "info" && *code != "volatile_in_prefix")
+                .collect();
             assert_eq!(warnings, [&("warning", "ignored_setting")], "{profile}: {answer}");
         }
     }
@@ -149,7 +157,17 @@ fn no_door_reports_a_drift_that_is_one_of_the_door() {
 #[test]
 fn a_prompt_with_files_of_the_user_is_not_compared_by_a_server_that_does_not_read_them() {
     let desk = desk();
-    let made = desk.run(&["turn", "--conversation", "mine", "--store", "store.db", "-p", "layers"]);
+    let made = desk.run(&[
+        "turn",
+        "--conversation",
+        "mine",
+        "--store",
+        "store.db",
+        "-p",
+        "layers",
+        "--now",
+        "2026-03-07T14:55:05Z",
+    ]);
     assert_eq!(made.status.code(), Some(0), "{}", desk.said(&made.stderr));
     let server = start(&desk, &[]);
     let (status, text) = server.ask("GET", "/conversations/mine/drift", "");
