@@ -1,6 +1,7 @@
 //! The tests of the command as one program: linking takes longer than running most of them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
+mod bundles;
 mod check;
 mod command;
 mod compat;
@@ -30,3 +31,4 @@ mod transcripts;
 mod trusted;
 mod turn;
 mod unfenced;
+mod views;

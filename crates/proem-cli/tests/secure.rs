@@ -154,14 +154,14 @@ fn an_address_with_credentials_is_not_printed() {
 }
 
 /// A real nginx on a loopback port, with TLS, that stops when it is dropped.
-struct Nginx {
+pub(crate) struct Nginx {
     folder: tempfile::TempDir,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Nginx {
     /// Starts it; `None` when it is not installed.
-    fn start(authority: &Authority, backend: &str) -> Option<Self> {
+    pub(crate) fn start(authority: &Authority, backend: &str) -> Option<Self> {
         if Command::new("nginx").arg("-v").output().is_err() {
             assert!(std::env::var_os("PROEM_REQUIRE_NGINX").is_none(), "nginx is not installed");
             eprintln!("skipped: nginx is not installed");

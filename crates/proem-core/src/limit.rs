@@ -105,6 +105,11 @@ limits! {
     FILE_BYTES_MAX: usize = 1 << 20, "a file that `file:` inserts";
     FILES_BYTES_MAX: usize = 16 << 20, "all files that `file:` inserts in a build together";
     REQUEST_BYTES_MAX: usize = 16 << 20, "a request";
+    WORKSPACE_FILES_MAX: usize = 2000, "files of a workspace that a request brings";
+    /// The paths and the facts of git count.
+    WORKSPACE_BYTES_MAX: usize = 8 << 20, "the files of a workspace that a request brings, together";
+    WORKSPACE_DEPTH_MAX: usize = 32, "levels of folders in a workspace that a request brings";
+    WORKSPACE_UNUSED_DAYS_MAX: usize = 7, "days for which a store keeps an unused workspace that no epoch refers to";
     MESSAGES_BYTES_MAX: usize = 64 << 20, "a file of messages";
     /// A list of millions of empty items would take gigabytes.
     LIST_ITEMS_MAX: usize = 100_000, "items of one list in a conversation";

@@ -196,6 +196,8 @@ impl From<ConversationError> for ApiError {
             ConversationError::BadCall(_) => (StatusCode::BAD_REQUEST, "bad_request"),
             ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),
             ConversationError::NoCompaction => (StatusCode::NOT_FOUND, "no_compaction"),
+            ConversationError::NoWorkspace(_) => (StatusCode::NOT_FOUND, "no_workspace"),
+            ConversationError::OtherView => (StatusCode::CONFLICT, "other_view"),
             ConversationError::NotAllowed { .. } => (StatusCode::CONFLICT, "rebuild_not_allowed"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };

@@ -242,7 +242,9 @@ fn pinned(body: &str, cwd: &str) -> String {
         return body.to_owned();
     };
     let given = [("cwd", format!("{cwd:?}")), ("host", HOST.to_owned())];
-    let missing = given.into_iter().filter(|(field, _)| !fields.contains_key(*field));
+    let is_given =
+        |field: &str| fields.contains_key(field) || (field == "cwd" && fields.contains_key("workspace"));
+    let missing = given.into_iter().filter(|(field, _)| !is_given(field));
     let missing: Vec<String> = missing.map(|(field, value)| format!("\"{field}\": {value}")).collect();
     let own = body.trim().trim_start_matches('{');
     let comma = if missing.is_empty() || fields.is_empty() { "" } else { ", " };

@@ -10,7 +10,7 @@ use proem_core::profile::Reason;
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
     Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, has_base,
-    pending_in, policy_of, received,
+    pending_in, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
 use super::pending::Pending;
@@ -127,10 +127,10 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Changed, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         let wish = Wish::new(Reason::Reload, Reading::Everything);
         check_update(&update, caller)?;
-        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        let changed = self.change(id, caller, wish, |loaded| self.merged(loaded, &update, caller))?;
         self.forget_handlers(id);
         Ok(changed)
     }
@@ -210,7 +210,7 @@ impl Conversations {
         let request = Request { profile: Some(profile.to_owned()), ..Request::default() };
         let update = RequestUpdate::from(request);
         let wish = Wish::new(Reason::Profile, Reading::Everything);
-        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        let changed = self.change(id, caller, wish, |loaded| self.merged(loaded, &update, caller))?;
         self.forget_handlers(id);
         Ok(changed)
     }
@@ -307,12 +307,13 @@ impl Conversations {
     ) -> Result<Built, ConversationError> {
         let reading = if state.wants_reload { Reading::Everything } else { reading(loaded, state, wish) };
         let pending = pending_in(&loaded.epoch, state);
-        if pending.iter().any(|field| field.field == "cwd") {
+        if pending.iter().any(|field| matches!(field.field, "cwd" | "workspace")) {
             state.leave_directory();
         }
         let request = state.build_request(self.name(&loaded.epoch.head.conversation));
         let (mut build_state, base) = self.sources(loaded, reading)?;
         build_state.added = state.resources.clone();
+        let caller = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
         self.build(&request, caller, build_state, base)
     }
 
@@ -359,8 +360,9 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
+        let update = self.with_workspace_kept(update.into())?;
         let loaded = self.known(id)?;
-        let state = loaded.state.merge(&update.into());
+        let state = loaded.state.merge(&update);
         self.plan(&loaded, state, Wish::new(Reason::Reload, Reading::Everything), caller)
     }
 
@@ -380,11 +382,27 @@ impl Conversations {
         wish: Wish,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
+        if viewer_of(&loaded.epoch, caller).is_none() {
+            return Err(ConversationError::OtherView);
+        }
         let built = self.rebuilt(loaded, &mut state, wish, caller)?;
         let kept = Arc::clone(&loaded.epoch);
         let pending = differences(&kept, &built.build);
         let is_allowed = policy_of(&kept, caller)?.allows(wish.reason);
         Ok(Plan { kept, next: built.build.frozen().clone(), pending, is_allowed })
+    }
+
+    /// Returns the state after a call.
+    fn merged(
+        &self,
+        loaded: &Loaded,
+        update: &RequestUpdate,
+        caller: Caller,
+    ) -> Result<State, ConversationError> {
+        let state = loaded.state.merge(update);
+        let request = self.resolved(&state.request)?;
+        check_surroundings(update, &request, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
+        Ok(state)
     }
 
     /// Returns the handlers of hooks in a world.
@@ -398,7 +416,9 @@ impl State {
     /// the facts that are fixed now.
     pub(super) fn settle(&mut self, epoch: &Epoch) -> Result<(), ConversationError> {
         self.request.profile = Some(epoch.head.profile.clone());
-        self.request.cwd = Some(epoch.head.cwd.clone());
+        if self.request.workspace.is_none() {
+            self.request.cwd = Some(epoch.head.cwd.clone());
+        }
         self.settle_facts(epoch)
     }
 
@@ -443,7 +463,7 @@ pub(super) fn next_epoch(
 
 /// Returns the files to read: everything if a pending change needs other files.
 fn reading(loaded: &Loaded, state: &State, wish: Wish) -> Reading {
-    const OTHER_FILES: [&str; 3] = ["profile", "cwd", "project"];
+    const OTHER_FILES: [&str; 4] = ["profile", "cwd", "workspace", "project"];
     let pending = pending_in(&loaded.epoch, state);
     let (next, frozen) = (&state.request.host, &loaded.epoch.request.host);
     let has_other_home = next.home != frozen.home || next.config_dir != frozen.config_dir;
@@ -482,13 +502,6 @@ impl Plan {
     pub const fn cost(&self) -> Option<CacheLoss> {
         self.pending.change
     }
-}
-
-/// Returns the state after a call.
-fn merged(loaded: &Loaded, update: &RequestUpdate, caller: Caller) -> Result<State, ConversationError> {
-    let state = loaded.state.merge(update);
-    check_surroundings(update, &state, caller)?;
-    Ok(state)
 }
 
 /// Notes a change that the frozen prompt does not have, with the operation that applies it.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::change::{Reading, Wish, next_epoch};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
-    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received,
+    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
 use super::state::State;
@@ -100,7 +100,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_update(&update, caller)?;
         let loaded = self.known(id)?;
         let policy = policy_of(&loaded.epoch, caller)?;
@@ -108,27 +108,28 @@ impl Conversations {
             return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
         }
         let mut state = loaded.state.merge(&update);
-        check_surroundings(&update, &state, caller)?;
+        let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
+        check_surroundings(&update, &*self.resolved(&state.request)?, viewer)?;
         let (rebuilt, build, instructions, sent) = match policy.compaction {
             Way::Aligned => {
                 let request = state.build_request(self.name(id));
-                let world = World::read(&request, caller)?;
+                let world = World::read(&*self.resolved(&request)?, viewer)?;
                 let build = Build::new(
                     loaded.epoch.frozen.as_ref().clone(),
                     Suffix::default(),
                     &request,
                     policy.clone(),
                 );
-                let sent = converted(&loaded, &update, (&world, &request), caller)?;
-                (None, build, compaction_instructions(&world, &request, caller)?, sent)
+                let sent = converted(&loaded, &update, (&world, &request))?;
+                (None, build, compaction_instructions(&world, &request)?, sent)
             }
             Way::Append => {
                 let built = self.rebuilt(&loaded, &mut state, WISH, caller)?;
                 let request = state.build_request(self.name(id));
-                let instructions = compaction_instructions(&built.world, &request, caller)?;
+                let instructions = compaction_instructions(&built.world, &request)?;
                 let epoch = next_epoch(&loaded, &mut state, WISH, &built)?;
                 let appended = Suffix::from_system_text(&format!("\n\n{instructions}"));
-                let sent = converted(&loaded, &update, (&built.world, &request), caller)?;
+                let sent = converted(&loaded, &update, (&built.world, &request))?;
                 (Some(epoch), built.build.with_suffix(appended), instructions, sent)
             }
         };
@@ -329,7 +330,6 @@ fn converted(
     loaded: &Loaded,
     update: &RequestUpdate,
     (world, request): (&World, &Request),
-    caller: Caller,
 ) -> Result<ConvertedMessages, Error> {
     let request = Request { messages: update.given().messages.clone(), ..request.clone() };
     if !messages::are_in(&request) {
@@ -338,7 +338,7 @@ fn converted(
     let found = loaded.epoch.details.as_ref().map(EpochDetails::found);
     within_limits(|| {
         let packs = packs_of_hooks(found, &loaded.state.resources, world);
-        messages::convert(world, &request, caller, &packs)
+        messages::convert(world, &request, &packs)
     })
 }
 

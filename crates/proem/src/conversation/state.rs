@@ -20,8 +20,12 @@ use crate::request::{HostPins, Pin, Request, RequestUpdate};
 const FORM: u32 = 1;
 
 /// The fields that a profile's policy governs. While a change of one is pending, turns use the value of the epoch.
-const GOVERNED: [(&str, Reason); 3] =
-    [("profile", Reason::Profile), ("cwd", Reason::Cwd), ("tools", Reason::Tools)];
+const GOVERNED: [(&str, Reason); 4] = [
+    ("profile", Reason::Profile),
+    ("cwd", Reason::Cwd),
+    ("workspace", Reason::Cwd),
+    ("tools", Reason::Tools),
+];
 
 /// The fields that turns use at once, even where the frozen text keeps their old value.
 const IMMEDIATE: [&str; 5] = ["model", "variables", "host", "project", "workspace_id"];
@@ -193,7 +197,9 @@ impl State {
         let waits = |field: &str| pending.iter().any(|pending| pending.field == field);
         for field in differences(&request, frozen.request) {
             // Without a profile or a directory, those of the epoch stay; and its tools keep their order.
-            let is_of_epoch = GOVERNED.iter().any(|(governed, _)| *governed == field);
+            let is_of_epoch = GOVERNED.iter().any(|(governed, _)| *governed == field)
+                // Other files in the same place: as on disk, they wait for a reload, and git is that of now.
+                && (field != "workspace" || has_other_place(&request, frozen.request) || request.workspace.is_none());
             if is_of_epoch || (waits(field) && !IMMEDIATE.contains(&field)) {
                 copy_field(field, frozen.request, &mut request);
             }
@@ -289,6 +295,7 @@ fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
     }
     match field {
         "tools" => !is_same_tools(next, request),
+        "workspace" => has_other_place(next, request),
         "variables" => {
             let keys = next.variables.keys().chain(request.variables.keys());
             let is_other = |key: &&String| next.variables.get(*key) != request.variables.get(*key);
@@ -296,6 +303,17 @@ fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
         }
         "host" => is_host_changed(&next.host, &request.host, facts),
         _ => true,
+    }
+}
+
+/// Tells whether the workspace that a request brings is another directory than that of a frozen prompt. Other files in the
+/// same directory are an edit.
+fn has_other_place(next: &Request, frozen: &Request) -> bool {
+    match (&next.workspace, &frozen.workspace) {
+        (Some(next), Some(frozen)) => next.cwd() != frozen.cwd(),
+        (Some(_), None) => true,
+        // The working directory says where the prompt is built.
+        (None, _) => false,
     }
 }
 

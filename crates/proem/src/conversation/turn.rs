@@ -14,7 +14,7 @@ use super::change::{Advanced, Reading, Wish, waiting};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
     Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, check_id,
-    policy_of, received, turn_request_in,
+    policy_of, received, turn_request_in, viewer_of,
 };
 use super::error::ConversationError;
 use super::recent::TurnMemory;
@@ -65,7 +65,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Turn, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_id(id)?;
         // A turn that is refused changes nothing.
         check_update(&update, caller)?;
@@ -84,7 +84,8 @@ impl Conversations {
             }
             None => (None, None),
         };
-        let world = TurnWorld { read: world, request: &request, caller };
+        let viewer = viewer_of(epoch, caller).unwrap_or(caller);
+        let world = TurnWorld { conversations: self, read: world, request: &request, caller: viewer };
         let (suffix, mut world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
         let handlers = self.handlers(&mut world, &memory);
         let delivered = converted(&loaded, &mut world)?;
@@ -198,7 +199,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_id(id)?;
         self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
@@ -283,7 +284,8 @@ impl Conversations {
         caller: Caller,
     ) -> Result<Option<Started>, ConversationError> {
         let state = loaded.state.merge(update);
-        check_surroundings(update, &state, caller)?;
+        let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
+        check_surroundings(update, &*self.resolved(&state.request)?, viewer)?;
         let pending = super::conversations::pending_in(&loaded.epoch, &state);
         let wish = wish_of(&pending, update, &policy_of(&loaded.epoch, caller)?);
         let advanced = match wish {
@@ -344,7 +346,7 @@ impl Conversations {
     /// Returns the part for this turn: that of a build that was just made, or one that is observed now. If it cannot be
     /// observed, the boundary and the last values stay.
     fn suffix<'r>(
-        &self,
+        &'r self,
         epoch: &LoadedEpoch,
         (mut world, fresh): (TurnWorld<'r>, Option<Build>),
         memory: &TurnMemory,
@@ -377,7 +379,7 @@ impl Conversations {
         memory: &TurnMemory,
         notes: &mut Vec<Note>,
     ) -> Result<Suffix, Error> {
-        let (caller, request) = (world.caller, world.request.clone());
+        let request = world.request.clone();
         let observe = |request: &Request, world: &World| -> Result<_, Error> {
             // The templates of a turn may lie in the folders that the frozen part was built with.
             let mut state = BuildState {
@@ -385,7 +387,7 @@ impl Conversations {
                 added: epoch.details.as_ref().map(|details| details.resources.clone()).unwrap_or_default(),
                 ..BuildState::default()
             };
-            let build = self.engine.observe_in(world, request, caller, &mut state)?;
+            let build = self.engine.observe_in(world, request, &mut state)?;
             Ok((build, state.turn_facts))
         };
         let (build, facts) = within_limits(|| {
@@ -458,7 +460,7 @@ impl Conversations {
 
 /// Converts messages of neutral roles.
 fn converted(loaded: &Loaded, world: &mut TurnWorld<'_>) -> Result<ConvertedMessages, ConversationError> {
-    let (request, caller) = (world.request, world.caller);
+    let request = world.request;
     if !messages::are_in(request) {
         return Ok(ConvertedMessages::default());
     }
@@ -466,7 +468,7 @@ fn converted(loaded: &Loaded, world: &mut TurnWorld<'_>) -> Result<ConvertedMess
     Ok(within_limits(|| {
         let world = world.read()?;
         let packs = packs_of_hooks(found, &loaded.state.resources, world);
-        messages::convert(world, request, caller, &packs)
+        messages::convert(world, request, &packs)
     })?)
 }
 
@@ -517,6 +519,7 @@ enum Delivered {
 
 /// The surroundings of a turn, read at most once.
 struct TurnWorld<'r> {
+    conversations: &'r Conversations,
     read: Option<World>,
     request: &'r Request,
     caller: Caller,
@@ -524,9 +527,15 @@ struct TurnWorld<'r> {
 
 impl TurnWorld<'_> {
     fn read(&mut self) -> Result<&World, Error> {
-        let world = match self.read.take() {
-            Some(world) => world,
-            None => World::read(self.request, self.caller)?,
+        let world = if let Some(world) = self.read.take() {
+            world
+        } else {
+            let request = self.conversations.resolved(self.request);
+            let request = request.map_err(|error| match error {
+                ConversationError::Build(error) => error,
+                other => Error::request(other.to_string()),
+            })?;
+            World::read(&request, self.caller)?
         };
         Ok(self.read.insert(world))
     }
@@ -534,9 +543,10 @@ impl TurnWorld<'_> {
 
 /// Returns the reason to open an epoch in a turn: the first change that this turn gives and that the policy follows.
 fn wish_of(pending: &[PendingField], update: &RequestUpdate, policy: &PromptPolicy) -> Option<Wish> {
-    const WISHES: [(&str, Wish); 3] = [
+    const WISHES: [(&str, Wish); 4] = [
         ("profile", Wish::new(Reason::Profile, Reading::Everything)),
         ("cwd", Wish::new(Reason::Cwd, Reading::Everything)),
+        ("workspace", Wish::new(Reason::Cwd, Reading::Everything)),
         ("tools", Wish::new(Reason::Tools, Reading::Nothing)),
     ];
     let is_given = |field: &str| update.names(field) || update.removes(field);

@@ -16,7 +16,6 @@ use crate::hooks::{ResourcePaths, Resources};
 use crate::jinja::{Asset, Binding, Context};
 use crate::request::Request;
 use crate::request::caller::Author;
-use crate::request::caller::Caller;
 use crate::sections;
 use crate::sections::jinja_job::{self, Job};
 use crate::sections::resolver::Resolver;
@@ -26,12 +25,8 @@ use crate::settings::world::World;
 const COMPACTION: &str = "compaction";
 
 /// Returns the instructions with which a model summarises a conversation. Packs may replace them.
-pub(super) fn compaction_instructions(
-    world: &World,
-    request: &Request,
-    caller: Caller,
-) -> Result<String, Error> {
-    Wording::load(world, request, caller, &[])?.text(COMPACTION, &[])
+pub(super) fn compaction_instructions(world: &World, request: &Request) -> Result<String, Error> {
+    Wording::load(world, request, &[])?.text(COMPACTION, &[])
 }
 
 /// The catalog of a conversation, with everything that its templates need.
@@ -44,14 +39,9 @@ struct Wording<'w> {
 
 impl<'w> Wording<'w> {
     /// Loads the catalog: the layers of a build, the packs of the request, then those of hooks.
-    fn load(
-        world: &'w World,
-        request: &'w Request,
-        caller: Caller,
-        of_hooks: &[PathBuf],
-    ) -> Result<Self, Error> {
+    fn load(world: &'w World, request: &'w Request, of_hooks: &[PathBuf]) -> Result<Self, Error> {
         let World { host, workspace, config, .. } = world;
-        let author = if caller.is_remote() { Author::Other } else { Author::User };
+        let author = if host.caller().is_remote() { Author::Other } else { Author::User };
         let policy = Resolver::new(request, host, workspace, config).read_policy(author);
         let own = request.packs.iter().flatten();
         let packs: Vec<RequestPack> = own
@@ -64,7 +54,7 @@ impl<'w> Wording<'w> {
 
     /// Renders the wording of a key. Values are inserted as they are and never scanned as templates.
     fn text(&self, key: &str, values: &[(&str, &str)]) -> Result<String, Error> {
-        let World { host, workspace, config, resolved } = self.world;
+        let World { host, workspace, config, resolved, .. } = self.world;
         let mut resolver =
             Resolver::new(self.request, host, workspace, config).with_profile(&resolved.profile);
         let entry = self.catalog.entry(key).ok_or_else(|| Error::NoWording {

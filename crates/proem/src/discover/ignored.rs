@@ -22,7 +22,7 @@ use super::file;
 use crate::observe::file::{Cap, ReadPolicy, read_bytes, shown};
 
 /// The names in directories of skills; later ones override earlier ones.
-pub(super) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
+pub(crate) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
 const CAP: Cap = Cap::new(IGNORE_FILE_BYTES_MAX);
 

@@ -78,6 +78,10 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn root(&mut self, path: &Path) {
+        // Checked before any access: the answer must not reveal which files exist outside.
+        if let Err(why) = self.policy.check_as_written(path) {
+            return self.trail.out_of_reach(&shown(path), &why);
+        }
         match metadata(path) {
             Ok(found) if found.is_dir() => {}
             _ => return self.trail.unread(&shown(path), &Absence::NoSuchFile),
@@ -147,7 +151,8 @@ fn folders(path: &Path) -> Vec<PathBuf> {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
-    let mut folders: Vec<PathBuf> = entries.flatten().filter(is_wanted).map(|entry| entry.path()).collect();
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().filter(is_wanted).map(|entry| path.join(entry.file_name())).collect();
     listing_order::arrange(&mut folders);
     folders.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     folders

@@ -42,6 +42,21 @@ impl Resources {
     }
 }
 
+impl Resources {
+    /// Adds resources after the existing ones; skips duplicates.
+    pub(crate) fn extend(&mut self, more: Self) {
+        let lists =
+            [(&mut self.skills, more.skills), (&mut self.packs, more.packs), (&mut self.assets, more.assets)];
+        for (own, more) in lists {
+            for path in more {
+                if !own.contains(&path) {
+                    own.push(path);
+                }
+            }
+        }
+    }
+}
+
 fn resolved(path: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
     let joined = match (path.strip_prefix('~'), home) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {

@@ -1,5 +1,6 @@
 //! Inspection of prompts and files: lints, comparisons, reports. A build never imports from here.
 
+pub mod bundle;
 pub mod check;
 pub mod compare;
 pub mod compat;

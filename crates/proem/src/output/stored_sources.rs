@@ -19,6 +19,7 @@ use super::stored_prompt::{
     DamagedPrompt, StoredFileOutcome, StoredNote, restore_considered, restore_note, store_considered,
     store_note,
 };
+use super::stored_view::StoredView;
 use crate::build::PromptPolicy;
 use crate::discover::agent_rules::{ConditionalFile, Piece, PieceSource, RuleFiles};
 use crate::discover::documents::Document;
@@ -28,6 +29,7 @@ use crate::discover::skills::{Candidate, FoundSkills, Problem, Skill};
 use crate::discover::{DiscoveredFiles, Owner, Trail};
 use crate::hooks::{ResourcePaths, Resources};
 use crate::observe::file::SourceTexts;
+use crate::request::caller::Caller;
 use crate::sections::build_state::BuildState;
 
 /// The version of this shape. A later one is refused.
@@ -59,6 +61,9 @@ pub(crate) struct EpochDetails {
     /// The text of the store's template, if it is the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) template: Option<String>,
+    /// The view of files that the prompt was built with. Epochs of earlier versions do not have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) view: Option<StoredView>,
 }
 
 /// A file that a prompt was built from.
@@ -218,10 +223,11 @@ impl EpochDetails {
         boundary: &str,
         state: &BuildState,
         fixed: &[String],
-        template: Option<String>,
+        (template, caller): (Option<String>, Caller),
     ) -> Self {
         let observed = |key: &String| Some((key.clone(), state.turn_facts.get(key)?.clone().ok()));
         Self {
+            view: Some(caller.into()),
             version: VERSION,
             policy: policy.clone(),
             boundary: boundary.to_owned(),

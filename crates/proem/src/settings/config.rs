@@ -94,6 +94,8 @@ pub struct Config {
     pub hygiene: Setting<Hygiene>,
     /// The least strict treatment of secrets in files that a profile may choose.
     pub secrets: Setting<Secrets>,
+    /// True if a server reads files of its user that become text of prompts.
+    pub serve_user_files: Setting<bool>,
     /// Hosts besides this machine that hooks with a URL may be sent to.
     pub hosts_allow: Setting<Vec<String>>,
     /// Programs and servers that take part in making prompts.
@@ -118,6 +120,7 @@ struct Keys {
     secrets: Option<Secrets>,
     hook: Option<Vec<HookKeys>>,
     check: Option<CheckKeys>,
+    serve: Option<ServeKeys>,
 }
 
 /// The keys that a workspace may set. All other keys in its file are ignored.
@@ -133,7 +136,7 @@ struct PlainKeys {
 const PLAIN: [&str; 3] = ["profile", "template", "check"];
 
 /// Settings that widen what proem may do, as they are written.
-const SECURITY: [(&str, &str); 7] = [
+const SECURITY: [(&str, &str); 8] = [
     ("env", "[env]"),
     ("files", "[files]"),
     ("git", "[git]"),
@@ -141,6 +144,7 @@ const SECURITY: [(&str, &str); 7] = [
     ("hosts", "[hosts]"),
     ("hygiene", "hygiene"),
     ("secrets", "secrets"),
+    ("serve", "[serve]"),
 ];
 
 /// The hooks of a file; its other keys are skipped.
@@ -183,9 +187,24 @@ struct GitKeys {
     timeout_ms: Option<u64>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServeKeys {
+    user_files: Option<bool>,
+}
+
 impl Config {
     /// Reads the configuration that holds for `workspace` on `host`.
     pub fn load(host: &Host, workspace: &Workspace) -> Result<Self, Error> {
+        let mut config = Self::load_user(host)?;
+        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
+        config.take_workspace(host, workspace)?;
+        config.take_environment(host, workspace);
+        Ok(config)
+    }
+
+    /// Reads the configuration of the user alone.
+    pub fn load_user(host: &Host) -> Result<Self, Error> {
         let mut config = Self {
             profile: Setting::default(DEFAULT_PROFILE.to_owned()),
             template: Setting::default(None),
@@ -195,6 +214,7 @@ impl Config {
             hygiene: Setting::default(Hygiene::Report),
             secrets: Setting::default(Secrets::Report),
             hosts_allow: Setting::default(Vec::new()),
+            serve_user_files: Setting::default(false),
             hooks: Setting::default(Vec::new()),
             allow: Vec::new(),
             notes: Vec::new(),
@@ -202,9 +222,6 @@ impl Config {
         if let Some(folder) = host.config_dir() {
             config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
         }
-        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
-        config.take_workspace(host, workspace)?;
-        config.take_environment(host, workspace);
         Ok(config)
     }
 
@@ -220,6 +237,7 @@ impl Config {
         self.git_time_max.set(timeout, &origin);
         self.hygiene.set(keys.hygiene, &origin);
         self.secrets.set(keys.secrets, &origin);
+        self.serve_user_files.set(keys.serve.as_ref().and_then(|serve| serve.user_files), &origin);
         self.hosts_allow.set(keys.hosts.as_ref().and_then(|hosts| hosts.allow.clone()), &origin);
         let hosts = &self.hosts_allow.value;
         let hooks = keys.hook.clone();

@@ -207,6 +207,9 @@ pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Resu
 /// Returns the path of the list and the real path of a directory. Returns `None` if the list lies in the directory,
 /// whose files could then change it.
 fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    if crate::observe::file::is_virtual() {
+        return None;
+    }
     let folder = host.config_dir()?;
     let root = canonical(directory).ok()?;
     let real = canonical(&folder).unwrap_or_else(|_| folder.clone());

@@ -67,6 +67,7 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &SettingOrigin)> {
         ("hosts.allow", json!(config.hosts_allow.value), &config.hosts_allow.origin),
         ("hygiene", json!(config.hygiene.value), &config.hygiene.origin),
         ("secrets", json!(config.secrets.value), &config.secrets.origin),
+        ("serve.user_files", json!(config.serve_user_files.value), &config.serve_user_files.origin),
         (HOOK, config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
     ]
 }

@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use super::Wording;
 use crate::error::Error;
-use crate::request::caller::Caller;
 use crate::request::message::RawMessage;
 use crate::request::raw_json::{Json, field, object};
 use crate::request::{PerPrompt, Request};
@@ -117,10 +116,9 @@ fn is_blocks(content: &serde_json::Value) -> bool {
 pub(in crate::conversation) fn convert(
     world: &World,
     request: &Request,
-    caller: Caller,
     of_hooks: &[PathBuf],
 ) -> Result<ConvertedMessages, Error> {
-    let wording = Wording::load(world, request, caller, of_hooks)?;
+    let wording = Wording::load(world, request, of_hooks)?;
     let (mut messages, mut withheld) = (Vec::new(), Vec::new());
     for (index, message) in request.messages.iter().flatten().enumerate() {
         match converted("messages", (index, message), &wording)? {

@@ -42,7 +42,8 @@ impl List<'_> {
             return;
         }
         let entries = file::read_dir(folder).into_iter().flatten().flatten();
-        let mut names: Vec<PathBuf> = entries.take(self.left).map(|entry| entry.path()).collect();
+        let mut names: Vec<PathBuf> =
+            entries.take(self.left).map(|entry| folder.join(entry.file_name())).collect();
         self.left = self.left.saturating_sub(names.len());
         listing_order::arrange(&mut names);
         names.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));

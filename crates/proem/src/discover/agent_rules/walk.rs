@@ -20,7 +20,7 @@ impl Folders {
         // A process sees its real working directory, whatever link led there.
         let cwd = crate::observe::file::canonical(places.cwd()).unwrap_or_else(|_| places.cwd().to_owned());
         let is_root = |folder: &&Path| match recipe.root {
-            RootSign::Entry => folder.join(".git").symlink_metadata().is_ok(),
+            RootSign::Entry => crate::observe::file::on_disk(&folder.join(".git")).symlink_metadata().is_ok(),
             RootSign::Repository => crate::observe::git::is_repository_root(folder),
         };
         let found = cwd.ancestors().take(ANCESTORS_MAX).find(is_root).map(Path::to_owned);
@@ -70,7 +70,7 @@ impl Folders {
         let marked = folder
             .ancestors()
             .take(ANCESTORS_MAX)
-            .find(|folder| folder.join(".git").symlink_metadata().is_ok());
+            .find(|folder| crate::observe::file::on_disk(&folder.join(".git")).symlink_metadata().is_ok());
         match marked {
             Some(root) => root.to_owned(),
             None if self.has_root => self.root.clone(),

@@ -119,7 +119,10 @@ pub(crate) fn find(
     }
     for path in more {
         let known = search.found.candidates.len();
-        if is_dir(path) {
+        if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) = search.policy.check_as_written(path)
+        {
+            search.out_of_reach(path, &why);
+        } else if is_dir(path) {
             let root = Root { path: path.clone(), owner: Owner::User, files: true, named_by_file: true };
             scan::directory(&root, &mut search);
         } else {

@@ -313,7 +313,7 @@ fn identity(folder: &OwnedFd) -> Result<Identity, Errno> {
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
     file::look(path, Look::Skills);
-    rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())
+    rustix::fs::open(&*file::on_disk(path), FOLDER_FLAGS, Mode::empty())
 }
 
 /// Returns the entries that may be skills or hold some, by name, and the ignore files.
@@ -357,7 +357,7 @@ fn exists(folder: &OwnedFd, name: &[u8]) -> bool {
 /// Returns the kind of a link's target.
 fn target_kind(path: &Path) -> Option<FileType> {
     file::look(path, Look::Kind);
-    let status = rustix::fs::stat(path).ok()?;
+    let status = rustix::fs::stat(&*file::on_disk(path)).ok()?;
     Some(FileType::from_raw_mode(status.st_mode))
 }
 
