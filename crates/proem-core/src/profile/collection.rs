@@ -208,7 +208,7 @@ pub enum SkillOrder {
     Found,
     /// By name, byte by byte.
     Name,
-    /// Those of the project, then those of the user, each by name.
+    /// The skills of the project, then the skills of the user, each by name.
     LayerAndName,
 }
 

@@ -143,7 +143,7 @@ pub(crate) fn find(
     search.found
 }
 
-/// Sorts candidates as the recipe lists skills; files that are no skills come last.
+/// Sorts candidates as the recipe lists skills; other files come last.
 fn sort(candidates: &mut [Candidate], order: SkillOrder) {
     let key = |candidate: &Candidate| {
         let skill = candidate.skill.as_ref();
