@@ -130,6 +130,7 @@ limits! {
     RULE_FILES_MAX: usize = 2_000, "instruction files that one profile reads";
     RULE_DEPTH_MAX: usize = 16, "levels of folders below a folder of rules";
     RULE_ENTRIES_MAX: usize = 20_000, "entries below one folder of rules";
+    RULE_FOLDERS_MAX: usize = 2_000, "folders of a project that one profile searches for instruction files";
     IMPORTS_BYTES_MAX: usize = 1 << 20, "all text that one instruction file imports";
     IMPORT_REFERENCES_MAX: usize = 1_000, "references to imports in one file";
     IMPORT_MATCHES_MAX: usize = 100_000, "matches of the import pattern in one file";

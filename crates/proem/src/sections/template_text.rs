@@ -13,7 +13,7 @@ use proem_core::stability::Stability;
 use proem_core::text::{Place, is_javascript_space};
 
 use super::Builder;
-use crate::discover::override_files::{self, FileText, Take};
+use crate::discover::override_files::{self, FileText, NotUtf8, Take};
 use crate::discover::{self, Owner, Trail};
 use crate::error::Error;
 use crate::observe::file::{Cap, exists, read_source_utf8, without_dots};
@@ -126,10 +126,11 @@ impl Builder<'_> {
             .filter_map(|path| self.places.path(path))
             .filter(|(_, owner)| *owner == Owner::User || self.has_project())
             .collect();
+        let not_utf8 = if files.lossy { NotUtf8::Replace } else { NotUtf8::LeaveOut };
         let (policy, places) = (self.policies().instructions, &self.places);
         let known = self.discovered.instead.entry(recipe.id.clone());
         let (found, trail) =
-            known.or_insert_with(|| override_files::find(&paths, take, places, &policy)).clone();
+            known.or_insert_with(|| override_files::find(&paths, (take, not_utf8), places, &policy)).clone();
         self.remember(trail);
         found
     }
